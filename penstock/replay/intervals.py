@@ -56,7 +56,7 @@ class _FeedWriter:
 
     def most_records(self, target: int) -> int:
         """A replay has nothing under way."""
-        return UNLIMITED.records
+        return UNLIMITED
 
     def shares(self, target: int) -> bool:
         """What is in a feed is nobody's."""

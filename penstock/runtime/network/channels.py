@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from penstock.runtime.network.debloating import BUFFERS, UNLIMITED, BufferSize
+from penstock.runtime.network.debloating import UNLIMITED, buffer_records
 from penstock.runtime.network.messages import BARRIER, DATA
 from penstock.runtime.records import Batch
 
@@ -22,8 +22,7 @@ from penstock.runtime.records import Batch
 RESTORED: Final = -1  # it was in flight in this channel when the checkpoint was taken
 MOVED: Final = -2  # it was in flight in a channel of another parallelism
 PART: Final = -3  # it is the rest of one that was taken
-# A neighbour that wants fewer records than this in a buffer has them counted, which takes half a microsecond for each batch.
-_FEW_RECORDS: Final = 16_384
+_NOT_SENT: Final = (RESTORED, MOVED)
 
 
 class ChannelId(NamedTuple):
@@ -38,12 +37,14 @@ class ChannelId(NamedTuple):
 class Item(NamedTuple):
     """One thing on its way: records or a control message.
 
-    `content` is a Batch or a message as it was sent, or the bytes that a network has made of it. `size` is what it counts in bytes.
+    `content` is a Batch or a message as it was sent, or the bytes that a network has made of it. `size` is what it counts in bytes,
+    `records` how many there are, if that is known.
     """
 
     kind: int
     content: Any
     size: int
+    records: int = 0
 
 
 class Outputs:
@@ -72,7 +73,8 @@ class OutputChannel(Protocol):
     """The sending end of a channel."""
 
     id: ChannelId
-    most_records: int  # the receiver wants no more in a buffer
+    window: int  # how many records the receiver lets be in flight
+    most_records: int  # it wants no more in a buffer
 
     def send(self, kind: int, content: Any) -> int:
         """Send a Batch (kind DATA) or a control message after all that was sent before; return its size in bytes, 0 if unknown."""
@@ -163,7 +165,8 @@ class InputChannel:
             self.moved.appendleft(Item(DATA, records, MOVED))
             self._inputs.moved += 1
         else:
-            self.items.appendleft(Item(DATA, records, PART))
+            size = RESTORED if taken.size == RESTORED else PART
+            self.items.appendleft(Item(DATA, records, size, len(records)))
 
     def put_first(self, item: Item) -> None:
         """Take a message that overtakes all that waits here, but for others that did so before."""
@@ -196,6 +199,11 @@ class InputChannel:
         self._link.taken(item)
         return item
 
+    def processed(self, item: Item, records: int) -> None:
+        """Give room to the sender for records of an item that were processed, unless they were restored."""
+        if item.size not in _NOT_SENT:
+            self._link.processed(records)
+
     @property
     def is_urgent(self) -> bool:
         """Whether the next item has overtaken others. None overtakes moved records."""
@@ -212,9 +220,9 @@ class InputChannel:
         """Return which part of the room that the sender has is used by what waits here, from 0 to 1."""
         return self._link.usage_of(self.items)
 
-    def fit(self, size: BufferSize) -> None:
-        """Let no more than this be under way."""
-        self._link.fit(size)
+    def fit(self, records: int) -> None:
+        """Let no more records be in flight."""
+        self._link.fit(records)
 
     def block(self) -> None:
         """Let it wait, with all that it brings."""
@@ -243,11 +251,14 @@ class Link(Protocol):
     def taken(self, item: Item) -> None:
         """The receiver has taken an item."""
 
+    def processed(self, records: int) -> None:
+        """The receiver has processed records."""
+
     def usage_of(self, items: Collection[Item]) -> float:
         """Return which part of the room the items take that wait at the receiver."""
 
-    def fit(self, size: BufferSize) -> None:
-        """Let no more than this be under way."""
+    def fit(self, records: int) -> None:
+        """Let no more records be in flight."""
 
 
 class Inputs:
@@ -307,7 +318,8 @@ class LocalLink:
         self._outputs = outputs
         self._limit = items
         self._full = False
-        self.most_records = UNLIMITED.records
+        self._records = 0  # in flight
+        self.window = self.most_records = UNLIMITED
         self.receiver = InputChannel(channel, inputs, self)
         inputs.add(self.receiver)
 
@@ -319,7 +331,9 @@ class LocalLink:
 
     def send(self, kind: int, content: Any) -> int:
         """Hand over."""
-        self.receiver.put(Item(kind, content, 0))
+        records = len(content) if kind == DATA else 0
+        self._records += records
+        self.receiver.put(Item(kind, content, 0, records))
         self._check()
         return 0
 
@@ -342,7 +356,8 @@ class LocalLink:
 
     def usage_of(self, items: Collection[Item]) -> float:
         """Return which part of the room so many items take."""
-        return min(1.0, len(items) / self._limit)
+        records = sum(item.records for item in items)
+        return min(1.0, max(len(items) / self._limit, records / self.window))
 
     def queued(self) -> int:
         """Nothing waits at this end."""
@@ -352,20 +367,19 @@ class LocalLink:
         """There is room again, perhaps."""
         self._check()
 
-    def fit(self, size: BufferSize) -> None:
-        """Let no more than so many records wait; nothing has a size in bytes here."""
-        self.most_records = size.records
+    def processed(self, records: int) -> None:
+        """There is room again, perhaps."""
+        self._records -= records
+        self._check()
+
+    def fit(self, records: int) -> None:
+        """Let no more records wait; nothing has a size in bytes here."""
+        self.window = records
+        self.most_records = buffer_records(records)
         self._check()
 
     def _check(self) -> None:
-        items = self.receiver.items
-        full = len(items) >= self._limit or (
-            self.most_records < _FEW_RECORDS and _count(items) >= self.most_records * BUFFERS
-        )
+        full = len(self.receiver.items) >= self._limit or self._records >= self.window
         if full != self._full:
             self._full = full
             (self._outputs.filled if full else self._outputs.emptied)()
-
-
-def _count(items: Collection[Item]) -> int:
-    return sum(len(item.content) for item in items if item.kind == DATA)

@@ -1,11 +1,12 @@
-"""How much may be under way in a channel: the two ends of a window, as numbers only.
+"""How much may be in flight in a channel: the two ends of a window, as numbers only.
 
-The receiver tells how many bytes the sender may have sent in all, since the channel began: what was taken, and a window
-beyond it. The sender goes on while it has sent less than that. So at most a window and one item are under way, and an item
-of any size gets through.
+A channel has two windows, one in bytes and one in records. The receiver tells how much the sender may have sent in all, since the channel
+began: what was taken, and a window beyond it. The sender goes on while it has sent less than that. So at most a window and one item are in
+flight, and an item of any size gets through.
 
-The limit is told again when half a window was taken since it was told last. That is enough: a sender that waits has sent at least
-the limit, so once the receiver has taken all of that, a whole window was taken since.
+The limit is told again when half a window was taken since it was told last, and when the window changes. A smaller window takes back what
+was not used yet: the limit goes down. A sender that waits has sent at least the limit that was told last. Once the receiver has taken all of
+that, a whole window was taken since then, so the limit is told: no sender waits forever.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ class SendWindow:
 
     __slots__ = ("_room", "limit", "sent")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = FIRST_ITEM) -> None:
         self.sent = 0
-        self.limit = FIRST_ITEM
+        self.limit = limit
         self._room = 0  # what was free when the receiver told a limit last
 
     @property
@@ -33,14 +34,16 @@ class SendWindow:
         """Whether the next item may go, whatever its size."""
         return self.sent < self.limit
 
-    def send(self, size: int) -> None:
+    def send(self, amount: int) -> None:
         """Take note that an item goes."""
-        self.sent += size + ITEM_OVERHEAD
+        self.sent += amount
 
     def allow(self, limit: int) -> None:
         """Take note of a limit that the receiver told."""
-        self.limit = max(self.limit, limit)
-        self._room = max(self._room, self.limit - self.sent)
+        if limit < self.limit:
+            self._room = 1
+        self.limit = limit
+        self._room = max(self._room, limit - self.sent)
 
     @property
     def usage(self) -> float:
@@ -53,34 +56,24 @@ class SendWindow:
 
 
 class ReceiveWindow:
-    """The receiving end: what was taken, and which limit was told.
-
-    `window` may shrink: what was allowed stays so, and nothing more is until enough was taken.
-    """
+    """The receiving end: what was taken, and which limit was told."""
 
     __slots__ = ("taken", "told", "window")
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, told: int = FIRST_ITEM) -> None:
         self.window = window
         self.taken = 0
-        self.told = FIRST_ITEM
+        self.told = told
 
-    def take(self, size: int) -> int | None:
-        """Take note that an item was taken; return the limit to tell, if it is time."""
-        self.taken += size + ITEM_OVERHEAD
-        limit = self.taken + self.window
-        if 2 * (limit - self.told) < self.window:
-            return None
-        self.told = limit
-        return limit
+    def take(self, amount: int) -> bool:
+        """Take note that something was taken; return whether it is time to tell the limit."""
+        self.taken += amount
+        return 2 * (self.taken + self.window - self.told) >= self.window
 
-    def open(self) -> int | None:
-        """Return the limit to tell if it is above the one that was told, before anything was taken, too."""
-        limit = self.taken + self.window
-        if limit <= self.told:
-            return None
-        self.told = limit
-        return limit
+    def tell(self) -> int:
+        """Return the limit, which the sender is told now."""
+        self.told = self.taken + self.window
+        return self.told
 
 
 def windows(gates: Iterable[int], channel: int, gate: int, slot: int) -> list[int]:

@@ -96,6 +96,16 @@ class BufferedEdge:
         """How many bytes were sent so far."""
         return self._router.bytes_out
 
+    @property
+    def records_out(self) -> int:
+        """How many records were emitted so far, once for each target."""
+        return self._router.records_out
+
+    @property
+    def window(self) -> int:
+        """How many records all its receivers together let be in flight."""
+        return sum(channel.window for channel in self.channels())
+
     def flush(self) -> None:
         """Send what waits."""
         for target in self._targets:

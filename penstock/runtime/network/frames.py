@@ -1,8 +1,8 @@
 """What travels between two slots: messages of one frame of headers and one frame for each content.
 
 A message begins with the sending slot, the number of the message on this connection, and a checksum of all headers. A header
-has the channel, the kind, and the length and checksum of the content. A credit is a header without content: it has the limit
-in place of the length, and the records of a buffer in place of the checksum. Messages of a connection are numbered without a gap, so what is lost is known with the next one.
+has the channel, the kind, the length and checksum of the content, and how many records that is. A credit is a header without content: it has
+the limits in place of the length and the records, and the window in place of the checksum. Messages of a connection are numbered without a gap, so what is lost is known with the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from penstock.runtime.network.channels import ChannelId
 
 _MAGIC: Final = 0x50_53_4B_31
 _MESSAGE: Final = Struct("<IIQI")  # magic, slot, number, checksum of the headers
-_HEADER: Final = Struct("<16sHHIQ")  # channel, kind, flags, checksum, length or limit
+# channel, kind, flags, checksum or window, length or limit, records or their limit
+_HEADER: Final = Struct("<16sHHIQQ")
 _CHANNEL: Final = Struct("<IIII")
 
 CREDIT: Final = 0xFF  # a kind that only the network knows
@@ -34,9 +35,10 @@ class Entry(NamedTuple):
     channel: bytes
     kind: int
     overtakes: bool
-    limit: int  # of a credit
     content: bytes
-    records: int = 0  # of a credit
+    records: int = 0  # in the content; of a credit the limit
+    limit: int = 0  # of a credit, in bytes
+    window: int = 0  # of a credit, in records
 
 
 def channel_key(channel: ChannelId) -> bytes:
@@ -49,14 +51,14 @@ def channel_of(key: bytes) -> ChannelId:
     return ChannelId(*_CHANNEL.unpack(key))
 
 
-def item_header(key: bytes, kind: int, content: bytes, flags: int = 0) -> bytes:
+def item_header(key: bytes, kind: int, content: bytes, flags: int = 0, records: int = 0) -> bytes:
     """Return the header of records or a control message."""
-    return _HEADER.pack(key, kind, flags, crc32(content), len(content))
+    return _HEADER.pack(key, kind, flags, crc32(content), len(content), records)
 
 
-def credit_header(key: bytes, limit: int, records: int) -> bytes:
-    """Return the header that tells a channel's sender how much it may have sent, and how many records to put into a buffer."""
-    return _HEADER.pack(key, CREDIT, 0, records, limit)
+def credit_header(key: bytes, limit: int, records: int, window: int) -> bytes:
+    """Return the header that tells a channel's sender how many bytes and records it may have sent, and the window in records."""
+    return _HEADER.pack(key, CREDIT, 0, window, limit, records)
 
 
 def message(
@@ -82,16 +84,17 @@ def read_origin(frame: bytes) -> tuple[int, int]:
 def read_entries(frames: Sequence[bytes]) -> Iterator[Entry]:
     """Yield the entries of a message whose first frame was checked; each content is checked, too."""
     contents = iter(frames[1:])
-    for key, kind, flags, checksum, length in _HEADER.iter_unpack(frames[0][_MESSAGE.size :]):
+    headers = _HEADER.iter_unpack(frames[0][_MESSAGE.size :])
+    for key, kind, flags, checksum, length, records in headers:
         if kind == CREDIT:
-            yield Entry(key, kind, False, length, b"", checksum)
+            yield Entry(key, kind, False, b"", records, length, checksum)
             continue
         content = next(contents, None)
         if content is None or len(content) != length:
             raise _damaged("a content does not have its length", length)
         if crc32(content) != checksum:
             raise _damaged(f"the checksum of a content is wrong, {channel_of(key)}", checksum)
-        yield Entry(key, kind, bool(flags & OVERTAKES), 0, content)
+        yield Entry(key, kind, bool(flags & OVERTAKES), content, records)
     if next(contents, None) is not None:
         raise _damaged("it has a content without a header", len(frames))
 

@@ -18,7 +18,7 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow
-from penstock.runtime.network.debloating import UNLIMITED, BufferSize
+from penstock.runtime.network.debloating import UNLIMITED, buffer_records
 from penstock.runtime.network.messages import DATA
 
 # What is to go to one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side can
@@ -40,17 +40,19 @@ class Peer:
         self._contents: list[bytes] = []
         self._bytes = 0
 
-    def add_item(self, key: bytes, kind: int, content: bytes, flags: int = 0) -> None:
+    def add_item(
+        self, key: bytes, kind: int, content: bytes, flags: int = 0, records: int = 0
+    ) -> None:
         """Send records or a control message."""
-        self._headers.append(frames.item_header(key, kind, content, flags))
+        self._headers.append(frames.item_header(key, kind, content, flags, records))
         self._contents.append(content)
         self._bytes += len(content)
         if self._bytes >= FULL_MESSAGE:
             self.flush()
 
-    def add_credit(self, key: bytes, limit: int, records: int) -> None:
-        """Tell the sender of a channel how much it may have sent, and how many records to put into a buffer."""
-        self._headers.append(frames.credit_header(key, limit, records))
+    def add_credit(self, key: bytes, limit: int, records: int, window: int) -> None:
+        """Tell the sender of a channel how many bytes and records it may have sent, and the window in records."""
+        self._headers.append(frames.credit_header(key, limit, records, window))
 
     def connected(self, socket: zmq.Socket[bytes]) -> None:
         """Send through this socket, a first message at once: by it the other side knows the connection."""
@@ -74,32 +76,47 @@ class Peer:
 class RemoteOutput:
     """The sending end of a channel to another slot: what the receiver has no room for waits here, encoded."""
 
-    __slots__ = ("_full", "_key", "_outputs", "_peer", "_queue", "_window", "id", "most_records")
+    __slots__ = (
+        "_bytes",
+        "_full",
+        "_key",
+        "_outputs",
+        "_peer",
+        "_queue",
+        "_records",
+        "id",
+        "most_records",
+        "window",
+    )
 
     def __init__(
         self,
         channel: ChannelId,
         peer: Peer,
         outputs: Outputs,
-        most_records: int = UNLIMITED.records,
+        window: int = UNLIMITED,
     ) -> None:
         self.id = channel
         self._key = frames.channel_key(channel)
         self._peer = peer
         self._outputs = outputs
-        self._window = SendWindow()
+        self._bytes = SendWindow()
+        self._records = SendWindow(window)
         self._queue: deque[tuple[Item, Any]] = deque()  # with the message that was encoded
         self._full = False
-        self.most_records = most_records  # until the receiver tells another number
+        self.window = window  # until the receiver tells another one
+        self.most_records = buffer_records(window)
 
     def send(self, kind: int, content: Any) -> int:
         """Encode and send, or queue."""
         payload = _encoded(kind, content)
         size = len(payload)
-        if self._queue or not self._window.is_open:
-            self._queue.append((Item(kind, payload, size), None if kind == DATA else content))
+        records = len(content) if kind == DATA else 0
+        if self._queue or not self._is_open:
+            item = Item(kind, payload, size, records)
+            self._queue.append((item, None if kind == DATA else content))
         else:
-            self._transmit(kind, payload)
+            self._transmit(kind, payload, records=records)
         self._check()
         return size
 
@@ -128,16 +145,18 @@ class RemoteOutput:
 
     def arrived(self, entry: frames.Entry) -> None:
         """The receiver has told how much may be sent."""
-        self._window.allow(entry.limit)
-        self.most_records = entry.records
-        while self._queue and self._window.is_open:
+        self._bytes.allow(entry.limit)
+        self._records.allow(entry.records)
+        self.window = entry.window
+        self.most_records = buffer_records(entry.window)
+        while self._queue and self._is_open:
             item, _ = self._queue.popleft()
-            self._transmit(item.kind, item.content)
+            self._transmit(item.kind, item.content, records=item.records)
         self._check()
 
     def usage(self) -> float:
         """Return which part of the window is certainly used."""
-        return self._window.usage
+        return max(self._bytes.usage, self._records.usage)
 
     def queued(self) -> int:
         """Return how many items wait for room."""
@@ -148,12 +167,17 @@ class RemoteOutput:
         """The slot that it leads to."""
         return self._peer.slot
 
-    def _transmit(self, kind: int, payload: bytes, flags: int = 0) -> None:
-        self._window.send(len(payload))
-        self._peer.add_item(self._key, kind, payload, flags)
+    @property
+    def _is_open(self) -> bool:
+        return self._bytes.is_open and self._records.is_open
+
+    def _transmit(self, kind: int, payload: bytes, flags: int = 0, records: int = 0) -> None:
+        self._bytes.send(len(payload) + ITEM_OVERHEAD)
+        self._records.send(records)
+        self._peer.add_item(self._key, kind, payload, flags, records)
 
     def _check(self) -> None:
-        full = not self._window.is_open
+        full = not self._is_open
         if full != self._full:
             self._full = full
             (self._outputs.filled if full else self._outputs.emptied)()
@@ -162,14 +186,14 @@ class RemoteOutput:
 class RemoteInput:
     """What carries a channel from another slot: it tells the sender how much it may send."""
 
-    __slots__ = ("_key", "_largest", "_peer", "_size", "_window", "receiver")
+    __slots__ = ("_bytes", "_is_opened", "_key", "_peer", "_records", "receiver")
 
     def __init__(self, channel: ChannelId, peer: Peer, inputs: Inputs) -> None:
         self._key = frames.channel_key(channel)
         self._peer = peer
-        self._window = ReceiveWindow(0)
-        self._largest = 0
-        self._size = UNLIMITED
+        self._bytes = ReceiveWindow(0)
+        self._records = ReceiveWindow(UNLIMITED)
+        self._is_opened = False
         self.receiver = InputChannel(channel, inputs, self)
         inputs.add(self.receiver)
 
@@ -184,37 +208,45 @@ class RemoteInput:
         return self.receiver.id[:3]
 
     def resize(self, window: int) -> None:
-        """Change the largest window."""
-        self._largest = window
-        self._window.window = min(window, self._size.window)
+        """Change the window in bytes. The sender learns it with the next credit."""
+        self._bytes.window = window
 
-    def fit(self, size: BufferSize) -> None:
-        """Let less be under way than the largest window. The sender learns it with the next credit."""
-        self._size = size
-        self._window.window = min(self._largest, size.window)
+    def fit(self, records: int) -> None:
+        """Change the window in records."""
+        self._records.window = records
+        if self._is_opened:
+            self._tell()
 
     def open(self) -> None:
-        """Tell the sender the window."""
-        limit = self._window.open()
-        if limit is not None:
-            self._peer.add_credit(self._key, limit, self._size.records)
+        """Tell the sender the windows."""
+        self._is_opened = True
+        self._tell()
 
     def taken(self, item: Item) -> None:
         """Give room to the sender, from time to time."""
-        if item.size < 0:  # the sender has not sent it, or was given room for all of it
-            return
-        limit = self._window.take(item.size)
-        if limit is not None:
-            self._peer.add_credit(self._key, limit, self._size.records)
+        # Else the sender has not sent it, or was given room for all of it.
+        if item.size >= 0 and self._bytes.take(item.size + ITEM_OVERHEAD):
+            self._tell()
+
+    def processed(self, records: int) -> None:
+        """Give room to the sender, from time to time."""
+        if self._records.take(records):
+            self._tell()
+
+    def _tell(self) -> None:
+        self._peer.add_credit(
+            self._key, self._bytes.tell(), self._records.tell(), self._records.window
+        )
 
     def usage_of(self, items: Collection[Item]) -> float:
         """Return which part of the window these items take."""
         used = sum(max(item.size, 0) + ITEM_OVERHEAD for item in items)
-        return min(1.0, used / max(self._window.window, 1))
+        records = sum(item.records for item in items)
+        return min(1.0, max(used / max(self._bytes.window, 1), records / self._records.window))
 
     def arrived(self, entry: frames.Entry) -> None:
         """Hand over to the receiver."""
-        item = Item(entry.kind, entry.content, len(entry.content))
+        item = Item(entry.kind, entry.content, len(entry.content), entry.records)
         if entry.overtakes:
             self.receiver.put_first(item)
         else:
@@ -222,7 +254,5 @@ class RemoteInput:
 
 
 def _encoded(kind: int, content: Any) -> bytes:
-    if type(content) is bytes:  # as it was taken from another channel
-        return content
     payload: bytes = content.encode() if kind == DATA else dumps(content)
     return payload

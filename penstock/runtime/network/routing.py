@@ -52,7 +52,8 @@ def connected_sources(partitioning: str, subtask: int, sources: int, targets: in
 class Router:
     """Collects the records of one edge per target and sends them as buffers.
 
-    A buffer closes when it holds about `buffer_bytes`: the number of records for that is learned from the last buffer.
+    A buffer closes when it holds about `buffer_bytes`: the number of records for that is learned from the last buffer. It closes earlier if
+    the target wants few records in flight. What is emitted at once is not cut for that: all of it is in flight anyway.
     """
 
     maker = ""  # the operator whose records these are
@@ -65,6 +66,7 @@ class Router:
         self._limit = _FIRST_RECORDS
         self._pending: dict[int, Batch] = {}
         self.bytes_out = 0
+        self._sent = 0  # records
 
     def bind(self, writer: ResultWriter) -> None:
         """Send to this writer from now on."""
@@ -74,6 +76,11 @@ class Router:
     def waiting(self) -> bool:
         """Whether records wait for their buffers to be full."""
         return bool(self._pending)
+
+    @property
+    def records_out(self) -> int:
+        """How many records it has taken so far, for each target."""
+        return self._sent + sum(map(len, self._pending.values()))
 
     def open(self, context: Any) -> None:
         """Prepare the user's selectors."""
@@ -101,14 +108,14 @@ class Router:
             count = len(records)
         else:
             count = pending.extend(records)
-        if count >= self._largest(target, records):
+        if count >= self._enough(target, records):
             self.flush(target)
 
     def scatter(self, batch: Batch, targets: Sequence[int]) -> None:
         """Append each record to its target; send when there are enough."""
         pending = self._pending
         for target in batch.scatter(targets, pending):
-            if len(pending[target]) >= self._largest(target, batch):
+            if len(pending[target]) >= self._enough(target, batch):
                 self.flush(target)
 
     def flush(self, target: int) -> None:
@@ -117,23 +124,28 @@ class Router:
         if pending is None:
             return
         count = len(pending)
-        if count < 2 * self._largest(target, pending):
+        if count < 2 * self._largest(pending):
             self._send_buffer(target, pending)
             return
         start = 0
         while start < count:  # an operator emitted much at once
-            end = start + self._largest(target, pending)
+            end = start + self._largest(pending)
             self._send_buffer(target, pending.slice(start, end))
             start = end
 
-    def _largest(self, target: int, records: Batch) -> int:
-        """Return how many such records a buffer for a target has."""
+    def _largest(self, records: Batch) -> int:
+        """Return how many such records have the size of a buffer."""
+        return self._limit * records.BUFFER_FACTOR
+
+    def _enough(self, target: int, records: Batch) -> int:
+        """Return how many such records make a buffer for a target."""
         assert self._writer is not None
-        return min(self._limit * records.BUFFER_FACTOR, self._writer.most_records(target))
+        return min(self._largest(records), self._writer.most_records(target))
 
     def _send_buffer(self, target: int, records: Batch) -> None:
         assert self._writer is not None
         count = len(records)
+        self._sent += count
         try:
             size = self._writer.send(target, DATA, records)
         except NotPicklableError as error:

@@ -1,44 +1,110 @@
-"""Lets the senders of a subtask have about as much under way as it processes in a second."""
+"""Lets the senders of a subtask have about as many records in flight as it processes in a second."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from penstock.graph.stage import DebloatSettings
 from penstock.runtime.network.channels import Inputs
-from penstock.runtime.network.credits import ITEM_OVERHEAD
-from penstock.runtime.network.debloating import BufferDebloater
+from penstock.runtime.network.debloating import BufferDebloater, differs, share
+from penstock.runtime.task.barriers import Channel
+
+
+class Exchange(Protocol):
+    """An edge that a subtask sends to."""
+
+    @property
+    def records_out(self) -> int:
+        """How many records were emitted so far, once for each target."""
+
+    @property
+    def window(self) -> int:
+        """How many records its receivers let be in flight."""
+
+
+class DownstreamRoom:
+    """How many records of input yield what the receivers of a subtask let be in flight.
+
+    It is known from what the subtask has emitted for the last records. What was taken and emitted before counts half at each look, unless
+    nothing was taken since.
+    """
+
+    __slots__ = ("_emitted", "_exchanges", "_seen", "_taken")
+
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
+        self._exchanges = exchanges
+        self._seen = (0, [0] * len(exchanges))  # what was taken and emitted in all at the last look
+        self._taken = 0.0
+        self._emitted = [0.0] * len(exchanges)
+
+    def look(self, taken: int) -> float:
+        """Return the number, given how many records were taken in all; infinity if nothing was emitted for the last ones.
+
+        Before the first record, each is expected to yield one.
+        """
+        if not taken:
+            return min((each.window for each in self._exchanges), default=math.inf)
+        taken_before, emitted_before = self._seen
+        emitted = [each.records_out for each in self._exchanges]
+        self._seen = (taken, emitted)
+        kept = 0.5 if taken > taken_before else 1.0
+        self._taken = self._taken * kept + taken - taken_before
+        least = math.inf
+        for number, exchange in enumerate(self._exchanges):
+            recent = self._emitted[number] * kept + emitted[number] - emitted_before[number]
+            self._emitted[number] = recent
+            if recent > 0:
+                least = min(least, exchange.window * self._taken / recent)
+        return least
 
 
 class GateDebloating:
-    """Measures each input of a subtask, on a clock that stands still while there is nothing to read."""
+    """Measures each input of a subtask, on a clock that stands still while there is nothing to read.
 
-    __slots__ = ("_gates", "_inputs", "_now", "_settings", "_starved_s", "_starved_since")
+    `downstream` returns how many records of input yield what the subtask's receivers let be in flight.
+    """
+
+    __slots__ = (
+        "_active",
+        "_blocked_since",
+        "_downstream",
+        "_fitted",
+        "_gates",
+        "_inputs",
+        "_now",
+        "_settings",
+        "_starved_s",
+        "_starved_since",
+    )
 
     def __init__(
         self,
         settings: DebloatSettings,
         inputs: Inputs,
-        now: Callable[[], float] = time.monotonic,
+        downstream: Callable[[], float],
+        now: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._inputs = inputs
+        self._downstream = downstream
         self._now = now
         self._starved_s = 0.0
         self._starved_since: float | None = now()
+        self._blocked_since: float | None = None
         self._gates: dict[int, BufferDebloater] = {}
+        self._active: set[Channel] = set()  # that have brought records since the last measurement
+        self._fitted: dict[Channel, int] = {}  # what each channel was told
 
     def open(self) -> None:
-        """Begin with little under way to all inputs that there are."""
+        """Begin with few records in flight to all inputs that there are."""
         if not self._settings.enabled:
             return
-        channels = self._inputs.channels
-        for gate, count in Counter(gate for gate, _ in channels).items():
-            self._gates[gate] = BufferDebloater(self._settings, count, self._clock())
-        for (gate, _), channel in channels.items():
-            channel.fit(self._gates[gate].size)
+        for gate, _ in self._inputs.channels:
+            self._gates[gate] = BufferDebloater(self._settings, self._clock())
+        for gate, debloater in self._gates.items():
+            self._share(gate, debloater.window)
 
     def starve(self) -> None:
         """Take note that there is nothing to read."""
@@ -47,30 +113,57 @@ class GateDebloating:
 
     def feed(self) -> None:
         """Take note that there is something to read."""
+        self._blocked_since = None
+        self._end_starving()
+
+    def block(self) -> None:
+        """Take note that there is no room for output: what there is to read has to wait, and so has what comes."""
+        if not self._gates:
+            return
+        self._end_starving()
+        moment = self._now()
+        if self._blocked_since is None:
+            self._blocked_since = moment
+        elif moment - self._blocked_since >= self._settings.period_s:
+            self._blocked_since = moment
+            downstream = self._downstream()
+            for number, gate in self._gates.items():
+                self._share(number, gate.follow(downstream))
+
+    def _end_starving(self) -> None:
         if self._starved_since is not None:
             self._starved_s += self._now() - self._starved_since
             self._starved_since = None
 
-    def weigh(self, channel: tuple[int, int], records: int, size: int) -> None:
-        """Take note of the size in which records came; nothing that came from the same slot has one."""
-        if size > 0 and (gate := self._gates.get(channel[0])) is not None:
-            gate.weigh(records, size + ITEM_OVERHEAD)
-
-    def took(self, channel: tuple[int, int], records: int) -> None:
+    def took(self, channel: Channel, records: int) -> None:
         """Take note that records were processed."""
         if (gate := self._gates.get(channel[0])) is not None:
-            gate.took(channel[1], records)
+            gate.took(records)
+            self._active.add(channel)
 
     def adapt(self) -> None:
-        """Change what may be under way, where it is time for it."""
+        """Change what may be in flight, where it is time for it."""
         if not self._gates:
             return
         clock = self._clock()
         for number, gate in self._gates.items():
-            if gate.is_due(clock) and (size := gate.measure(clock)) is not None:
-                for (at, _), channel in self._inputs.channels.items():
-                    if at == number:
-                        channel.fit(size)
+            if gate.is_due(clock):
+                self._share(number, gate.measure(clock, self._downstream()))
+
+    def _share(self, gate: int, window: int) -> None:
+        """Share a window among the channels that bring records; each of the others has its part of all channels."""
+        channels = {
+            name: channel for name, channel in self._inputs.channels.items() if name[0] == gate
+        }
+        active = {name for name, each in channels.items() if each.items or name in self._active}
+        self._active -= active
+        of_active, of_idle = share(window, max(1, len(active))), share(window, len(channels))
+        for name, channel in channels.items():
+            records = of_active if name in active else of_idle
+            fitted = self._fitted.get(name)
+            if fitted is None or differs(records, fitted, self._settings.threshold_percent):
+                self._fitted[name] = records
+                channel.fit(records)
 
     def _clock(self) -> float:
         moment = self._now()

@@ -17,6 +17,7 @@ from penstock.graph.stage import StageDeployment
 from penstock.runtime.inspection.key_sample import KeySample
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import InputChannel, Inputs, Item, Outputs
+from penstock.runtime.network.debloating import BUFFERS
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -26,12 +27,12 @@ from penstock.runtime.network.messages import (
 )
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.source import Polled
+from penstock.runtime.operators.source import Polled, SourceOperator
 from penstock.runtime.operators.source_turns import BATCH_SIZE, LARGEST_BATCH_SIZE
 from penstock.runtime.records import Batch
 from penstock.runtime.task.barriers import Channel
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.gate_debloating import GateDebloating
+from penstock.runtime.task.gate_debloating import DownstreamRoom, GateDebloating
 from penstock.runtime.task.portions import Portion
 from penstock.runtime.task.stage_messages import (
     AllowTime,
@@ -52,6 +53,7 @@ _SECONDS_PER_TURN: Final = 0.005
 # A source that gives fewer records than this, or than half of what it was asked for, has no more of them.
 _FULL_BATCH: Final = 512
 _SMALLEST_FULL_BATCH: Final = 32
+_BATCH_GROWTH: Final = 4
 
 
 class SlotServices(CheckpointServices, Protocol):
@@ -91,8 +93,12 @@ class LiveTask:
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
         self._portion = Portion()
-        self._debloating = GateDebloating(stage.network.debloat, self.inputs)
-        self._batch = LARGEST_BATCH_SIZE  # what the source is asked for at once
+        self._downstream = DownstreamRoom(())  # until it is opened
+        self._debloating = GateDebloating(
+            stage.network.debloat, self.inputs, self._look_downstream, time.monotonic
+        )
+        self._batch = BATCH_SIZE  # what the source is asked for at once
+        self._largest_batch = LARGEST_BATCH_SIZE
         self._stopped = False  # it reads nothing more, and comes to no end
         self._backlog = False  # has the source given as much as it could when it was last asked?
         self._stirred = False  # has it done anything since it was quiet?
@@ -123,6 +129,7 @@ class LiveTask:
             live=self,
         )
         self.subtask.open(self._environment, stage.restore.get(self.id, SubtaskRestore()))
+        self._downstream = DownstreamRoom(self.subtask.exchanges)
         self.subtask.connect(self._environment, {})
 
     def resume(self) -> None:
@@ -173,6 +180,7 @@ class LiveTask:
         if self.ended:
             return self._read() or worked  # barriers
         if not self.outputs.has_room:
+            self._debloating.block()
             self._enter(BACK_PRESSURED)
             return worked
         if self.wakeup is not None and now_ms() >= self.wakeup:
@@ -288,7 +296,7 @@ class LiveTask:
     def _take(self, channel: InputChannel) -> None:
         overtakes = channel.is_urgent
         item = channel.take()
-        kind, content, size = item
+        kind, content, size, _ = item
         name = channel.id[2:]
         if type(content) is bytes:
             content = decode(content) if kind == DATA else pickle.loads(content)
@@ -308,19 +316,20 @@ class LiveTask:
     def _take_records(self, channel: InputChannel, item: Item, records: Batch) -> None:
         """Take as many records as can be processed in some milliseconds; the rest waits for its turn."""
         name, size = channel.id[2:], max(self._portion.size, records.LEAST_PORTION)
-        self._debloating.weigh(name, len(records), item.size)
+        kept = item
         if len(records) > size:
             channel.put_back(records.slice(size), item)
             records = records.slice(0, size)
-            item = Item(DATA, records, 0)
+            kept = Item(DATA, records, 0)
         if name in self._checkpoints.in_flight:
-            self._checkpoints.keep(name, item)
+            self._checkpoints.keep(name, kept)
         if (sample := self.key_sample) is not None:
             sample.add(records)
         begun = time.monotonic()
         self.subtask.receive(*name, DATA, records)
         self._portion.took(len(records), time.monotonic() - begun)
         self._debloating.took(name, len(records))
+        channel.processed(item, len(records))
 
     def _on_marker(self, marker: LatencyMarker) -> None:
         histogram = self.latencies.setdefault(marker.source.vertex, LatencyHistogram())
@@ -336,10 +345,7 @@ class LiveTask:
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
             self._times.begin()
-        # Receivers may want less than when the last batch was read, which may be long ago.
-        if (wanted := self._wanted_downstream()) < self._batch:
-            self._batch = wanted
-            source.limit_batches(wanted)
+        self._limit_batch(source)
         before, chain_s = source.records, source.chain_s
         polled = self.subtask.poll()
         read = source.records - before
@@ -348,9 +354,7 @@ class LiveTask:
         if read:
             self._portion.took(read, source.chain_s - chain_s)
             # What waits for room is in the way of barriers: a batch is large only where there is room for it.
-            most = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
-            self._batch = min(self._portion.size, most, self._wanted_downstream())
-            source.limit_batches(self._batch)
+            self._largest_batch = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
         self._settle()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
@@ -365,14 +369,20 @@ class LiveTask:
         self.poll_at = source.next_poll()
         return False
 
-    def _wanted_downstream(self) -> int:
-        """Return how many records fill one buffer for each channel: of what a source reads beyond that, the rest waits.
+    def _limit_batch(self, source: SourceOperator) -> None:
+        """Let the source read what fills one buffer for each channel, or what its chain processes in some milliseconds.
 
-        It is a power of two, so that it seldom changes: readers begin again then.
+        The number is a power of two and goes up in large steps, so that it seldom changes: readers begin again then.
         """
-        channels = self.subtask.output_channels()
-        wanted = sum(channel.most_records for channel in channels) or LARGEST_BATCH_SIZE
-        return 1 << (wanted.bit_length() - 1)
+        buffers = self._downstream.look(source.records) / BUFFERS
+        wanted = int(max(1, min(self._portion.size, self._largest_batch, buffers)))
+        wanted = 1 << (wanted.bit_length() - 1)
+        if wanted < self._batch or wanted >= min(_BATCH_GROWTH * self._batch, LARGEST_BATCH_SIZE):
+            self._batch = wanted
+            source.limit_batches(wanted)
+
+    def _look_downstream(self) -> float:
+        return self._downstream.look(self.subtask.metrics.records_in)
 
     # The end
 
