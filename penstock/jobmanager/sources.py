@@ -91,7 +91,8 @@ class SourceCoordinator:
         if foreign and restored is not None:
             restored = self.source.adopt_enumerator(restored)
         self._enumerator = self.source.create_enumerator(self.parallelism, restored)
-        if snapshot is None and before is not None:
+        if restored is None and before is not None:
+            # The checkpoint, if there is one, was complete before the enumerator's first look: that one counts.
             self._enumerator.take_over(before)
         self._splits = [[] for _ in range(self.parallelism)]
         # Another job may have read other things under the same operator id.

@@ -11,6 +11,7 @@ from penstock.checkpoint.manifest import Manifest, SourceSnapshot, decode, encod
 from penstock.checkpoint.pickled import Pickled
 from penstock.connectors.source import (
     SourceSplit,
+    SplitEnumerator,
     SplitProgress,
 )
 from penstock.jobmanager.sources import SourceCoordinator
@@ -102,3 +103,46 @@ def test_a_manifest_tells_whether_all_splits_were_found(complete):
         "job", "name", 1, 0, sources={"op": SourceSnapshot(Pickled.of(None), splits, complete)}
     )
     assert decode(encode(manifest), "path").sources["op"].complete is complete
+
+
+class _Newest(SplitEnumerator):
+    """Begins at the newest record, which moves on."""
+
+    def __init__(self, newest: list[int], restored: int | None) -> None:
+        self.newest, self.start = newest, restored
+
+    def discover(self) -> list[SourceSplit]:
+        if self.start is None:
+            self.start = self.newest[0]
+        return [SourceSplit("only", None, start=self.start, bounded=False)]
+
+    def no_more_splits(self) -> bool:
+        return False
+
+    def snapshot(self) -> int | None:
+        return self.start
+
+    def take_over(self, before: SplitEnumerator) -> None:
+        assert isinstance(before, _Newest)
+        self.start = before.start
+
+
+class _NewestSource(Forgetful):
+    def __init__(self) -> None:
+        super().__init__(bounded=False)
+        self.newest = [5]
+
+    def create_enumerator(self, parallelism: int, restored: int | None = None) -> SplitEnumerator:
+        return _Newest(self.newest, restored)
+
+
+def test_a_checkpoint_before_the_first_look_does_not_move_the_start():
+    source = _NewestSource()
+    running = coordinator(source)
+    before_the_look = snapshot_of(running)
+    running.discover()
+    source.newest[0] = 9
+    running.restore(before_the_look)
+    running.discover()
+    (progress,) = [each for splits in running._splits for each in splits]
+    assert progress.split.start == 5
