@@ -91,13 +91,6 @@ def test_a_job_is_cancelled_once(ask, controller):
     assert (status, content["errors"][0]) == (400, "mode 'stop' is unknown")
 
 
-def test_a_job_that_is_about_to_end_refuses_to_be_cancelled(ask, controller, monkeypatch):
-    monkeypatch.setattr(controller, "cancel", lambda: None)  # it comes too late
-    status, content = ask("PATCH", JOB)
-    assert status == 409
-    assert "can no longer be cancelled" in content["errors"][0]
-
-
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
