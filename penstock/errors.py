@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Self
 
-# Polars raises errors from inside of expressions again: of the same class, made of their text with this and the expression behind it.
+# Polars raises an error of an expression again: an error of the same class, whose text ends with this line and the expression.
 POLARS_CONTEXT: Final = "\n\nThis error occurred in the following expression"
 
 _variant_of: Callable[[type[PenstockError]], type[PenstockError]] | None = None
 
 
 def set_variants(variant_of: Callable[[type[PenstockError]], type[PenstockError]] | None) -> None:
-    """Let errors be made of a subclass that `variant_of` gives for their class: of more kinds at once (None: no more)."""
+    """Create errors as the subclass that `variant_of` returns for their class, so that they have further base classes (None: stop)."""
     global _variant_of
     _variant_of = variant_of
 
@@ -20,14 +20,14 @@ def set_variants(variant_of: Callable[[type[PenstockError]], type[PenstockError]
 class PenstockError(Exception):
     """Base of all Penstock errors.
 
-    The message is short, lower case and without a full stop; the detail tells the circumstances; the
-    hint tells what to do.
+    The message is short, lower case and without a full stop; the detail describes the
+    circumstances; the hint says what to do.
     """
 
-    variant_of: type[PenstockError] | None = None  # the class that a variant stands for
+    variant_of: type[PenstockError] | None = None  # the class that this variant replaces
 
     def __new__(cls, *args: Any, **_: Any) -> Self:
-        """Make an error of this class, or of its variant while there are variants."""
+        """Create an error of this class, or of its variant if variants are set."""
         kind: Any = cls
         if _variant_of is not None and cls.variant_of is None:
             kind = _variant_of(cls)
@@ -59,11 +59,11 @@ def _rebuild(
 
 
 class SuppressRestartsError(PenstockError):
-    """No restart can help: the job fails at once, whatever its restart strategy. Functions of a program may raise it, too."""
+    """An error that a restart cannot fix: the job fails at once, whatever its restart strategy. User functions may raise it, too."""
 
 
 def suppresses_restarts(error: BaseException | None) -> bool:
-    """Whether an error, or one that it was raised from, is such that no restart can help.
+    """Whether an error, or one of its causes, is one that a restart cannot fix.
 
     >>> suppresses_restarts(ConfigurationError("unknown option")), suppresses_restarts(ValueError("7"))
     (True, False)
@@ -72,7 +72,7 @@ def suppresses_restarts(error: BaseException | None) -> bool:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Iterate over an error and those that it was raised from. `raise error from error` makes a circle, so each comes once.
+    """Iterate over an error and its causes. `raise error from error` makes a cycle, so each error is yielded once.
 
     >>> error = ValueError("7")
     >>> error.__cause__ = error
@@ -87,11 +87,11 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 class ArgumentError(PenstockError, ValueError):
-    """An argument has a value that cannot work."""
+    """An argument has an invalid value."""
 
 
 class ArgumentTypeError(PenstockError, TypeError):
-    """An argument is of the wrong kind."""
+    """An argument has the wrong type."""
 
 
 class InvalidProgramError(SuppressRestartsError, RuntimeError):
@@ -99,17 +99,17 @@ class InvalidProgramError(SuppressRestartsError, RuntimeError):
 
 
 class UnsupportedOperationError(SuppressRestartsError, NotImplementedError):
-    """Penstock does not have this feature (yet)."""
+    """Penstock does not support this feature (yet)."""
 
 
 class ConfigurationError(SuppressRestartsError, ValueError):
-    """An option is unknown or has a value that cannot be read."""
+    """An option is unknown or has an invalid value."""
 
 
 class RecordError(PenstockError, RuntimeError):
     r"""A record could not be read, converted or written.
 
-    What Polars raises again becomes what it was.
+    An error that Polars raised again gets its own message, detail and hint back.
 
     >>> error = RecordError("no number\nhint: write one\n\nThis error occurred in the following expression:\n\tcol(0)")
     >>> error.message, error.hint
@@ -126,7 +126,7 @@ class RecordError(PenstockError, RuntimeError):
 
 
 class MissingTimestampError(RecordError):
-    """A record without a timestamp reached an operation that goes by event time."""
+    """A record without a timestamp reached an operation that uses event time."""
 
 
 class FileError(PenstockError, OSError):
@@ -134,15 +134,15 @@ class FileError(PenstockError, OSError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """A file is not there."""
+    """A file does not exist."""
 
 
 class ConnectionFailedError(PenstockError, ConnectionError):
-    """A system outside cannot be reached, or stopped answering."""
+    """An external system cannot be reached, or stopped answering."""
 
 
 class AccessRefusedError(ConnectionFailedError, SuppressRestartsError):
-    """A system outside refuses the job: wrong credentials, missing rights, or an address that is not its own."""
+    """An external system rejects the job: wrong credentials, missing permissions, or an address that belongs to another system."""
 
 
 class CheckpointError(PenstockError, RuntimeError):
@@ -150,15 +150,15 @@ class CheckpointError(PenstockError, RuntimeError):
 
 
 class RestoreRefusedError(CheckpointError, SuppressRestartsError):
-    """A checkpoint or savepoint does not fit the program: trying again would not help."""
+    """A checkpoint or savepoint does not fit the program; a retry would not help."""
 
 
 class FencedError(CheckpointError):
-    """Another driver runs the job, so this one may not work on it. Starting again does not help."""
+    """Another driver runs the job, so this one must not write to its checkpoint directory. A restart does not help."""
 
 
 class JobExecutionError(PenstockError, RuntimeError):
-    """A job failed for good. `__cause__` is the user's own exception where it could be carried over.
+    """A job failed, and no restart is left. `__cause__` is the user's own exception if it could be pickled.
 
     `all_frames` is its traceback with Penstock's frames, which the message leaves out.
     """
@@ -175,8 +175,8 @@ class JobCancelledError(PenstockError, RuntimeError):
 
 
 class JobSuspendedError(PenstockError, RuntimeError):
-    """A job runs here no more, because another JobManager leads: it goes on there."""
+    """A job was suspended because this JobManager lost leadership. It continues on the new leader."""
 
 
 class JobRequestError(PenstockError, RuntimeError):
-    """A running job could not be reached, or it refused what was asked of it."""
+    """A running job could not be reached, or it rejected a request."""

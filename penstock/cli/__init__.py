@@ -1,4 +1,4 @@
-"""The command line: `penstock run job.py` and its relatives."""
+"""The command line: `penstock run job.py` and the other commands."""
 
 from __future__ import annotations
 

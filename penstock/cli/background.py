@@ -1,4 +1,4 @@
-"""Processes that go on when the command that started them has ended: where they write, and how it is known that they are there."""
+"""Background processes, which outlive the command that starts them: their log file, and waiting until they are up."""
 
 from __future__ import annotations
 
@@ -46,12 +46,15 @@ class Background:
             self.process.stdin.write(given)
             self.process.stdin.close()
         except BrokenPipeError:
-            """It has ended already, and that is told below."""
+            """The process has ended already; `wait_until` reports it."""
 
     def wait_until(
         self, is_there: Callable[[ProcessRecord], bool], what: str, patience_s: float
     ) -> ProcessRecord | None:
-        """Return the record of the process when it is there; None if it has ended by itself, well; else an error."""
+        """Wait for the record of the process and return it; None if the process has ended with exit code 0.
+
+        Any other exit code, or no record within `patience_s`, is an error.
+        """
         until = time.monotonic() + patience_s
         while True:
             code = self.process.poll()
@@ -59,21 +62,21 @@ class Background:
                 return None
             if code is not None:
                 raise JobRequestError(
-                    f"{what} has ended with exit code {code}", detail=self._last_words()
+                    f"{what} ended with exit code {code}", detail=self._log_tail()
                 )
             for record in processes.read_all():
                 if record.pid == self.process.pid and is_there(record):
                     return record
             if time.monotonic() > until:
                 raise JobRequestError(
-                    f"{what} does not answer within {patience_s:g} s",
-                    detail=f"its process is {self.process.pid}; its output: {self.log}",
+                    f"{what} did not answer within {patience_s:g} s",
+                    detail=f"pid {self.process.pid}, output in {self.log}",
                 )
             time.sleep(_POLL_S)
 
-    def _last_words(self) -> str:
-        said = _tail(self.log)
-        return f"{said}\n(all of its output: {self.log})" if said else f"its output: {self.log}"
+    def _log_tail(self) -> str:
+        tail = _tail(self.log)
+        return f"{tail}\n(full output: {self.log})" if tail else f"output: {self.log}"
 
 
 def _tail(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Runs a program up to its first `execute`, and keeps what it would have run: for commands that only look."""
+"""Runs a program up to its first `execute` and keeps that job, for commands that only show it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.graph.transformations import Transformation
 
 @dataclass(frozen=True, slots=True)
 class CapturedProgram:
-    """A program as it was handed over."""
+    """The first job of a program, as the program submitted it."""
 
     transformations: tuple[Transformation, ...]
     settings: GraphSettings
@@ -29,11 +29,11 @@ class CapturedProgram:
 
 
 class _Handed(BaseException):
-    """Ends a program at `execute`: no `except Exception` of its own takes it."""
+    """Ends a program at `execute`; a BaseException, so that an `except Exception` of the program does not catch it."""
 
 
 class _Capturing:
-    """What programs are handed to: keeps the first, and runs none."""
+    """An executor that keeps the first job and runs none."""
 
     def __init__(self) -> None:
         self.program: CapturedProgram | None = None
@@ -60,7 +60,7 @@ class _Capturing:
         *,
         step_hooks: Sequence[_execution.StepHook] = (),
     ) -> NoReturn:
-        """Keep a program; called by the environment."""
+        """Keep a job; called by the environment."""
         if self.program is None:
             self.program = CapturedProgram(
                 tuple(transformations), settings, configuration, job_name
@@ -69,7 +69,7 @@ class _Capturing:
 
 
 def capture(given: RunOptions) -> CapturedProgram | int:
-    """Return what a program would run first, or its exit code if it failed before that. What it prints goes to standard error."""
+    """Return the first job of a program, or its exit code if it failed before. The program's output goes to standard error."""
     capturing = _Capturing()
     try:
         code = run(given, contextlib.redirect_stdout(sys.stderr), capturing)
@@ -77,13 +77,13 @@ def capture(given: RunOptions) -> CapturedProgram | int:
         assert capturing.program is not None
         return capturing.program
     finally:
-        forget_unexecuted()  # only the first job is looked at
-    if capturing.program is not None:  # the program has taken the exception
+        forget_unexecuted()  # only the first job matters
+    if capturing.program is not None:  # the program has caught the exception
         return capturing.program
     if code:
         return code
     raise InvalidProgramError(
-        f"the program {given.script} executes nothing",
+        f"the program {given.script} runs no job",
         detail="it ended without a call of execute()",
-        hint="give it the arguments with which it runs a job",
+        hint="pass the arguments with which it runs a job",
     )

@@ -1,7 +1,7 @@
-"""`penstock completion`: lets shells complete commands, options, keys of options and names of jobs.
+"""`penstock completion`: shell completion of commands, options, option keys and job names.
 
-The script that a shell loads only asks: `penstock __complete` gets the words up to the cursor and prints what may stand there, one a
-line, with what it means after a tab. So all shells complete the same, and new commands need nothing more.
+The script that a shell loads only calls `penstock __complete` with the words up to the cursor. It prints the candidates, one per
+line, each with its description after a tab. So all shells complete the same, and new commands need no extra code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
 
 ASK = "__complete"
-FILES = ":files"  # what is printed where a path may stand: shells complete those better themselves
+FILES = ":files"  # printed where a path is expected: shells complete paths better themselves
 
 _BASH = """\
 _penstock() {
@@ -61,8 +61,8 @@ def add_commands(commands: Commands) -> None:
     """Add `penstock completion` to the command line."""
     parser = commands.add_parser(
         "completion",
-        help="print what lets a shell complete commands",
-        description="Print a script that lets a shell complete commands, options, keys and names of jobs.",
+        help="print a shell completion script",
+        description="Print a script with which a shell completes commands, options, option keys and job names.",
     )
     parser.add_argument("shell", choices=sorted(SCRIPTS), metavar="SHELL", help="bash, zsh or fish")
     parser.set_defaults(call=_print)
@@ -74,17 +74,17 @@ def _print(given: argparse.Namespace) -> int:
 
 
 def answer(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
-    """Print what the last word may become."""
+    """Print the candidates for the last word."""
     for candidate, meaning in candidates(parser, words):
         sys.stdout.write(f"{candidate}\t{meaning}\n" if meaning else f"{candidate}\n")
     return 0
 
 
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return what the last of the words may become, each with what it means."""
+    """Return the candidates for the last of the words, each with its description."""
     *before, begun = words or [""]
     waiting: argparse.Action | None = None  # an option whose value comes next
-    given = 0  # arguments that are no options
+    given = 0  # positional arguments so far
     for word in before:
         if waiting is not None:
             waiting = None
@@ -118,7 +118,7 @@ def _starting(begun: str, found: Iterable[tuple[str, str]]) -> list[tuple[str, s
 
 
 def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
-    return parser._option_string_actions  # noqa: SLF001 - argparse has no other way to look into a parser
+    return parser._option_string_actions  # noqa: SLF001 - argparse offers no other access to its options
 
 
 def _sub_commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -142,7 +142,7 @@ def _help(action: argparse.Action) -> str:
 
 
 def _values(action: argparse.Action) -> list[tuple[str, str]]:
-    """Return what an argument may be."""
+    """Return the possible values of an argument."""
     if action.choices is not None:
         return [(str(choice), "") for choice in action.choices]
     name = str(action.metavar or action.dest)

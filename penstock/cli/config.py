@@ -1,4 +1,4 @@
-"""`penstock config`: the options that count, and where each comes from."""
+"""`penstock config`: the effective options, and where each comes from."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 COMMAND_LINE, PROGRAM, DEFAULT = "command line", "program", "default"
 _MASTER, _MASTER_VARIABLE = "spark.master", "SPARK_MASTER"
 _DESCRIPTION = """\
-Show the options that count and where each comes from. The command line goes before the program, the program before penstock.yaml, and that before
-the defaults. With a program, it is run up to its first execute(), and what it sets is shown too. SUPPORT says whether an option works as in Flink.
+Show the effective options and where each comes from. The command line overrides the program, the program overrides penstock.yaml, and that overrides
+the defaults. A given program is run up to its first execute(), and the options that it sets are shown too. SUPPORT says whether an option works as in Flink.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An option as it counts."""
+    """The effective value of an option and its origin."""
 
     key: str
-    value: str | None  # None: it has none
+    value: str | None  # None: no value
     origin: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, with what it is for and how far it is supported."""
+        """Return the setting as JSON values, with the description of the option and how far it is supported."""
         option = find_option(self.key)
         return {
             "key": self.key,
@@ -51,7 +51,7 @@ class Setting:
 
     @property
     def support(self) -> str:
-        """The class of the option: whether it works here. What is no option is Spark's or the program's own."""
+        """Whether the option works here. A key that is not an option of Penstock or Flink is Spark's or the program's own."""
         if find_option(self.key) is not None:
             return support_of(self.key).support.value
         return "Spark's" if self.key.startswith(SPARK_PREFIX) else "the program's"
@@ -65,7 +65,7 @@ def settings_of(
     *,
     defaults: bool = False,
 ) -> Iterator[Setting]:
-    """Yield the options that are set, by key, each with its origin; with `defaults` those that are not set as well."""
+    """Yield the options that are set, by key, each with its origin; with `defaults` also those that are not set."""
     values = counts.to_dict()
     for key in sorted({*values, *(OPTIONS if defaults else ())}):
         if key not in values:
@@ -94,7 +94,7 @@ def add_commands(commands: Commands) -> None:
         "-k",
         "--key",
         metavar="KEY",
-        help="show one option, with what it is for and how far it is supported, or all below a key",
+        help="show one option with its description and how far it is supported, or all options below a key",
     )
     add_json(parser)
     add_options(parser, program=False)
@@ -128,7 +128,7 @@ def _config(given: argparse.Namespace) -> int:
         ]
         print_table([("OPTION", "VALUE", "FROM", "SUPPORT"), *rows])
     else:
-        print_line("no option is set: all have their defaults, which --all shows")
+        print_line("no option is set; --all shows the defaults")
     return 0
 
 
@@ -151,7 +151,7 @@ def _below(key: str, settings: list[Setting]) -> list[Setting]:
     ]
     if not found:
         check_key(key)
-        return [Setting(key, None, DEFAULT)]  # of Flink or Spark, and not set
+        return [Setting(key, None, DEFAULT)]  # an option of Flink or Spark that is not set
     return [each for each in found if each.key == real] or found
 
 

@@ -1,4 +1,4 @@
-"""`penstock doctor`: what slows a running job down or endangers it, and what helps."""
+"""`penstock doctor`: what slows a running job down or puts it at risk, and how to fix it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ _INDENT: Final = " " * 10
 def add_commands(commands: Commands) -> None:
     """Add `penstock doctor` to the command line."""
     parser = add_job_command(
-        commands, "doctor", _doctor, "say what slows a job down or endangers it, and what helps"
+        commands,
+        "doctor",
+        _doctor,
+        "find what slows a job down or puts it at risk, and how to fix it",
     )
-    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument("job", metavar="JOB", help="job id, id prefix or name")
     parser.add_argument(
         "--fail-on",
         choices=_SEVERITIES[1:],
-        help="exit with 1 if there is a finding of this severity or a higher one",
+        help="exit with code 1 if there is a finding of this severity or higher",
     )
 
 
@@ -49,7 +52,7 @@ def _doctor(given: argparse.Namespace) -> int:
 
 
 def show(title: str, diagnosis: Mapping[str, Any], width: int | None = None) -> str:
-    """Return a diagnosis as people read it.
+    """Return a diagnosis as text.
 
     >>> finding = {"severity": "info", "title": "state grows", "detail": "by 1 GB an hour", "hint": "let it expire"}
     >>> print(show("job 'a'", {"headline": "", "findings": [finding], "unknown": ["memory: no answer"]}, 60), end="")
@@ -59,7 +62,7 @@ def show(title: str, diagnosis: Mapping[str, Any], width: int | None = None) -> 
               by 1 GB an hour
               -> let it expire
     <BLANKLINE>
-    not looked at: memory: no answer
+    not checked: memory: no answer
     """
     width = width or min(shutil.get_terminal_size().columns, _WIDEST)
     lines = [title]
@@ -71,7 +74,7 @@ def show(title: str, diagnosis: Mapping[str, Any], width: int | None = None) -> 
     if not diagnosis["findings"]:
         lines += ["", diagnosis["headline"]]
     for unknown in diagnosis["unknown"]:
-        lines += ["", *_wrapped(f"not looked at: {unknown}", "", width)]
+        lines += ["", *_wrapped(f"not checked: {unknown}", "", width)]
     return "\n".join(lines) + "\n"
 
 

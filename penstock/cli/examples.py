@@ -1,4 +1,4 @@
-"""An example or two for each command, which its help shows."""
+"""Examples of each command, shown by its help."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def leaves(
     parser: argparse.ArgumentParser, prefix: str = ""
 ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Yield all commands that take arguments of their own, such as `run` and `state ls`, with their parsers."""
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to look into a parser
+    for action in parser._actions:  # noqa: SLF001 - argparse offers no other access to its actions
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for name, child in action.choices.items():
                 nested = list(leaves(child, f"{prefix}{name} "))
@@ -70,7 +70,7 @@ def leaves(
 
 
 def add_examples(parser: argparse.ArgumentParser) -> None:
-    """Let the help of every command end with its examples."""
+    """Add the examples of every command to the end of its help."""
     for name, command in leaves(parser):
         if name in EXAMPLES:
             shown = "\n".join(f"  {line}" for line in EXAMPLES[name])

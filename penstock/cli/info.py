@@ -1,4 +1,4 @@
-"""`penstock info` and `penstock version`: what a report of a problem should say."""
+"""`penstock info` and `penstock version`: what a bug report should contain."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def add_commands(commands: Commands) -> None:
     """Add `info` and `version` to the command line."""
     parser = commands.add_parser(
         "info",
-        help="show versions and where they are",
-        description="Show versions and where they are: what a report of a problem should say.",
+        help="show versions and paths",
+        description="Show versions and paths, for bug reports.",
     )
     parser.set_defaults(call=_info)
     add_json(parser)
@@ -59,7 +59,7 @@ def _version(given: argparse.Namespace) -> int:
 
 
 def info() -> dict[str, str]:
-    """Return versions and places."""
+    """Return versions and paths."""
     from penstock.common.config_file import find_config_file
     from penstock.spark.gateway import find_java
 

@@ -1,4 +1,4 @@
-"""What the commands about running jobs do: ask, wait, print."""
+"""The commands for running jobs: send a request, wait for its result, print it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from penstock.files.paths import normalize
 from penstock.rest.client import RestClient, ServerGoneError
 
 _FIRST_POLL_S = 0.05
-_LAST_POLL_S = 0.5  # well below what the end of a process waits for its clients
+_LAST_POLL_S = 0.5  # well below the time for which an ending process waits for its clients
 
 
 def list_jobs(address: str | None, token: str | None, *, ended: bool, as_json: bool = False) -> int:
-    """Print the running jobs, or all."""
+    """Print the running jobs, or all jobs."""
     jobs = [job for job in find_jobs(address, token) if ended or job.runs]
     if as_json:
         print_json([{**job.overview, "process": job.place} for job in jobs])
         return 0
     if not jobs:
-        print_line("no jobs" if ended else "no job runs")
+        print_line("no jobs" if ended else "no running jobs")
         return 0
     rows = [("JOB", "STATE", "STARTED", "FOR", "PROCESS", "NAME")]
     rows += [
@@ -118,7 +118,7 @@ def cancel(
     detach: bool,
     as_json: bool = False,
 ) -> int:
-    """Cancel a job, if wanted with a savepoint, and wait for its end."""
+    """Cancel a job, optionally with a savepoint, and wait until it has ended."""
     job = select_job(find_jobs(address, token), wanted)
     if directory is not None:
         body = {"target-directory": _absolute(directory), "cancel-job": True}
@@ -126,8 +126,8 @@ def cancel(
     job.client.request("PATCH", f"{job.path}?mode=cancel")
     state = "CANCELLING"
     if not detach:
-        with _ctrl_c_tells(f"job {job.id} is being cancelled"):
-            state = _state_at_the_end(job)
+        with _message_on_ctrl_c(f"job {job.id} is being cancelled"):
+            state = _final_state(job)
     if as_json:
         print_json({"jid": job.id, "name": job.name, "state": state})
     else:
@@ -135,7 +135,7 @@ def cancel(
     return 0 if detach or state == "CANCELED" else 1
 
 
-def _state_at_the_end(job: FoundJob) -> str:
+def _final_state(job: FoundJob) -> str:
     state = job.state
     for _ in _polls(f"job '{job.name}' is being cancelled"):
         try:
@@ -174,7 +174,7 @@ def rescale(
 
 
 def dispose(address: str | None, token: str | None, path: str, *, as_json: bool = False) -> int:
-    """Delete a savepoint: by the process at an address, or here if none is given."""
+    """Delete a savepoint: through the process at an address, or in this process if there is no address."""
     path = _absolute(path)
     if address is None:
         from penstock.savepoint.reader import dispose_savepoint
@@ -214,11 +214,11 @@ def _operation(
     *,
     detach: bool,
 ) -> dict[str, Any]:
-    """Start an operation and return its result, or with `detach` at once its id; `what` goes on meanwhile."""
+    """Start an operation and return its result, or with `detach` only its id; `what` describes it while it runs."""
     trigger = str(client.request("POST", start, body)["request-id"])
     if detach:
         return {"request-id": trigger}
-    with _ctrl_c_tells(f"the request goes on, its id is {trigger}"):
+    with _message_on_ctrl_c(f"the request continues, its id is {trigger}"):
         result = _result(client, f"{status or start}/{trigger}", what)
     failure = result.get("failure-cause")
     if failure is not None:
@@ -232,8 +232,8 @@ def _result(client: RestClient, path: str, what: str) -> dict[str, Any]:
             answer = client.get(path)
         except ServerGoneError as error:
             raise JobRequestError(
-                "the process of the job ended before it told the result",
-                hint="look at its output; a savepoint that was completed is in its directory",
+                "the process of the job ended before it reported the result",
+                hint="look at its output; a savepoint that was completed is in its target directory",
             ) from error
         if answer["status"]["id"] == "COMPLETED":
             break
@@ -242,8 +242,8 @@ def _result(client: RestClient, path: str, what: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _ctrl_c_tells(what: str) -> Iterator[None]:
-    """Ctrl-C ends the command, not what it has started."""
+def _message_on_ctrl_c(what: str) -> Iterator[None]:
+    """Print a message if Ctrl-C ends the command: the operation that it has started continues."""
     try:
         yield
     except KeyboardInterrupt:
@@ -252,7 +252,7 @@ def _ctrl_c_tells(what: str) -> Iterator[None]:
 
 
 def _polls(what: str) -> Iterator[None]:
-    """Let a loop run again and again, with waits that grow; a terminal shows what is waited for."""
+    """Pace a polling loop with growing waits; a terminal shows meanwhile what the command waits for."""
     wait_s = _FIRST_POLL_S
     with Waiting(what) as waiting:
         while True:
@@ -262,7 +262,7 @@ def _polls(what: str) -> Iterator[None]:
 
 
 def _absolute(path: str) -> str:
-    """Return a path that means the same in the directory of another process."""
+    """Return an absolute path: the process that gets it has another working directory."""
     return normalize(os.path.expanduser(path))  # noqa: PTH111 - it may be a URI
 
 

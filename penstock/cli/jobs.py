@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
 
 _JOB_EPILOG = (
-    "JOB is a job's id, the beginning of its id if no other begins so, or its name. Jobs of this user on "
-    "this machine are found by themselves; -m asks one process, here or elsewhere."
+    "JOB is a job id, a unique id prefix, or a job name. Jobs of this user on this machine are found "
+    "automatically; -m HOST:PORT asks one process, on this machine or another."
 )
 
 
@@ -28,7 +28,7 @@ def add_commands(commands: Commands) -> None:
 def add_job_command(
     commands: Commands, name: str, call: Callable[[argparse.Namespace], int], summary: str
 ) -> argparse.ArgumentParser:
-    """Add a command that asks a process about its jobs."""
+    """Add a command that sends requests to the process of a job."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -36,19 +36,17 @@ def add_job_command(
         epilog=None if name == "list" else _JOB_EPILOG,
     )
     parser.set_defaults(call=lambda given: _call(call, given))
-    parser.add_argument(
-        "-m", "--address", metavar="HOST:PORT", help="ask the process that listens there"
-    )
+    parser.add_argument("-m", "--address", metavar="HOST:PORT", help="address of the REST API")
     parser.add_argument(
         "--token",
-        help="its token, for a process elsewhere; or set PENSTOCK_TOKEN, which other users cannot see",
+        help="token of the REST API on another machine; or set PENSTOCK_TOKEN, which other users cannot see",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _call(call: Callable[[argparse.Namespace], int], given: argparse.Namespace) -> int:
-    """Tell a failure (exit code 1) from wrong usage (2, as of other errors)."""
+    """Return exit code 1 for a failed request; wrong usage and other errors have exit code 2."""
     from penstock.cli.output import report
     from penstock.errors import CheckpointError, JobRequestError
 
@@ -61,7 +59,9 @@ def _call(call: Callable[[argparse.Namespace], int], given: argparse.Namespace) 
 
 def _add_detach(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--detach", action="store_true", help="do not wait for the result; print the request's id"
+        "--detach",
+        action="store_true",
+        help="do not wait for the result; print the id of the request",
     )
 
 
@@ -76,10 +76,10 @@ def _add_list(commands: Commands) -> None:
     parser = add_job_command(commands, "list", call, "list jobs")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "-r", "--running", action="store_true", help="only running ones; the default"
+        "-r", "--running", action="store_true", help="only running jobs (the default)"
     )
     which.add_argument(
-        "-a", "--all", action="store_true", help="ended ones too, of processes that still live"
+        "-a", "--all", action="store_true", help="include finished jobs whose process still runs"
     )
 
 
@@ -90,7 +90,7 @@ def _add_job(commands: Commands) -> None:
         return show_job(given.address, given.token, given.job, as_json=given.json)
 
     parser = add_job_command(commands, "job", call, "show one job and its vertices")
-    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument("job", metavar="JOB", help="job id, id prefix or name")
 
 
 def _add_savepoint(commands: Commands) -> None:
@@ -99,7 +99,7 @@ def _add_savepoint(commands: Commands) -> None:
 
         if given.dispose is not None:
             if given.job is not None:
-                parser.error("--dispose PATH needs no JOB")
+                parser.error("--dispose PATH takes no JOB")
             return job_commands.dispose(
                 given.address, given.token, given.dispose, as_json=given.json
             )
@@ -121,12 +121,12 @@ def _add_savepoint(commands: Commands) -> None:
     parser.add_argument(
         "-d", "--dispose", metavar="PATH", help="delete this savepoint instead of taking one"
     )
-    parser.add_argument("job", metavar="JOB", nargs="?", help="the job")
+    parser.add_argument("job", metavar="JOB", nargs="?", help="job id, id prefix or name")
     parser.add_argument(
         "directory",
         metavar="DIR",
         nargs="?",
-        help="where to; without it: execution.checkpointing.savepoint-dir of the job",
+        help="target directory (default: the job's execution.checkpointing.savepoint-dir)",
     )
 
 
@@ -144,16 +144,16 @@ def _add_stop(commands: Commands) -> None:
         "-d",
         "--drain",
         action="store_true",
-        help="let all windows and timers fire first; the job is not meant to go on",
+        help="send the final watermark first, so that all windows and timers fire; only for jobs that are not resumed",
     )
     parser.add_argument(
         "-p",
         "--savepoint-path",
         metavar="DIR",
-        help="where to; without it: execution.checkpointing.savepoint-dir of the job",
+        help="target directory (default: the job's execution.checkpointing.savepoint-dir)",
     )
     _add_detach(parser)
-    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument("job", metavar="JOB", help="job id, id prefix or name")
 
 
 def _add_cancel(commands: Commands) -> None:
@@ -174,10 +174,10 @@ def _add_cancel(commands: Commands) -> None:
         "-s",
         "--with-savepoint",
         metavar="DIR",
-        help="take a savepoint there and stop, as 'stop' does",
+        help="stop the job with a savepoint in this directory, as 'stop' does",
     )
     _add_detach(parser)
-    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument("job", metavar="JOB", help="job id, id prefix or name")
 
 
 def _add_rescale(commands: Commands) -> None:
@@ -185,7 +185,7 @@ def _add_rescale(commands: Commands) -> None:
         from penstock.cli.job_commands import rescale
 
         if given.parallelism is None and not given.vertex:
-            parser.error("say a parallelism N, or --vertex NAME=N")
+            parser.error("give a parallelism N, or --vertex NAME=N")
         return rescale(
             given.address, given.token, given.job, given.parallelism, dict(given.vertex),
             detach=given.detach, as_json=given.json,
@@ -200,24 +200,24 @@ def _add_rescale(commands: Commands) -> None:
         default=[],
         type=_vertex,
         metavar="NAME=N",
-        help="only of one vertex: a uid, an operator's name or a vertex's id; may be given many times",
+        help="rescale one vertex only, given by uid, operator name or vertex id; repeatable",
     )
     _add_detach(parser)
-    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument("job", metavar="JOB", help="job id, id prefix or name")
     parser.add_argument(
-        "parallelism", metavar="N", nargs="?", type=_parallelism, help="of all vertices"
+        "parallelism", metavar="N", nargs="?", type=_parallelism, help="parallelism of all vertices"
     )
 
 
 def _parallelism(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a parallelism")
+        raise argparse.ArgumentTypeError(f"invalid parallelism '{text}'")
     return number
 
 
 def _vertex(text: str) -> tuple[str, int]:
     name, _, number = text.rpartition("=")
     if not name:
-        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N")
+        raise argparse.ArgumentTypeError(f"invalid vertex '{text}', expected NAME=N")
     return name, _parallelism(number)

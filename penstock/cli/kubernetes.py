@@ -1,4 +1,4 @@
-"""`penstock kubernetes render | upgrade`: manifests of a cluster, and another image for one that runs."""
+"""`penstock kubernetes render | upgrade`: manifests of a cluster, and a new image for a running one."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def add_commands(commands: Commands) -> None:
     """Add the command of this module to the command line."""
     parser = commands.add_parser(
         "kubernetes",
-        help="write manifests for Kubernetes, or upgrade a cluster there",
-        description="Write manifests for Kubernetes, or upgrade a cluster there.",
+        help="write manifests for Kubernetes, or upgrade a cluster",
+        description="Write manifests for Kubernetes, or upgrade a running cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -41,16 +41,18 @@ def add_commands(commands: Commands) -> None:
 def _add_render(actions: Commands) -> None:
     parser = actions.add_parser(
         "render",
-        help="write the manifests of a cluster, with comments",
-        description="Write the manifests of a cluster, with comments. Nothing is applied.",
+        help="write the commented manifests of a cluster",
+        description="Write the commented manifests of a cluster. Nothing is applied.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(call=_render)
-    parser.add_argument("name", metavar="NAME", help="the name of the cluster and of its objects")
-    parser.add_argument("--image", required=True, help="the image of the driver and its executors")
     parser.add_argument(
-        "--program", metavar="PATH", help="a program in the image; without it: a session"
+        "name", metavar="NAME", help="name of the cluster and prefix of its objects"
+    )
+    parser.add_argument("--image", required=True, help="image of the driver and the executors")
+    parser.add_argument(
+        "--program", metavar="PATH", help="program in the image (default: a session)"
     )
     parser.add_argument(
         "--argument",
@@ -58,65 +60,78 @@ def _add_render(actions: Commands) -> None:
         action="append",
         default=[],
         metavar="TEXT",
-        help="an argument of the program; may be given many times",
+        help="argument of the program; repeatable",
     )
     parser.add_argument(
-        "--bounded", action="store_true", help="the program ends by itself: a Job, not a Deployment"
+        "--bounded",
+        action="store_true",
+        help="the program is bounded: create a Job, not a Deployment",
     )
-    parser.add_argument("-n", "--namespace", default="default", help="its namespace (default)")
+    parser.add_argument("-n", "--namespace", default="default", help="namespace (default: default)")
     parser.add_argument(
-        "--replicas", type=int, default=2, metavar="N", help="JobManagers, one of which leads (2)"
-    )
-    parser.add_argument("--executors", type=int, default=2, metavar="N", help="executors (2)")
-    parser.add_argument(
-        "--executor-cores", type=int, default=2, metavar="N", help="cores of each executor (2)"
-    )
-    parser.add_argument(
-        "--executor-memory", default="4g", metavar="SIZE", help="memory of each executor (4g)"
+        "--replicas",
+        type=int,
+        default=2,
+        metavar="N",
+        help="number of JobManager replicas (default: 2)",
     )
     parser.add_argument(
-        "--driver-memory", default="2Gi", metavar="SIZE", help="memory of each JobManager (2Gi)"
+        "--executors", type=int, default=2, metavar="N", help="number of executors (default: 2)"
+    )
+    parser.add_argument(
+        "--executor-cores", type=int, default=2, metavar="N", help="cores per executor (default: 2)"
+    )
+    parser.add_argument(
+        "--executor-memory", default="4g", metavar="SIZE", help="memory per executor (default: 4g)"
+    )
+    parser.add_argument(
+        "--driver-memory",
+        default="2Gi",
+        metavar="SIZE",
+        help="memory per JobManager (default: 2Gi)",
     )
     parser.add_argument(
         "--storage",
         default="20Gi",
         metavar="SIZE|URI",
-        help="where checkpoints go: the size of a shared volume, or s3://bucket/path (20Gi)",
+        help="checkpoint storage: the size of a shared volume, or s3://bucket/path (default: 20Gi)",
     )
-    parser.add_argument("--storage-class", metavar="NAME", help="the class of the volume")
+    parser.add_argument("--storage-class", metavar="NAME", help="storage class of the volume")
     parser.add_argument(
         "-D",
         dest="options",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set an option, of Penstock or of Spark; may be given many times",
+        help="set an option of Penstock or Spark; repeatable",
     )
     parser.add_argument(
         "--upgrade-to",
         metavar="IMAGE",
-        help="write the Job that takes a savepoint and gives the cluster this image",
+        help="write a Job that takes a savepoint and then sets this image",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="the file to write (standard output)"
+        "-o", "--output", metavar="FILE", help="output file (default: standard output)"
     )
 
 
 def _add_upgrade(actions: Commands) -> None:
     parser = actions.add_parser(
         "upgrade",
-        help="take a savepoint of all jobs of a cluster, then give it another image",
-        description="Take a savepoint of all jobs of a cluster, then give it another image. If one cannot be taken, nothing changes.",
+        help="take a savepoint of every job of a cluster, then set a new image",
+        description="Take a savepoint of every job of a cluster, then set a new image. If a savepoint fails, nothing changes.",
     )
     parser.set_defaults(call=_upgrade)
-    parser.add_argument("name", metavar="NAME", help="the name of the cluster")
-    parser.add_argument("--image", required=True, help="the image to run from now on")
-    parser.add_argument("-n", "--namespace", default="default", help="its namespace (default)")
+    parser.add_argument("name", metavar="NAME", help="name of the cluster")
+    parser.add_argument("--image", required=True, help="the new image")
+    parser.add_argument("-n", "--namespace", default="default", help="namespace (default: default)")
     parser.add_argument(
-        "-m", "--manager", required=True, metavar="HOST:PORT", help="where its REST API is"
+        "-m", "--manager", required=True, metavar="HOST:PORT", help="address of its REST API"
     )
-    parser.add_argument("--token", help="the token of the REST API; or set PENSTOCK_TOKEN")
-    parser.add_argument("--savepoint-dir", metavar="PATH", help="where savepoints go")
+    parser.add_argument("--token", help="token of the REST API; or set PENSTOCK_TOKEN")
+    parser.add_argument(
+        "--savepoint-dir", metavar="PATH", help="target directory of the savepoints"
+    )
     parser.add_argument("--kubeconfig", metavar="FILE", help="a kubeconfig file")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -148,7 +163,7 @@ def _settings(given: argparse.Namespace) -> ClusterSettings:
     for pair in given.options:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise ArgumentError(f"'{pair}' is not an option", hint="write -D key=value")
+            raise ArgumentError(f"invalid option '{pair}'", hint="write -D key=value")
         options.set_string(key.strip(), value)
     validate(options, "command line")
     return ClusterSettings(
@@ -183,11 +198,11 @@ def _upgrade(given: argparse.Namespace) -> int:
             )
         if code:
             raise PenstockError(
-                f"job '{job.name}' has no savepoint, so '{given.name}' keeps its image"
+                f"no savepoint of job '{job.name}': the image of '{given.name}' was not changed"
             )
     set_image(given.name, given.image, namespace=given.namespace, config_file=given.kubeconfig)
     if given.json:
         print_json({"name": given.name, "image": given.image})
     else:
-        print_line(f"{given.name} runs with {given.image} from now on")
+        print_line(f"{given.name} now runs {given.image}")
     return 0

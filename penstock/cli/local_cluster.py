@@ -1,4 +1,4 @@
-"""Where `penstock run --no-spark` runs jobs: a MiniCluster whose jobs the command line reaches."""
+"""The cluster of `penstock run --no-spark`: a MiniCluster whose jobs are published for the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.testing.mini_cluster import MiniCluster
 
 
 class LocalCluster(MiniCluster):
-    """A MiniCluster whose jobs the command line reaches."""
+    """A MiniCluster whose jobs are published for the command line."""
 
     def submit(
         self,

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _USUAL: Final = 1_000
-_MOST: Final = 10_000  # that a server sends at once
+_MOST: Final = 10_000  # lines that a server sends in one response
 _POLL_S: Final = 0.3
 
 
 def add_commands(commands: Commands) -> None:
     """Add `penstock logs` to the command line."""
     parser = add_job_command(commands, "logs", _logs, "show what a job has logged and printed")
-    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument("job", metavar="JOB", help="job id, id prefix or name")
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on with new lines until the job has ended"
+        "-f", "--follow", action="store_true", help="print new lines until the job has ended"
     )
     parser.add_argument(
         "-n",
@@ -36,17 +36,19 @@ def add_commands(commands: Commands) -> None:
         type=_number,
         default=_USUAL,
         metavar="N",
-        help=f"begin with the last N lines; {_USUAL} without it",
+        help=f"start with the last N lines (default: {_USUAL})",
     )
     parser.add_argument(
-        "--level", type=str.upper, choices=_LEVELS, help="only lines of this level or a higher one"
+        "--level", type=str.upper, choices=_LEVELS, help="only lines of this level or higher"
     )
     parser.add_argument(
-        "--vertex", metavar="NAME", help="only of a vertex: its id, or a part of its name"
+        "--vertex", metavar="NAME", help="only lines of one vertex: its id, or part of its name"
     )
-    parser.add_argument("--subtask", type=_number, metavar="N", help="only of a subtask, from 0 on")
     parser.add_argument(
-        "--taskmanager", metavar="ID", help="only of a taskmanager, or 'jobmanager'"
+        "--subtask", type=_number, metavar="N", help="only lines of one subtask, counted from 0"
+    )
+    parser.add_argument(
+        "--taskmanager", metavar="ID", help="only lines of one TaskManager, or 'jobmanager'"
     )
 
 
@@ -66,7 +68,7 @@ def _logs(given: argparse.Namespace) -> int:
             if given.follow:
                 sys.stdout.flush()
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return 130
@@ -82,7 +84,7 @@ def _shown(line: Mapping[str, Any], *, as_json: bool) -> str:
 
 
 def _lines(job: FoundJob, given: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
-    """Return the last lines of a job, and then, if that is wanted, those that come until it has ended."""
+    """Return the last lines of a job and then, with --follow, the new ones until it has ended."""
     wanted = {
         name: value
         for name in ("level", "vertex", "subtask", "taskmanager")
@@ -90,7 +92,7 @@ def _lines(job: FoundJob, given: argparse.Namespace) -> Iterator[Mapping[str, An
     }
     answer = _ask(job, {**wanted, "limit": given.lines})
     yield from answer["lines"]
-    # Where nothing was shown, all that comes is new: lines have numbers from 1 on.
+    # If no line matched, follow from the newest line: lines are numbered from 1.
     last = answer["last"] or _newest(job)
     while given.follow:
         ended = not _runs(job)

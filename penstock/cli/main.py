@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 _WRONG, _INTERRUPTED, _NO_READER = 2, 130, 141
 _RUN_EPILOG = """\
-Options of penstock stand before the program, its own arguments after it.
--D, -p and -m count whatever the program sets; what it sets goes before penstock.yaml. It may say 'import pyflink' or 'import penstock'.
+Options of penstock come before the program, the program's own arguments after it.
+-D, -p and -m override what the program sets; the program overrides penstock.yaml. It may use 'import pyflink' or 'import penstock'.
 """
 
 
 def create_parser() -> argparse.ArgumentParser:
-    """Describe the command line.
+    """Create the parser of the command line.
 
-    Every sub-command sets `call`: the function that takes what was given and returns the exit code.
+    Every sub-command sets `call`: the function that takes the parsed arguments and returns the exit code.
     """
     parser = argparse.ArgumentParser(
         prog="penstock", description="Flink's streaming model, in Python, on Spark."
@@ -71,8 +71,8 @@ def create_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    It is 0, 1 if what was asked for failed, 2 if the command line or an option is wrong, 130 after Ctrl-C, and 141 if nobody reads the
-    output any more.
+    It is 0; 1 if the operation failed; 2 if the command line or an option is wrong; 130 after Ctrl-C; 141 if the reader of the output
+    has closed the pipe.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = create_parser()
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report(error, as_json=getattr(given, "json", False))
         return _WRONG
     except BrokenPipeError:
-        # Python would try to write the rest once more when it ends.
+        # At exit Python would flush the rest into the closed pipe and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _NO_READER
     except KeyboardInterrupt:
@@ -109,13 +109,13 @@ def _add_run(commands: Commands) -> None:
         "--from",
         dest="recover",
         metavar="PATH",
-        help="start from a savepoint, from one checkpoint, or from the checkpoints in a directory",
+        help="start from a savepoint, a checkpoint, or the latest checkpoint in a directory",
     )
     run.add_argument(
         "-n",
         "--allow-non-restored-state",
         action="store_true",
-        help="leave out state of operators that the program no longer has",
+        help="skip state of operators that the program no longer has",
     )
     run.add_argument(
         "-rm",
@@ -123,50 +123,50 @@ def _add_run(commands: Commands) -> None:
         type=str.upper,
         choices=["NO_CLAIM", "CLAIM"],
         metavar="MODE",
-        help="who owns what -s names: NO_CLAIM, still you (the default); CLAIM, the job, which "
-        "deletes it in time",
+        help="who owns the snapshot given by -s: NO_CLAIM (default) leaves it to you, CLAIM lets the "
+        "job delete it once unneeded",
     )
     run.add_argument(
         "--py-files",
         metavar="PATHS",
-        help="Python files and archives that tasks need, separated by commas",
+        help="comma-separated Python files and archives that tasks need",
     )
     run.add_argument(
         "--session",
         metavar="HOST:PORT",
-        help="send the program to a session, this user's or the one that listens there; see 'penstock session'",
+        help="submit the program to a session, by default this user's; see 'penstock session'",
     )
     run.add_argument(
         "-d",
         "--detached",
         action="store_true",
-        help="return when the job runs, and leave it running in the background",
+        help="return once the job runs, and leave it running in the background",
     )
     run.add_argument(
         "--no-pyflink",
         dest="pyflink",
         action="store_false",
-        help="let 'import pyflink' mean PyFlink itself",
+        help="do not alias pyflink to Penstock",
     )
     run.add_argument(
         "--no-spark",
         dest="spark",
         action="store_false",
-        help="run in this process, to try a program out with little data",
+        help="run in this process without Spark, to try a program out with little data",
     )
     run.add_argument(
         "--verbose",
         action="store_true",
-        help="show all frames of a failure, those of Penstock and of Spark too",
+        help="show full tracebacks, with the frames of Penstock and Spark",
     )
     run.add_argument(
         "--json",
         action="store_true",
-        help="print the jobs and what became of them, as JSON; what the program prints goes to standard error",
+        help="print the jobs and their final states as JSON; the program's output goes to standard error",
     )
-    run.add_argument("script", metavar="PROGRAM", help="the Python file to run, or a file of SQL")
+    run.add_argument("script", metavar="PROGRAM", help="the Python or SQL file to run")
     run.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments passed to the program"
     )
 
 
@@ -206,7 +206,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _ended(code: int) -> int:
-    """Say what a program has defined and not executed, unless it failed; return its exit code."""
+    """Warn of streams that a program has defined and not executed, unless it failed; return its exit code."""
     from penstock.datastream._unexecuted import forget_unexecuted, warn_of_unexecuted
 
     forget_unexecuted() if code else warn_of_unexecuted()

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, JSON for programs, progress for who waits in a terminal."""
+"""Output of commands: tables for people, JSON for programs, progress in a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
-_QUIET_S = 0.3  # what is done by then needs no progress
+_QUIET_S = 0.3  # shorter operations show no progress
 
 
 def print_line(line: str) -> None:
@@ -35,16 +35,16 @@ def print_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def report(error: PenstockError, *, as_json: bool) -> None:
-    """Tell an error: as text, or as an object for programs."""
+    """Print an error: as text, or as a JSON object for programs."""
     if as_json:
-        told = {"message": error.message, "detail": error.detail, "hint": error.hint}
-        sys.stderr.write(json.dumps({"error": told}, ensure_ascii=False) + "\n")
+        fields = {"message": error.message, "detail": error.detail, "hint": error.hint}
+        sys.stderr.write(json.dumps({"error": fields}, ensure_ascii=False) + "\n")
     else:
         sys.stderr.write(f"penstock: {error}\n")
 
 
 class Waiting:
-    """Shows what is waited for and how long, in a terminal; elsewhere nothing."""
+    """Shows in a terminal what a command waits for and for how long; elsewhere nothing."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -55,7 +55,7 @@ class Waiting:
         return self
 
     def wait(self, seconds: float) -> None:
-        """Wait for so long, and show meanwhile that it goes on."""
+        """Sleep for this long and show progress meanwhile."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._show()

@@ -1,4 +1,4 @@
-"""`penstock page`: where the web page shows a job."""
+"""`penstock page`: the address of a job on the web page."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def add_commands(commands: Commands) -> None:
         commands,
         "page",
         _page,
-        "print the address of the web page of a job, which logs in who opens it",
+        "print the address of a job's web page, with a token that logs in",
     )
-    parser.add_argument("job", metavar="JOB", help="the job")
-    parser.add_argument("--open", action="store_true", help="open it in a browser, too")
+    parser.add_argument("job", metavar="JOB", help="job id, id prefix or name")
+    parser.add_argument("--open", action="store_true", help="also open it in a browser")
 
 
 def _page(given: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`penstock plan`: what a program would run, without running it."""
+"""`penstock plan`: the plan of a program's first job, without running it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
 
 _DESCRIPTION = """\
-Show the plan of a program without running it: its vertices, how records go between them, and the slots that it needs. The program is run up to its first
-execute(), a file of SQL (.sql) up to its first query or INSERT; what it prints goes to standard error.
+Show the plan of a program without running it: its vertices, the exchanges between them, and the slots that it needs. The program is run up to its first
+execute(), a SQL file (.sql) up to its first query or INSERT; its output goes to standard error.
 """
 
 
 def add_commands(commands: Commands) -> None:
     """Add `penstock plan` to the command line."""
     parser = commands.add_parser(
-        "plan", help="show the plan of a program, without running it", description=_DESCRIPTION
+        "plan", help="show the plan of a program without running it", description=_DESCRIPTION
     )
     parser.set_defaults(call=_plan)
     parser.add_argument(
@@ -30,12 +30,14 @@ def add_commands(commands: Commands) -> None:
         "--format",
         choices=["tree", "json", "svg"],
         default="tree",
-        help="a tree for the terminal (the default), JSON, or a picture",
+        help="a tree for the terminal (the default), JSON, or an SVG image",
     )
     parser.add_argument(
         "--json", dest="format", action="store_const", const="json", help="print JSON"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it there")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="output file (default: standard output)"
+    )
     add_options(parser)
 
 
@@ -59,7 +61,7 @@ def _plan(given: argparse.Namespace) -> int:
         shown = {
             "name": captured.job_name,
             "slots": count_slots(graph),
-            **execution_plan(plans.stream_graph),  # as Flink's plan visualizer reads it
+            **execution_plan(plans.stream_graph),  # the format of Flink's plan visualizer
             "job_graph": graph.to_json(),
         }
         text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"

@@ -8,42 +8,42 @@ from penstock.cli.run import RunOptions
 
 
 def add_options(parser: argparse.ArgumentParser, *, program: bool = True) -> None:
-    """Add the options that count for every program, and the program; it may be left out unless `program`."""
+    """Add the options of a program and the program itself, which may be omitted unless `program`."""
     add_settings(parser)
     parser.add_argument(
         "--py-files",
         metavar="PATHS",
-        help="Python files and archives that tasks need, separated by commas",
+        help="comma-separated Python files and archives that tasks need",
     )
     parser.add_argument(
         "--no-pyflink",
         dest="pyflink",
         action="store_false",
-        help="let 'import pyflink' mean PyFlink itself",
+        help="do not alias pyflink to Penstock",
     )
     parser.add_argument(
         "script",
         metavar="PROGRAM",
         nargs=None if program else "?",
-        help="the Python file, or a file of SQL, which is run up to its first job",
+        help="the Python or SQL file, which is run up to its first job",
     )
     parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments passed to the program"
     )
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add the options that set options of jobs."""
+    """Add the arguments that set options of jobs."""
     parser.add_argument(
         "-D",
         dest="options",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set an option; may be given many times",
+        help="set an option; repeatable",
     )
     parser.add_argument(
-        "-p", "--parallelism", type=int, metavar="N", help="parallelism of operators that set none"
+        "-p", "--parallelism", type=int, metavar="N", help="default parallelism of operators"
     )
     parser.add_argument(
         "-m", "--master", metavar="URL", help="Spark master, such as local[4] or yarn"
@@ -56,17 +56,17 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="read options from this file; without it: PENSTOCK_CONFIG, ./penstock.yaml, ~/.penstock/penstock.yaml",
+        help="configuration file (default: PENSTOCK_CONFIG, ./penstock.yaml or ~/.penstock/penstock.yaml)",
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option of all commands that print for other programs."""
+    """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run_options(given: argparse.Namespace) -> RunOptions:
-    """Return what was given as the options of a run."""
+    """Return the parsed arguments as the options of a run."""
     return RunOptions(
         script=given.script,
         arguments=tuple(given.arguments),

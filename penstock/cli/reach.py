@@ -1,4 +1,4 @@
-"""Finds the job that a command line names, in the processes of this user or in one elsewhere."""
+"""Finds the job that a command names, in the processes of this user or in a process at a given address."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ RUNNING_STATES = frozenset(
     {"CREATED", "RUNNING", "FAILING", "RESTARTING", "CANCELLING", "RECONCILING"}
 )
 
-_TIMEOUT_S = 10.0  # for a process of this user to answer
+_TIMEOUT_S = 10.0  # for each process of this user
 
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
-    """A job, where it is, and what `/jobs/overview` says of it."""
+    """A job with its entry in `/jobs/overview` and the client of its process."""
 
     client: RestClient
     place: str
@@ -51,7 +51,7 @@ class FoundJob:
 
     @property
     def path(self) -> str:
-        """Where the job's resources are."""
+        """The path of the job in the REST API."""
         return f"/jobs/{self.id}"
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class FoundJob:
 
 
 def client_of(address: str, token: str | None = None) -> RestClient:
-    """Return a client of the process at an address; of one of this user the token is known."""
+    """Return a client of the process at an address; the tokens of this user's processes are known."""
     plain = RestClient(address)
     token = token or os.environ.get(TOKEN_VARIABLE)
     own = next((each for each in processes.read_all() if each.address == plain.address), None)
@@ -82,13 +82,15 @@ def find_jobs(address: str | None = None, token: str | None = None) -> list[Foun
         )
         try:
             jobs = _jobs_of(client, place)
-            if client.address not in asked:  # else it is a standby, and its leader was asked
+            if (
+                client.address not in asked
+            ):  # otherwise it is a standby whose leader has answered already
                 found += jobs
             asked.add(client.address)
-        except ServerGoneError:  # it ends this moment
+        except ServerGoneError:  # it has just ended
             continue
         except JobRequestError as error:
-            sys.stderr.write(f"penstock: pid {record.pid} is left out: {error.message}\n")
+            sys.stderr.write(f"penstock: pid {record.pid} is skipped: {error.message}\n")
     return found
 
 
@@ -97,7 +99,7 @@ def _jobs_of(client: RestClient, place: str) -> list[FoundJob]:
 
 
 def select_job(jobs: Sequence[FoundJob], wanted: str) -> FoundJob:
-    """Return the job with this id, with this name, or whose id begins like this; running ones go before ended ones."""
+    """Return the job with this id, name or id prefix; running jobs are preferred to finished ones."""
     ways: tuple[Callable[[FoundJob], bool], ...] = (
         lambda job: job.id == wanted.lower(),
         lambda job: job.overview["name"] == wanted,
@@ -110,27 +112,27 @@ def select_job(jobs: Sequence[FoundJob], wanted: str) -> FoundJob:
             return found[0]
         if found:
             raise JobRequestError(
-                f"{len(found)} jobs are called '{wanted}'",
+                f"'{wanted}' matches {len(found)} jobs",
                 detail=_table(found),
-                hint="name one by its id, or its process with -m host:port",
+                hint="use the job id, or select the process with -m host:port",
             )
     running = [job for job in jobs if job.runs]
     raise JobRequestError(
-        f"there is no job '{wanted}'",
-        detail=_table(running) if running else "no job runs",
-        hint="'penstock list -a' shows ended ones too; -m host:port asks a process on another machine",
+        f"unknown job '{wanted}'",
+        detail=_table(running) if running else "no running jobs",
+        hint="'penstock list -a' includes finished jobs; -m host:port asks a process on another machine",
     )
 
 
 def directory_of(path_or_job: str) -> str:
-    """Return a path as it is, and the checkpoint directory of a job that is named by its id or its name."""
+    """Return the checkpoint directory of a job, given by id or name; a path is returned unchanged."""
     if "/" in path_or_job or Path(path_or_job).exists():
         return path_or_job
     job = select_job(find_jobs(), path_or_job)
     directory = job.client.get(job.path)["penstock"]["checkpoints"]
     if directory is None:
         raise JobRequestError(
-            f"job '{job.name}' keeps no checkpoints", hint="set execution.checkpointing.dir"
+            f"job '{job.name}' has no checkpoint directory", hint="set execution.checkpointing.dir"
         )
     return str(directory)
 

@@ -1,4 +1,4 @@
-"""`penstock run --json`: tells at the end which jobs a program has run, and what became of them."""
+"""`penstock run --json`: reports at the end which jobs a program has run, and their final states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.graph.transformations import Transformation
 
 
 class JobRecording:
-    """Notes the jobs that programs start; what they print goes to standard error meanwhile."""
+    """Records the jobs that a program starts; its output goes to standard error meanwhile."""
 
     def __init__(self) -> None:
         self._jobs: list[tuple[str, Any]] = []  # names and controllers
@@ -45,7 +45,7 @@ class JobRecording:
         *,
         step_hooks: Sequence[_execution.StepHook] = (),
     ) -> Any:
-        """Start a program where it would have been started, and note its job."""
+        """Submit a job to the previous executor and record it."""
         _execution.set_executor(self._before)
         try:
             controller = _execution.executor_for(configuration).submit(
@@ -57,7 +57,7 @@ class JobRecording:
         return controller
 
     def to_json(self, exit_code: int) -> dict[str, Any]:
-        """Return the jobs, and how the program ended."""
+        """Return the jobs and the exit code of the program."""
         jobs = [
             {
                 "jid": str(controller.get_job_id()),

@@ -1,4 +1,7 @@
-"""`penstock replay`: runs one epoch of a job again, at a desk, and stops where it failed."""
+"""`penstock replay`: runs one epoch of a job again, in a local process, and stops where it failed.
+
+An epoch is the interval between two checkpoints; its number is the id of the second one.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
 
 _EPILOG = """\
-JOB is <checkpoint directory>/<job id>; with /chk-N after it, it means epoch N. Of a job whose process runs, its id or name will
-do. Without --epoch: the last epoch that failed, else the last one. Nothing is written: sinks are switched off, checkpoints
-are only read.
+JOB is <checkpoint directory>/<job id>, or the id or name of a job whose process runs. Epoch N is the interval before checkpoint N,
+also written JOB/chk-N. The default is the last epoch that failed, or the last one if none did. Nothing is written: sinks are
+disabled, checkpoints are only read.
 
   penstock replay /checkpoints/4f0c... --pdb
   penstock replay /checkpoints/4f0c... --epoch 12 --show-output --verify
@@ -29,57 +32,66 @@ def add_commands(commands: Commands) -> None:
     """Add `replay` to the command line."""
     parser = commands.add_parser(
         "replay",
-        help="run one epoch of a job again, in this process",
-        description="Run one epoch of a job again, in this process, from the state and over the input that it had.",
+        help="replay the interval between two checkpoints of a job in this process",
+        description="Replay one epoch of a job, the interval between two checkpoints, in this process: with the state and the input that it had.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(call=run_command)
     parser.add_argument(
-        "job", metavar="JOB", help="the job's directory, or its id or name while its process runs"
+        "job",
+        metavar="JOB",
+        help="checkpoint directory of the job, or its id or name while its process runs",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--epoch", type=int, metavar="N", help="which epoch")
+    parser.add_argument(
+        "--epoch", type=int, metavar="N", help="epoch to replay: the interval before checkpoint N"
+    )
     parser.add_argument(
         "--attempt",
         choices=["failed", "last"],
-        help="of an epoch that failed and was repeated: the attempt that failed (the default), or the last one",
+        help="attempt of an epoch that failed and was repeated: the one that failed (the default), or the last one",
     )
     parser.add_argument(
         "--vertex",
         metavar="V",
-        help="go no further than this vertex: its uid, number or id, or the name of an operator",
+        help="replay up to this vertex, given by uid, number, id or operator name",
     )
     parser.add_argument(
-        "--subtask", type=int, metavar="I", help="which subtask of the vertex, from 0"
+        "--subtask", type=int, metavar="I", help="subtask of the vertex, counted from 0"
     )
     parser.add_argument(
         "--pdb",
         action="store_true",
-        help="stop in your function, for the record that failed, or for the one that --record or --key names",
+        help="start the debugger in your function: at the record that failed, or at the one given by --record or --key",
     )
     parser.add_argument(
-        "--record", type=int, metavar="K", help="the K-th record into the subtask, from 1"
+        "--record",
+        type=int,
+        metavar="K",
+        help="the K-th input record of the subtask, counted from 1",
     )
-    parser.add_argument("--key", metavar="KEY", help="the first record of this key")
+    parser.add_argument("--key", metavar="KEY", help="the first record with this key")
     parser.add_argument(
-        "--show-output", action="store_true", help="show what the sinks would have got"
+        "--show-output",
+        action="store_true",
+        help="show the records that the sinks would have written",
     )
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="compare the state after the epoch with that of its checkpoint",
+        help="compare the state after the epoch with its checkpoint",
     )
     parser.add_argument(
         "--py-files",
         metavar="PATHS",
         default="",
-        help="Python files, folders and archives that the job needs, separated by commas",
+        help="comma-separated Python files, directories and archives that the job needs",
     )
 
 
 def run_command(given: argparse.Namespace) -> int:
-    """Replay; the exit code is 1 if the epoch fails (again) or its state differs."""
+    """Replay an epoch; the exit code is 1 if it fails (again) or its state differs."""
     from penstock.cli.reach import directory_of
     from penstock.replay import ReplayRequest, Stop, debug, replay
 
@@ -121,23 +133,21 @@ def run_command(given: argparse.Namespace) -> int:
 
 def _check(given: argparse.Namespace) -> None:
     if given.subtask is not None and given.vertex is None:
-        raise ArgumentError("--subtask needs --vertex", hint="say which vertex the subtask is of")
+        raise ArgumentError("--subtask needs --vertex", hint="add the vertex of the subtask")
     if (given.record is not None or given.key is not None) and not given.pdb:
-        raise ArgumentError(
-            "--record and --key say where the debugger should stop", hint="add --pdb"
-        )
+        raise ArgumentError("--record and --key need --pdb", hint="add --pdb")
     if given.record is not None and given.key is not None:
-        raise ArgumentError("--record and --key exclude each other", hint="give one of them")
+        raise ArgumentError("--record and --key are mutually exclusive", hint="give one of them")
     if given.record is not None and given.record < 1:
-        raise ArgumentError("--record counts from 1", hint="give 1 for the first record")
+        raise ArgumentError("--record must be at least 1", hint="1 is the first record")
     if given.verify and (given.vertex is not None or given.pdb):
         raise ArgumentError(
-            "--verify compares the state of the whole job", hint="leave out --vertex and --pdb"
+            "--verify compares the state of the whole job", hint="remove --vertex and --pdb"
         )
 
 
 def _as_json(result: ReplayResult, *, show_output: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "job": {"id": result.job_id, "name": result.job_name},
         "epoch": result.epoch,
         "attempt": result.attempt,
@@ -154,18 +164,18 @@ def _as_json(result: ReplayResult, *, show_output: bool) -> dict[str, Any]:
         "state_matches": None if result.state is None else result.state.matches,
     }
     if show_output:
-        told["output"] = {
+        shown["output"] = {
             name: {
                 str(subtask): [repr(record.value) for record in records]
                 for subtask, records in subtasks.items()
             }
             for name, subtasks in result.sinks.items()
         }
-    return told
+    return shown
 
 
 def describe(result: ReplayResult, *, show_output: bool = False, verify: bool = False) -> str:
-    """Return what a replay has found, as text."""
+    """Return the result of a replay as text."""
     lines = [f"job '{result.job_name}' ({result.job_id}), epoch {result.epoch}"]
     if result.attempt:
         lines[0] += f", after {result.attempt} restart{'s' if result.attempt > 1 else ''}"
@@ -175,7 +185,7 @@ def describe(result: ReplayResult, *, show_output: bool = False, verify: bool = 
         lines.append(f"  {name:<{width}}  {taken}out {counts.records_out:,}")
     for name, subtasks in result.sinks.items():
         total = sum(map(len, subtasks.values()))
-        lines.append(f"  sink '{name}' would have got {total:,} records")
+        lines.append(f"  sink '{name}' would have written {total:,} records")
         if show_output:
             lines += [
                 f"    {subtask}: {record.value!r}"
@@ -193,16 +203,16 @@ def _describe_failure(result: ReplayResult) -> list[str]:
     if result.failure is not None:
         return ["the epoch failed:", str(result.failure)]
     if result.recorded_failure is not None:
-        return ["nothing failed this time; when the job ran, it was:", result.recorded_failure]
+        return ["the replay did not fail; the failure of the job was:", result.recorded_failure]
     return []
 
 
 def _describe_state(result: ReplayResult) -> list[str]:
     if result.state is None:
-        return ["the state was not compared: the epoch has no checkpoint of its own"]
+        return ["the state was not compared: the epoch ended without a completed checkpoint"]
     if result.state.matches:
-        return [f"the state is that of the checkpoint: {len(result.state.tables)} tables compared"]
-    lines = ["the state differs from that of the checkpoint:"]
+        return [f"the state equals the checkpoint: {len(result.state.tables)} tables compared"]
+    lines = ["the state differs from the checkpoint:"]
     for table in result.state.differing:
         lines.append(f"  '{table.operator}', subtask {table.subtask}, {table.table}")
         lines += [f"    {difference}" for difference in table.differences]

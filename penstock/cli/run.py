@@ -1,4 +1,4 @@
-"""`penstock run`: executes a program as if Python had been told to, with options set and `pyflink` meaning Penstock."""
+"""`penstock run`: executes a program as `python` does, with options set and `pyflink` as an alias of Penstock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WHERE = "command line"
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What the command line says."""
+    """The options of `penstock run`."""
 
     script: str
     arguments: tuple[str, ...] = ()
@@ -41,25 +41,25 @@ class RunOptions:
     pyflink: bool = True
     spark: bool = True
     verbose: bool = False
-    config: str | None = None  # a file in place of the penstock.yaml that is found
-    session: str | None = None  # its address; empty: that of this user
+    config: str | None = None  # a file used instead of penstock.yaml
+    session: str | None = None  # its address; empty: this user's session
     detached: bool = False
 
 
 def configuration_of(given: RunOptions) -> Configuration:
-    """Return the options of the command line: they count whatever the program sets."""
+    """Return the options of the command line, which override those that the program sets."""
     if given.session is not None and not given.spark:
         raise ArgumentError(
-            "--no-spark and --session contradict each other",
+            "--no-spark and --session are mutually exclusive",
             detail="--no-spark runs jobs in this process",
-            hint="leave one of the two out",
+            hint="remove one of them",
         )
     configuration = Configuration()
     for pair in given.options:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise ArgumentError(
-                f"'{pair}' is not an option", hint="write -D key=value, without spaces around '='"
+                f"invalid option '{pair}'", hint="write -D key=value, without spaces around '='"
             )
         check_setting(key.strip(), value, _WHERE)
         option = find_option(key.strip())
@@ -86,7 +86,7 @@ def configuration_of(given: RunOptions) -> Configuration:
 
 
 def run(given: RunOptions, *around: contextlib.AbstractContextManager[Any]) -> int:
-    """Execute the program, inside of other contexts if there are any, and return the exit code."""
+    """Execute the program inside the given contexts and return the exit code."""
     script = Path(given.script)
     configuration = configuration_of(given)
     defaults, _ = load_config_file(given.config)
@@ -118,7 +118,7 @@ def run(given: RunOptions, *around: contextlib.AbstractContextManager[Any]) -> i
 
 
 def _text_of(script: Path) -> bytes | str:
-    """Return a program in Python; a file of SQL is executed by one."""
+    """Return the source of a program; for a SQL file, a Python program that executes it."""
     text = script.read_bytes()
     if script.suffix.lower() != ".sql":
         return text
@@ -129,7 +129,7 @@ def _text_of(script: Path) -> bytes | str:
 
 @contextlib.contextmanager
 def _as_main(script: Path, given: RunOptions) -> Iterator[None]:
-    """Make the program the main module, with its arguments and its directory first on the path of imports."""
+    """Make the program the main module, with its arguments, and its directory first on the import path."""
     module = ModuleType("__main__")
     module.__file__ = given.script
     module.__builtins__ = __builtins__  # type: ignore[attr-defined]
@@ -139,7 +139,7 @@ def _as_main(script: Path, given: RunOptions) -> Iterator[None]:
     sys.argv = [given.script, *given.arguments]
     sys.path.insert(0, directory)
     add_to_import_path(split_python_files(given.python_files or ""))
-    # Tasks import the program's neighbours too: Spark's workers start with this path.
+    # Tasks also import modules next to the program: Spark's workers start with this path.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [directory, before[3]]))
     try:
         yield
@@ -164,7 +164,7 @@ def _execute(code: CodeType, module: ModuleType, *, verbose: bool) -> int:
         else:
             sys.stderr.write(f"{error}\n")
         return 1
-    except Exception as error:  # noqa: BLE001 - whatever the program raises
+    except Exception as error:  # noqa: BLE001 - the program may raise anything
         sys.stderr.write("".join(traceback.format_exception(error)) if verbose else _format(error))
         return 1
     return 0
@@ -178,7 +178,7 @@ def _exit_code(ending: SystemExit) -> int:
 
 
 def _format(error: BaseException) -> str:
-    """Return the traceback from the program's own frame on; of Penstock's errors, without Penstock's frames."""
+    """Return the traceback from the program's first frame; without Penstock's frames if the error is Penstock's."""
     own: TracebackType | None = error.__traceback__
     while own is not None and own.tb_frame.f_code.co_filename == __file__:
         own = own.tb_next
@@ -186,7 +186,7 @@ def _format(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         frames = [frame for frame in shown.stack if is_users(frame.filename)]
         shown.stack = traceback.StackSummary.from_list(frames)
-        # The message already says what matters of its cause, unless the cause is in the user's code.
+        # The message already describes the cause, unless the cause is in the user's code.
         if shown.__cause__ is not None and not users_frames(shown.__cause__.stack):
             shown.__cause__ = shown.__context__ = None
     return "".join(shown.format())

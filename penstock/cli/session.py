@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.rest.client import RestClient
 
 _EPILOG = """\
-A session outlives the programs that are sent to it:
+A session outlives the programs that are submitted to it:
 
   penstock session start -m local[4]
   penstock run --session job.py
@@ -31,7 +31,7 @@ def add_commands(commands: Commands) -> None:
     """Add the command of this module to the command line."""
     parser = commands.add_parser(
         "session",
-        help="start, stop or show a session: one process and Spark application for many jobs",
+        help="start, stop or show a session: one JobManager and one Spark application for many jobs",
         description="Start, stop or show a session: one JobManager process and one Spark application for many jobs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -46,7 +46,7 @@ def _add_start(actions: Commands) -> None:
     parser = actions.add_parser(
         "start",
         help="start a session in the background",
-        description="Start a session in the background; it is there when the command returns.",
+        description="Start a session in the background and wait until it accepts jobs.",
     )
     parser.set_defaults(call=_start)
     parser.add_argument(
@@ -55,7 +55,7 @@ def _add_start(actions: Commands) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set an option, for the session and as a default for its jobs; may be given many times",
+        help="set an option of the session, and a default of its jobs; repeatable",
     )
     parser.add_argument(
         "-m",
@@ -64,13 +64,13 @@ def _add_start(actions: Commands) -> None:
         help="Spark master, such as local[4], spark://host:7077, yarn or k8s://...",
     )
     parser.add_argument(
-        "--foreground", action="store_true", help="be the session, until Ctrl-C or SIGTERM"
+        "--foreground", action="store_true", help="run in the foreground, until Ctrl-C or SIGTERM"
     )
     parser.add_argument(
         "--no-spark",
         dest="spark",
         action="store_false",
-        help="run jobs in threads of the process, to try things out",
+        help="run jobs in threads of the process, to try them out",
     )
     add_config(parser)
     _add_json(parser)
@@ -80,14 +80,14 @@ def _add_stop(actions: Commands) -> None:
     parser = actions.add_parser(
         "stop",
         help="stop a session; its jobs are cancelled",
-        description="Stop a session. Its jobs are cancelled; their checkpoints stay, as their options say.",
+        description="Stop a session. Its jobs are cancelled; their checkpoints are kept or deleted as configured.",
     )
     parser.set_defaults(call=_stop)
     _add_address(parser)
     parser.add_argument(
         "--keep-jobs",
         action="store_true",
-        help="only suspend the jobs, for another JobManager with the same high-availability.storageDir to go on with",
+        help="suspend the jobs instead, so that another JobManager with the same high-availability.storageDir resumes them",
     )
     _add_json(parser)
 
@@ -95,8 +95,8 @@ def _add_stop(actions: Commands) -> None:
 def _add_status(actions: Commands) -> None:
     parser = actions.add_parser(
         "status",
-        help="show a session: its Spark, its slots, its jobs",
-        description="Show a session: its Spark, its slots and who holds them, its jobs. Exit code 1 if none runs.",
+        help="show a session: its Spark application, slots and jobs",
+        description="Show a session: its Spark application, its slots by job, its jobs. The exit code is 1 if none runs.",
     )
     parser.set_defaults(call=_status)
     _add_address(parser)
@@ -108,9 +108,11 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
         "address",
         metavar="HOST:PORT",
         nargs="?",
-        help="where it listens; else the one of this user",
+        help="address of the session (default: this user's session)",
     )
-    parser.add_argument("--token", help="its token, for one elsewhere; or set PENSTOCK_TOKEN")
+    parser.add_argument(
+        "--token", help="token of a session on another machine; or set PENSTOCK_TOKEN"
+    )
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
@@ -143,12 +145,12 @@ def _start_in_background(configuration: dict[str, str], *, spark: bool, as_json:
     except JobRequestError as error:
         sys.stderr.write(f"penstock: {error}\n")
         return 1
-    assert record is not None  # it does not end well by itself
+    assert record is not None  # a session does not end with exit code 0 by itself
     facts = {"address": record.address, "pid": record.pid, "log": str(session.log)}
     if as_json:
         _print(json.dumps(facts))
     else:
-        _print(f"a session listens at {record.address} (pid {record.pid}); its log: {session.log}")
+        _print(f"the session listens at {record.address} (pid {record.pid}); log: {session.log}")
     return 0
 
 
@@ -166,12 +168,12 @@ def _stop(given: argparse.Namespace) -> int:
     if given.json:
         _print(json.dumps({"address": client.address, "ended": True}))
     else:
-        _print(f"the session at {client.address} has ended")
+        _print(f"the session at {client.address} has stopped")
     return 0
 
 
 def _wait_for_end(client: RestClient, session: dict[str, Any]) -> None:
-    """Wait until the process is gone, or at least answers no more if it is not on this machine."""
+    """Wait until the process has ended; if it is on another machine, until it no longer answers."""
     from penstock.errors import JobRequestError
     from penstock.rest.client import ServerGoneError
 
@@ -179,12 +181,12 @@ def _wait_for_end(client: RestClient, session: dict[str, Any]) -> None:
     while time.monotonic() < until:
         try:
             if client.get("/penstock/session")["start_ms"] != session["start_ms"]:
-                return  # another one has its place
+                return  # another session listens at the address
         except ServerGoneError:
             if not _is_here(session["pid"]):
                 return
         time.sleep(0.05)
-    raise JobRequestError(f"the session at {client.address} has not ended within {_END_S:g} s")
+    raise JobRequestError(f"the session at {client.address} did not stop within {_END_S:g} s")
 
 
 def _is_here(pid: int) -> bool:
@@ -223,7 +225,7 @@ def _show(address: str, session: dict[str, Any], jobs: list[dict[str, Any]]) -> 
     if spark:
         _print(f"spark     {spark['master']}, application {spark['application']}")
     if slots["total"]:
-        waiting = f", {slots['waiting']} jobs wait" if slots["waiting"] else ""
+        waiting = f", {slots['waiting']} jobs waiting" if slots["waiting"] else ""
         _print(f"slots     {slots['free']} of {slots['total']} free{waiting}")
         for job_id, held in slots["held"].items():
             _print(f"          {held} held by '{names.get(job_id, job_id)}'")

@@ -1,4 +1,4 @@
-"""The process behind `penstock session start`: reads its options from standard input, and is a JobManager until it is told to end."""
+"""The process behind `penstock session start`: reads its options from standard input and runs a JobManager until it is shut down."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from penstock.jobmanager.launcher import spark_of
 from penstock.jobmanager.resources.resource_manager import resource_manager
 from penstock.session.job_manager import JobManager, Place
 
-# What a session sets that a single program does not: jobs have equal shares of the cores that nobody holds.
+# Options of sessions only: FAIR scheduling gives the jobs equal shares of the free cores.
 _SESSION_OPTIONS = {"spark.app.name": "penstock session", "spark.scheduler.mode": "FAIR"}
 
 
 def spark_place(configuration: Configuration) -> Place:
-    """Return Spark as the place of a session's jobs: one application for all of them."""
+    """Return Spark as the place where a session's jobs run: one application for all of them."""
     from penstock.spark import session
 
     given = {**session.STAGE_DEFAULTS, **options.spark_options(configuration)}
@@ -54,7 +54,7 @@ def spark_place(configuration: Configuration) -> Place:
 
 
 def thread_place(configuration: Configuration) -> Place:
-    """Return the threads of this process as the place of a session's jobs, to try things out without Spark."""
+    """Return the threads of this process as the place where a session's jobs run, to try them out without Spark."""
     from penstock.testing.mini_cluster import ThreadCluster
 
     slots, resources = configuration.get(options.TASK_SLOTS), resource_manager()

@@ -24,8 +24,8 @@ _LIMIT = 20
 _TRIES = 20
 _IN_MEMORY = 8 << 20
 _EPILOG = """\
-PATH is the checkpoint directory of a job (its latest checkpoint), one chk-N directory, or a savepoint; of a job whose process
-runs, its id or name will do. OPERATOR is a uid, a name or an id. Classes of objects that the state holds must be importable: put the job's modules on PYTHONPATH.
+PATH is the checkpoint directory of a job (its latest checkpoint is read), a chk-N directory, a savepoint, or the id or name of a job whose
+process runs. OPERATOR is a uid, a name or an id. The classes of objects in the state must be importable: put the job's modules on PYTHONPATH.
 """
 
 
@@ -51,22 +51,24 @@ def add_commands(commands: Commands) -> None:
     show.add_argument("state", metavar="STATE", nargs="?")
     show.add_argument("--key", metavar="K", help="only this key: a Python literal, or text")
     show.add_argument(
-        "--explode", action="store_true", help="a row for each element of a list or entry of a map"
-    )
-    show.add_argument("--timers", action="store_true", help="the pending timers of the operator")
-    show.add_argument(
-        "--offsets", action="store_true", help="how far the splits of a source were read"
+        "--explode", action="store_true", help="one row per list element or map entry"
     )
     show.add_argument(
-        "--watermarks", action="store_true", help="the time that each subtask had reached"
+        "--timers", action="store_true", help="show the registered timers of the operator"
+    )
+    show.add_argument(
+        "--offsets", action="store_true", help="show the read position of each split of a source"
+    )
+    show.add_argument(
+        "--watermarks", action="store_true", help="show the watermark of each subtask"
     )
     show.set_defaults(call=_show)
 
-    diff = actions.add_parser("diff", help="show what changed between two snapshots")
+    diff = actions.add_parser("diff", help="show the differences between two snapshots")
     diff.add_argument("path", metavar="PATH1")
     diff.add_argument("other", metavar="PATH2")
     diff.add_argument(
-        "--internal", action="store_true", help="compare operators' own tables as well"
+        "--internal", action="store_true", help="also compare the operators' internal tables"
     )
     diff.set_defaults(call=_diff)
 
@@ -76,13 +78,13 @@ def add_commands(commands: Commands) -> None:
             type=int,
             default=_LIMIT,
             metavar="N",
-            help=f"rows to show, 0 for all ({_LIMIT})",
+            help=f"number of rows, 0 for all (default: {_LIMIT})",
         )
         each.add_argument(
             "--format",
             choices=["table", "json", "csv"],
             default="table",
-            help="json is one object a line",
+            help="output format; json prints one object per line",
         )
         each.add_argument(
             "--json",
@@ -102,7 +104,7 @@ def _ls(given: argparse.Namespace) -> int:
 
 
 def _overview(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what a snapshot holds, as JSON values."""
+    """Return the operators and states of a snapshot as JSON values."""
     return {
         "path": snapshot.path,
         "kind": snapshot.kind,
@@ -149,8 +151,8 @@ def _diff(given: argparse.Namespace) -> int:
 def _print_of(paths: Sequence[str], write: Callable[..., object]) -> int:
     """Print what `write(out, *snapshots)` writes.
 
-    A running job may delete the checkpoint that is read. Then the newest one is read instead, from the beginning: so nothing is
-    printed before all is read.
+    A running job may delete the checkpoint that is being read. Then the newest one is read from the start, so nothing is printed
+    before everything is read.
     """
     from penstock import state
     from penstock.checkpoint.manifest_store import CheckpointDeletedError
@@ -180,7 +182,7 @@ def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> Table:
         return snapshot.watermarks()
     if given.operator is None:
         raise ArgumentError(
-            "an operator is missing", hint="penstock state ls PATH lists operators and their states"
+            "no operator given", hint="'penstock state ls PATH' lists operators and their states"
         )
     if given.timers:
         return snapshot.timers(given.operator)

@@ -1,4 +1,4 @@
-"""`penstock run --session` and `--detached`: programs whose jobs go on without the command."""
+"""`penstock run --session` and `--detached`: programs whose jobs continue after the command has returned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _START_S = 120.0
 
 
 def with_session_value(arguments: Sequence[str]) -> list[str]:
-    """Let `--session` have an address after it or none: what is no address is the program.
+    """Make the value of `--session` optional: a following word that is not an address is the program.
 
     >>> with_session_value(["run", "--session", "job.py"])
     ['run', '--session=', 'job.py']
@@ -31,13 +31,13 @@ def with_session_value(arguments: Sequence[str]) -> list[str]:
             has_address = bool(left) and _ADDRESS.fullmatch(left[0]) is not None
             argument = f"--session={left.pop(0) if has_address else ''}"
         found.append(argument)
-        if argument.endswith(".py"):  # what follows is the program's own
+        if argument.endswith(".py"):  # the rest are the program's own arguments
             break
     return [*found, *left]
 
 
 def aim_at_session(configuration: Configuration, address: str) -> None:
-    """Let the jobs of a program run in a session: the one at an address, or that of this user."""
+    """Make the jobs of a program run in a session: the one at an address, or this user's."""
     from penstock.rest.client import parse_address
 
     configuration.set(options.EXECUTION_TARGET, "session")
@@ -50,7 +50,7 @@ def aim_at_session(configuration: Configuration, address: str) -> None:
 
 
 def add_defaults_of_session(defaults: Configuration, configuration: Configuration) -> None:
-    """Let a program that sets no parallelism have the session's: it does not know how many slots there are."""
+    """Use the session's default parallelism for a program that sets none: the program does not know the number of slots."""
     from penstock.rest.session_client import session_of
 
     if not defaults.contains(options.PARALLELISM):
@@ -59,7 +59,7 @@ def add_defaults_of_session(defaults: Configuration, configuration: Configuratio
 
 
 def run_detached(arguments: Sequence[str], *, as_json: bool = False) -> int:
-    """Start `penstock run` with these arguments in the background; return when its first job is there."""
+    """Start `penstock run` with these arguments in the background; return when its first job has started."""
     from penstock.cli.background import Background
     from penstock.rest.client import RestClient
     from penstock.rest.processes import ProcessRecord
@@ -85,9 +85,9 @@ def run_detached(arguments: Sequence[str], *, as_json: bool = False) -> int:
         print_json({"process": place, "log": str(program.log), "jobs": told})
         return 0
     if record is None:
-        sys.stdout.write(f"the program has ended; its output: {program.log}\n")
+        sys.stdout.write(f"the program has ended; output: {program.log}\n")
         return 0
     for job in jobs:
         sys.stdout.write(f"job '{job['name']}' ({job['jid']}) runs at {record.address}\n")
-    sys.stdout.write(f"its process is {record.pid}; its output: {program.log}\n")
+    sys.stdout.write(f"pid {record.pid}, output in {program.log}\n")
     return 0

@@ -39,7 +39,7 @@ def set_reader(reader: Reader | None) -> Reader:
 
 
 def shifted_reader(shift: str) -> Reader:
-    """Return a clock that is wrong as `shift` says: seconds, or seconds@path for as long as the path exists.
+    """Return a clock shifted by `shift`: seconds, or seconds@path while the path exists.
 
     >>> round(shifted_reader("-3600")() - time.time())
     -3600
@@ -49,8 +49,8 @@ def shifted_reader(shift: str) -> Reader:
         seconds = float(amount)
     except ValueError:
         raise ConfigurationError(
-            f"{SHIFT_VARIABLE}={shift!r} is no shift of the clock",
-            hint="give seconds, as in -3600, or seconds and a file that switches the shift on, as in -3600@/tmp/jump",
+            f"{SHIFT_VARIABLE}={shift!r} is not a valid clock shift",
+            hint="use seconds, such as -3600, or seconds and a file that enables the shift, such as -3600@/tmp/jump",
         ) from None
     if not path:
         return lambda: time.time() + seconds

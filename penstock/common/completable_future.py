@@ -39,7 +39,7 @@ class CompletableFuture(Generic[T]):
         return self._future.cancel()
 
     def cancelled(self) -> bool:
-        """Whether the result was given up on."""
+        """Whether the future was cancelled."""
         return self._future.cancelled()
 
     def done(self) -> bool:

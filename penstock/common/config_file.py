@@ -33,7 +33,7 @@ def find_config_file() -> Path | None:
 
 
 def load_config_file(path: str | Path | None = None) -> tuple[Configuration, Path | None]:
-    """Return the options of a file, or of the one that counts, and its path; none if there is no file."""
+    """Return the options of a file (default: the effective configuration file) and its path; none if there is no file."""
     place = Path(path) if path is not None else find_config_file()
     if place is None:
         return Configuration(), None
@@ -42,7 +42,7 @@ def load_config_file(path: str | Path | None = None) -> tuple[Configuration, Pat
     except OSError as error:
         raise ConfigurationError(
             f"cannot read the configuration file {place}: {error.strerror}",
-            hint="name one that is there with --config, or unset PENSTOCK_CONFIG",
+            hint="give an existing file with --config, or unset PENSTOCK_CONFIG",
         ) from error
     options = _read(str(place.absolute()), status.st_mtime_ns, status.st_size)
     return Configuration(options), place
@@ -69,7 +69,7 @@ def parse_config(text: str, name: str = FILE_NAME) -> Configuration:
         where = name if mark is None else f"{name}, line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error)
         raise ConfigurationError(
-            f"the configuration file is not YAML: {problem}", detail=where
+            f"the configuration file is not valid YAML: {problem}", detail=where
         ) from None
     configuration = Configuration()
     lines: dict[str, int] = {}
@@ -101,9 +101,9 @@ def _entries(node: Node | None, prefix: str, name: str) -> Iterator[tuple[str, A
         return
     if not isinstance(node, yaml.MappingNode):
         raise ConfigurationError(
-            "the configuration file is not a list of options",
+            "the configuration file is not a mapping of options",
             detail=f"{name}, line {node.start_mark.line + 1}",
-            hint="write 'key: value', one a line",
+            hint="write 'key: value', one per line",
         )
     for key_node, value in node.value:
         key = f"{prefix}{key_node.value}"
@@ -116,7 +116,7 @@ def _entries(node: Node | None, prefix: str, name: str) -> Iterator[tuple[str, A
             raise ConfigurationError(
                 f"option '{key}' has no value",
                 detail=f"{name}, line {line}",
-                hint="write one after the colon, or leave the line out",
+                hint="write a value after the colon, or remove the line",
             )
         else:
             yield key, str(value.value), line

@@ -57,7 +57,7 @@ class ConfigOption(Generic[T_co]):
             ) from None
         if self.minimum is not None:
             number = converted.to_millis() if isinstance(converted, Duration) else converted
-            if not number >= self.minimum:  # which is no number either
+            if not number >= self.minimum:  # also false for NaN
                 unit = " ms" if self.type is OptionType.DURATION else ""
                 raise ConfigurationError(
                     f"option '{key}' cannot be {value!r}",

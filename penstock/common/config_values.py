@@ -20,7 +20,7 @@ class OptionType(enum.Enum):
     DOUBLE = "a number"
     BOOLEAN = "true or false"
     DURATION = "a duration such as '10 s', '200 ms' or '1 h'"
-    MEMORY = "a size of memory such as '64 mb' or '20 kb'"
+    MEMORY = "a memory size such as '64 mb' or '20 kb'"
     LIST = "a list such as 'a;b'"
     MAP = "a map such as 'key1:value1,key2:value2'"
     ENUM = "a name"
@@ -55,10 +55,10 @@ _AMOUNT = re.compile(r"\s*(-?\d+)\s*([^\d\s-]*)\s*", re.ASCII)
 def _amount(text: str, units: dict[str, int], default: int) -> int:
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        raise ValueError("it is not a whole number followed by a unit")
+        raise ValueError("it is not an integer followed by a unit")
     label = match[2].lower()
     if label and label not in units:
-        raise ValueError(f"'{match[2]}' is not a unit")
+        raise ValueError(f"unknown unit '{match[2]}'")
     return int(match[1]) * (units[label] if label else default)
 
 
@@ -81,14 +81,14 @@ def format_duration(duration: Duration) -> str:
 
 
 def parse_memory(text: str) -> int:
-    """Read a size of memory as bytes; a plain number is bytes, units go by 1024. Raises ValueError.
+    """Parse a memory size as bytes; a plain number is bytes, units go by 1024. Raises ValueError.
 
     >>> parse_memory("64 mb"), parse_memory("20480")
     (67108864, 20480)
     """
     size = _amount(text, _MEMORY_UNITS, 1)
     if size < 0:
-        raise ValueError("a size of memory is not negative")
+        raise ValueError("a memory size must not be negative")
     return size
 
 
@@ -261,7 +261,7 @@ def _check_bits(value: int, kind: OptionType) -> int:
     if not -(2**bits) <= value < 2**bits:
         raise ValueError("it is out of range")
     if kind is OptionType.MEMORY and value < 0:
-        raise ValueError("a size of memory is not negative")
+        raise ValueError("a memory size must not be negative")
     return value
 
 

@@ -8,8 +8,8 @@ import enum
 class JobStatus(enum.Enum):
     """Where a job is in its life.
 
-    CREATED -> RUNNING -> FINISHED is the good way. A failure goes RUNNING -> FAILING -> RESTARTING -> RUNNING, or ends
-    FAILED when the restart strategy gives up; cancelling goes CANCELLING -> CANCELED.
+    CREATED -> RUNNING -> FINISHED is the normal path. A failure goes RUNNING -> FAILING -> RESTARTING -> RUNNING, or to FAILED
+    if the restart strategy allows no restart; cancelling goes CANCELLING -> CANCELED.
     """
 
     CREATED = 0
@@ -28,7 +28,7 @@ class JobStatus(enum.Enum):
         return self in {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED}
 
     def is_terminal_state(self) -> bool:
-        """Whether the job is over, here at least: a suspended job may go on elsewhere."""
+        """Whether the job has ended in this process: a suspended job may be resumed in another one."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()
 
 

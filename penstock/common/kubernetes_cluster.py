@@ -11,8 +11,8 @@ from penstock.errors import ConfigurationError
 def cluster_settings(config_file: str | None, *, needed_by: str, message: str, hint: str) -> Any:
     """Return the settings of the Kubernetes client.
 
-    `config_file` is a kubeconfig file; without it the pod's service account counts, else $KUBECONFIG or ~/.kube/config. If there is no such
-    cluster, the error says `message` and `hint`.
+    `config_file` is a kubeconfig file; without it the pod's service account is used, else $KUBECONFIG or ~/.kube/config. If there is no such
+    cluster, the error has `message` and `hint`.
     """
     client = optional_module("kubernetes.client", extra="kubernetes", needed_by=needed_by)
     config = optional_module("kubernetes.config", extra="kubernetes", needed_by=needed_by)

@@ -34,7 +34,9 @@ def to_nanos(value: dt.datetime) -> int:
     )  # fmt: skip
     micros = (whole - _EPOCH) // _MICROSECOND
     if not FIRST_MICROS <= micros <= LAST_MICROS:
-        raise ValueError(f"{value} is outside of the years 1678 to 2261, which nanoseconds reach")
+        raise ValueError(
+            f"{value} is outside the range of nanosecond timestamps, the years 1678 to 2261"
+        )
     return micros * 1000 + int(getattr(value, "nanosecond", 0))
 
 
@@ -55,7 +57,7 @@ def from_nanos(nanos: int, zone: dt.tzinfo | None = None) -> dt.datetime:
 
 
 def moment_of(text: str) -> dt.datetime:
-    """Return the point in time that a text in the form of ISO 8601 tells, with its nanoseconds. ValueError if it tells none.
+    """Parse a timestamp in ISO 8601 with its nanoseconds. ValueError if it is invalid.
 
     >>> moment_of("1970-01-01 00:00:01.500000001")
     Timestamp('1970-01-01 00:00:01.500000001')

@@ -94,11 +94,11 @@ def check_key(key: str, where: str | None = None) -> None:
     nearest = _spark_keys(key) or nearest_keys(key, known)
     if _is_of_flink(key, known) or _is_alike(key, nearest):
         raise ConfigurationError(
-            f"option '{key}' is unknown",
+            f"unknown option '{key}'",
             detail=where,
             hint=f"did you mean {' or '.join(nearest)}?"
             if nearest
-            else "parameters of your own begin with a name of your own, or belong into set_global_job_parameters",
+            else "use your own prefix for your own parameters, or set_global_job_parameters",
         )
 
 

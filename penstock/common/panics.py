@@ -9,7 +9,7 @@ from penstock.errors import PenstockError
 
 
 class PanicError(PenstockError, RuntimeError):
-    """A library written in Rust failed in a way that it does not expect."""
+    """A library written in Rust panicked."""
 
 
 def is_panic(error: BaseException) -> bool:
@@ -21,7 +21,7 @@ def error_of_panic(panic: BaseException) -> PanicError:
     """Return a panic as an error."""
     error = PanicError(
         f"a library failed unexpectedly: {panic}",
-        detail="the log of the task has more above this message, in lines that begin with 'thread'",
+        detail="the task's log has details above this message, in lines that begin with 'thread'",
     )
     error.__cause__ = panic
     return error.with_traceback(panic.__traceback__)

@@ -21,7 +21,7 @@ def dumps(value: Any) -> bytes:
     """Pickle a value; raises NotPicklableError.
 
     A class of the user's script is known to a worker only as a copy, which plain pickle does not find under its name:
-    then it travels by value, as cloudpickle does it, and whoever reads it gets the same class back.
+    then it is pickled by value, as cloudpickle does, and unpickling returns an equal class.
     """
     try:
         try:

@@ -24,7 +24,7 @@ _STATM: Final = Path("/proc/self/statm")  # pages, the second number those in RA
 
 
 class ProcessFigures:
-    """Tells what the process uses; whoever asks has one, for the load is that since the last question."""
+    """Measures the resource use of the process. Each reader needs its own object, because the load is that since its last call."""
 
     def __init__(self) -> None:
         self._identity = {"host": socket.gethostname(), "pid": os.getpid()}

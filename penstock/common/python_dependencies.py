@@ -88,7 +88,7 @@ def requirements_option(path: object, packages: object = None) -> str:
     )
     place = local_path(folder)
     if place is not None and not place.is_dir():
-        raise ArgumentError(f"requirements_cache_dir '{folder}' is not a folder")
+        raise ArgumentError(f"requirements_cache_dir '{folder}' is not a directory")
     return f"{file}{_PARAMETER}{folder}"
 
 
@@ -97,7 +97,7 @@ def archive_option(path: object, target: object = None) -> str:
     archive = _check_path(path, "archive_path", "the archive", "name a .zip or .tar.gz file")
     if not archive.lower().endswith(ARCHIVE_SUFFIXES):
         raise ArgumentError(
-            f"'{archive}' is no archive that can be unpacked",
+            f"unsupported archive format '{archive}'",
             hint=f"use one of {', '.join(ARCHIVE_SUFFIXES)}",
         )
     if target is None:
@@ -132,13 +132,13 @@ def _check_path(path: object, name: str, what: str, hint: str) -> str:
         if separator in text:
             word = "comma" if separator == "," else "number sign"
             raise ArgumentError(
-                f"the path '{text}' has a {word} in it", hint="call the method once for each file"
+                f"the path '{text}' contains a {word}", hint="call the method once for each file"
             )
     place = local_path(text)
     if place is not None and not place.exists():
         raise ArgumentError(
             f"{what} '{text}' does not exist",
-            detail=f"it was looked for as {place.absolute()}",
+            detail=f"its absolute path is {place.absolute()}",
             hint=hint,
         )
     return text
@@ -150,8 +150,8 @@ def check_cached_file(path: str) -> None:
     if place is not None and not place.exists():
         raise ArgumentError(
             f"the file '{path}' does not exist",
-            detail=f"it was looked for as {place.absolute()}",
-            hint="name a file or folder that is there before the job starts",
+            detail=f"its absolute path is {place.absolute()}",
+            hint="give a file or directory that exists before the job starts",
         )
 
 
@@ -173,7 +173,7 @@ def use_in_this_process(dependencies: PythonDependencies) -> list[str]:
         if given:
             raise UnsupportedOperationError(
                 f"option '{name}' needs Spark",
-                detail="without it tasks are threads of the program, with the program's packages",
+                detail="without Spark tasks are threads of the program and use its packages",
                 hint="run the program on Spark, or install what it needs where it runs",
             )
     return add_to_import_path([*dependencies.files, *dependencies.import_path])
@@ -187,7 +187,7 @@ def add_to_import_path(paths: Iterable[str]) -> list[str]:
         if place is None:
             raise UnsupportedOperationError(
                 f"'{path}' cannot be imported without Spark",
-                hint="name a file of this machine, or run the program on Spark",
+                hint="use a file on this machine, or run the program on Spark",
             )
         folder = str((place.parent if place.suffix == ".py" else place).resolve())
         if folder not in sys.path:
@@ -219,7 +219,7 @@ def is_this_interpreter(executable: str) -> bool:
     if found is None:
         return False
     theirs, ours = Path(found).absolute(), Path(sys.executable).absolute()
-    # Interpreters of virtual environments are links to one file: the folder tells them apart.
+    # Interpreters of virtual environments are links to one file, so the directory distinguishes them.
     same_folder = theirs.parent.resolve() == ours.parent.resolve()
     return same_folder and theirs.resolve() == ours.resolve()
 

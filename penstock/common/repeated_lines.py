@@ -15,7 +15,7 @@ _KINDS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line says: lines of the same kind count as equal, and one may stand for several of them."""
+    """The content of a log line: lines of the same kind are equal, and one may represent several."""
 
     kind: Hashable
     text: str
@@ -50,7 +50,7 @@ class RepeatedLines(logging.Filter):
         self._logged: dict[Hashable, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log a line, which then says what was read of it."""
+        """Whether to log a line, which then includes the number of suppressed ones."""
         line, now = self._read(record), self._clock()
         with self._lock:
             logged_at, left_out = self._logged.get(line.kind, (None, 0))

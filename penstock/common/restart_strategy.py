@@ -104,7 +104,7 @@ class FailureRate(RestartStrategyConfiguration):
 class ExponentialDelay(RestartStrategyConfiguration):
     """Restarts after delays that grow from failure to failure.
 
-    After `reset_ms` without a failure the delay begins anew. `max_attempts` is how many failures in a row are endured;
+    After `reset_ms` without a failure the delay is reset. `max_attempts` is the maximum number of failures in a row;
     None: any number.
     """
 
@@ -118,8 +118,8 @@ class ExponentialDelay(RestartStrategyConfiguration):
     def __post_init__(self) -> None:
         if self.initial_ms < 1 or self.max_ms < self.initial_ms:
             raise ArgumentError(
-                f"a backoff from {self.initial_ms} ms to {self.max_ms} ms cannot grow",
-                hint="the initial backoff is at least 1 ms and not above the maximum",
+                f"invalid backoff: initial {self.initial_ms} ms, maximum {self.max_ms} ms",
+                hint="the initial backoff must be at least 1 ms and at most the maximum",
             )
         if self.multiplier < 1:
             raise ArgumentError(f"the backoff multiplier must be at least 1, not {self.multiplier}")
@@ -168,7 +168,7 @@ class RestartStrategies:
     def failure_rate_restart(
         failure_rate: int, failure_interval: Any, delay_interval: Any
     ) -> FailureRate:
-        """Start again as long as no more than `failure_rate` failures fall into an interval."""
+        """Restart unless more than `failure_rate` failures occur within an interval."""
         warn_of_short_time(options.FAILURE_RATE_DELAY.key, delay_interval)
         return FailureRate(
             _count(failure_rate, "failure_rate", 1),

@@ -19,7 +19,7 @@ def _check_charset(charset: str) -> str:
         codecs.lookup(charset)
     except (LookupError, TypeError):
         raise ArgumentError(
-            f"{charset!r} is not a charset", hint="use a name that Python knows, such as 'UTF-8'"
+            f"unknown charset {charset!r}", hint="use a name that Python knows, such as 'UTF-8'"
         ) from None
     return charset
 
@@ -33,7 +33,7 @@ class SerializationSchema(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "serialize" in cls.__dict__ and "serialize_batch" not in cls.__dict__:
-            # A quick way that was inherited would go past what is overridden here.
+            # An inherited fast path would bypass the method that is overridden here.
             cls.serialize_batch = SerializationSchema.serialize_batch  # type: ignore[method-assign]
 
     @abstractmethod
@@ -107,7 +107,7 @@ class DeserializationSchema(ABC):
         super().__init_subclass__(**options)
         own = cls.__dict__
         if ("deserialize" in own or "deserialize_many" in own) and "deserialize_batch" not in own:
-            # A quick way that was inherited would go past what is overridden here.
+            # An inherited fast path would bypass the method that is overridden here.
             cls.deserialize_batch = DeserializationSchema.deserialize_batch  # type: ignore[method-assign]
 
     @abstractmethod
@@ -129,7 +129,7 @@ class DeserializationSchema(ABC):
         """Take the metrics of the source, before the first message: for what a schema notices about messages that it can read."""
 
     def is_end_of_stream(self, next_element: Any) -> bool:
-        """Whether this record says that the stream ends before it."""
+        """Whether the stream ends before this record."""
         return False
 
     def get_produced_type(self) -> Any:
@@ -161,7 +161,7 @@ def deserialize_each(
     while len(records) < len(present):
         raised: Exception = RuntimeError("the schema raised StopIteration")  # ends a `map` silently
         try:
-            # What was appended before something is raised stays in the list, so that nothing is read twice.
+            # Records that were appended before an error stay in the list, so that none is read twice.
             records.extend(map(deserialize, remaining))
         except Exception as error:  # noqa: BLE001 - the user's schema may raise anything
             raised = error
@@ -218,7 +218,7 @@ def deserialize_all(
 
 
 def _check_of_the_message(error: Exception) -> None:
-    """Raise an error that says that the schema cannot work, and not that the message is malformed."""
+    """Raise an error of the schema, as opposed to one of a malformed message."""
     of_values = (
         RecordError,
         ValueError,

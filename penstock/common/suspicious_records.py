@@ -56,7 +56,7 @@ class SuspicionCounter:
         self._checked: dict[str, int] = {}
 
     def count(self, metric: str, records: int, example: str) -> None:
-        """Count records; `example` says what is suspicious about one of them, and the first one is kept."""
+        """Count records; `example` describes what is suspicious about one of them, and the first one is kept."""
         self._group.counter(metric).inc(records)
         if metric not in self._shown:
             self._shown.add(metric)

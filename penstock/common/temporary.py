@@ -22,13 +22,13 @@ from typing import Final
 _PREFIX: Final = "penstock-"
 _NAME: Final = re.compile(r"penstock-([a-z]+)-(\w+\.\d+\.\d+)-\w+")
 _OWNER: Final = re.compile(r"(\w+)\.(\d+)\.(\d+)")
-# What a killed process had started goes on for a moment: a JVM that cannot write into its directory any more never ends.
+# Children of a killed process run for a moment longer: a JVM that cannot write to its directory any more never ends.
 _USED_BY_CHILDREN_S: Final = {"jvm": 300.0, "sockets": 300.0}
 _swept: set[str] = set()
 
 
 def create_directory(kind: str, root: str | None = None) -> str:
-    """Make a directory that belongs to this process and return its path; `kind` says what is in it, in small letters.
+    """Create a directory that belongs to this process and return its path; `kind` is a lower-case label of its content.
 
     It is below `root`, or below the system's directory for temporary files.
     """
@@ -52,7 +52,7 @@ def this_process() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether a process is known to have ended. False if it runs, or if that cannot be told from here."""
+    """Whether a process is known to have ended. False if it runs, or if that is unknown."""
     found = _OWNER.fullmatch(owner)
     if found is None or found[1] != _machine():
         return False
@@ -100,12 +100,12 @@ def _machine() -> str:
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        parts.append(str(Path("/proc/self/ns/pid").readlink()))  # containers count anew
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))  # containers have their own pids
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
 
 
 def _start(pid: int) -> int | None:
-    """Return when a process started, in ticks since the system did; None if it is gone or nobody tells."""
+    """Return the start time of a process in ticks since boot; None if it has ended or that is unknown."""
     try:
         # After the name, which may contain anything: state, ..., start.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -224,7 +224,7 @@ def to_millis(value: object, what: str, *, minimum: int | None = None, number: b
     """Return the milliseconds of a Duration, a Time, a timedelta or a number of milliseconds.
 
     `what` names the argument in the error; `minimum` is the least value that is allowed. Without `number`, a bare number
-    is refused: nothing says whether it is meant as seconds or milliseconds.
+    is rejected: it is ambiguous whether it means seconds or milliseconds.
 
     >>> to_millis(Duration.of_seconds(1), "interval"), to_millis(250, "interval")
     (1000, 250)

@@ -50,7 +50,7 @@ class TypeInformation:
     def get_java_type_info(self) -> NoReturn:
         """Raise: there is no Java behind a type."""
         raise UnsupportedOperationError(
-            "a type has no Java form", hint="use to_arrow() for the Arrow form of a type"
+            "types have no Java counterpart", hint="use to_arrow() for the Arrow type"
         )
 
     def _rejected(self, value: Any, hint: str | None = None) -> RecordError:

@@ -64,7 +64,7 @@ class WatermarkOutput(ABC):
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Say that this output is no longer idle."""
+        """Mark this output as active again."""
 
 
 class WatermarkGenerator(ABC):
@@ -182,7 +182,7 @@ class WatermarkStrategy:
         if isinstance(supplier, WatermarkGenerator) or not callable(supplier):
             raise ArgumentTypeError(
                 f"supplier does not create watermark generators: {supplier!r}",
-                hint="give the class, or a function without arguments: every split has a generator of its own",
+                hint="give the class, or a function without arguments: every split has its own generator",
             )
         return WatermarkStrategy(supplier)
 
@@ -204,7 +204,7 @@ class WatermarkStrategy:
         return dataclasses.replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: Any) -> WatermarkStrategy:
-        """Do not let others wait for a split that gave no record for so long."""
+        """Mark a split as idle if it produced no record for this long, so that it does not hold back the watermark."""
         timeout = to_millis(idle_timeout, "idle_timeout", minimum=1, number=False)
         return dataclasses.replace(self, idle_timeout_ms=timeout)
 
@@ -253,7 +253,7 @@ class AssignerWithPeriodicWatermarksWrapper:
 
     def __init__(self, j_assigner_with_periodic_watermarks: Any) -> NoReturn:
         raise UnsupportedOperationError(
-            "an assigner that is written in Java cannot run here",
+            "assigners written in Java are not supported",
             hint="use WatermarkStrategy.for_generator with a Python WatermarkGenerator",
         )
 

@@ -22,7 +22,7 @@ def parse_yaml_list(text: str) -> list[Any] | None:
     if stripped.startswith("["):
         items, end = _flow(stripped, 1)
         if stripped[end:].strip():
-            raise ValueError(f"there is more after the list: {stripped[end:].strip()!r}")
+            raise ValueError(f"unexpected text after the list: {stripped[end:].strip()!r}")
         return items
     lines = [line for line in stripped.splitlines() if line.strip()]
     if lines and all(line == "-" or line.lstrip().startswith("- ") for line in lines):
@@ -99,7 +99,7 @@ def _scalar(text: str) -> Any:
     if _FLOAT.fullmatch(text):
         return float(text.replace("_", ""))
     if ": " in text or text.startswith("{"):
-        raise ValueError(f"'{text}' is a map, which a list of options does not have")
+        raise ValueError(f"'{text}' is a map, which is not allowed in a list of options")
     return text
 
 

@@ -1,1 +1,1 @@
-"""The control plane of a job: its master, its restart strategy."""
+"""The control plane of a job: its JobMaster, restart strategy, checkpoints and resources."""

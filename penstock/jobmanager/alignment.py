@@ -1,6 +1,6 @@
-"""Watermark alignment: how far the slowest source of each group has come (a pure core).
+"""Watermark alignment: the minimum watermark of the sources of each group (a pure core).
 
-Every slot with sources of a group tells what they have reached, now and then; whoever is far ahead of the slowest waits for it.
+Every slot with sources of a group reports their watermarks periodically; sources that are too far ahead of the slowest are paused.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from penstock.runtime.task.stage_messages import AllowTime
 
 
 class AlignmentGroups:
-    """What the members of each group have reached. A member is a slot that has source subtasks of the group.
+    """The watermarks of the members of each group. A member is a slot with source subtasks of the group.
 
-    Sources that are idle or have ended do not count. Nobody waits until all members have spoken, as nobody knows who is the slowest.
+    Idle and finished sources are ignored. No source is paused until all members have reported, because the slowest is unknown before.
 
     >>> groups = AlignmentGroups({"orders": ["slot 0", "slot 1"]})
     >>> groups.on_report("slot 0", {"orders": 500}), groups.on_report("slot 1", {"orders": 90})
@@ -29,7 +29,7 @@ class AlignmentGroups:
 
     @classmethod
     def of(cls, sources: Iterable[tuple[Any, Iterable[Hashable]]]) -> AlignmentGroups:
-        """Return the groups of sources, each given as its watermark strategy and the slots that it is in."""
+        """Return the groups of sources, each given as its watermark strategy and its slots."""
         members: dict[str, set[Hashable]] = {}
         for strategy, slots in sources:
             if strategy.alignment is not None:
@@ -37,7 +37,7 @@ class AlignmentGroups:
         return cls(members)
 
     def on_report(self, member: Hashable, reached: Mapping[str, int]) -> list[AllowTime]:
-        """Take what a member's sources have reached, by group; return what all slots must be told."""
+        """Record the watermarks of a member's sources, by group; return the updates to send to all slots."""
         self._reached[member] = dict(reached)
         told = []
         for group, members in self._members.items():
@@ -53,7 +53,7 @@ class AlignmentGroups:
         return told
 
     def restart(self, members: Iterable[Hashable]) -> None:
-        """Forget what members have reached that start again; they and all others are told anew then."""
+        """Discard the watermarks of members that restart; afterwards updates are sent to all slots again."""
         for member in members:
             self._reached.pop(member, None)
         self._told.clear()

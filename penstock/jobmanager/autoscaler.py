@@ -1,14 +1,14 @@
-"""Chooses a job's parallelism by its load. A state machine without a clock and without I/O.
+"""Chooses a job's parallelism from its load. A state machine without a clock and without I/O.
 
 The rule, with `arrival` and `capacity` in records per second (capacity of one subtask) and `backlog` in records:
 
     needed = arrival / target utilization + backlog / catch-up duration
     parallelism = needed / capacity, rounded up
 
-The job is scaled up when it needs more than it has even at the maximum utilization, and down when it has had little to do
-for the whole scale-down interval. Three things keep it from going up and down again: between the utilization that a change
-aims at and the one that causes the next change there is a gap; what a parallelism could do when it turned out to be too little
-is remembered; and an increase that brought nothing is not followed by another.
+The job is scaled up when it needs more than it has even at the maximum utilization, and down when its load was low for the whole
+scale-down interval. Three rules prevent oscillation: there is a gap between the target utilization and the one that triggers the
+next change; the throughput of a parallelism that was too low is remembered; and an increase without effect is not followed by
+another one.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dataclasses import dataclass
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.jobmanager.load import EpochObservation, Load, SourceObservation, measure
 
-# Fewer epochs than this say little.
+# Fewer epochs than this are not significant.
 MIN_EPOCHS = 3
-# A window of short epochs has thousands of them, and its average moves slowly: there is no need to look at every epoch.
+# A window of short epochs has thousands of them, and its average changes slowly: it is not evaluated after every epoch.
 _LOOKS_PER_WINDOW = 200
-# How long a parallelism that was too little is remembered: jobs and their data change.
+# How long a parallelism that was too low is remembered: jobs and their data change.
 _MEMORY_MS = 24 * 3600 * 1000
 _EPSILON = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingDecision:
-    """Another parallelism for the job, and why."""
+    """A new parallelism for the job, and the reason."""
 
     former: int
     parallelism: int
@@ -44,7 +44,7 @@ class ScalingDecision:
 
 @dataclass(frozen=True, slots=True)
 class _Increase:
-    """The last increase, and what the job could do before it, in records per second."""
+    """The last increase, and the job's capacity before it, in records per second."""
 
     former: int
     parallelism: int
@@ -52,34 +52,34 @@ class _Increase:
 
 
 class Autoscaler:
-    """Takes note of every completed epoch and says when the parallelism should change.
+    """Observes every completed epoch and decides when the parallelism should change.
 
-    Whoever asks it carries decisions out, or not: what counts is the parallelism of the next observation.
+    The caller may carry a decision out or not: only the parallelism of the next observation counts.
     """
 
     def __init__(self, settings: AutoscalerSettings) -> None:
         self.settings = settings
-        # Epochs with the current parallelism, oldest first, without the first one: that one restores state and warms up.
+        # Epochs with the current parallelism, oldest first, without the first one, which restores state and warms up.
         self._window: deque[EpochObservation] = deque()
         self._parallelism: int | None = None  # of the last observation; None before the first
         self._changed_ms = 0  # when the parallelism changed last, or should have
         self._quiet: deque[tuple[int, int]] = deque()  # (end, recommendation): highest first
-        self._quiet_since_ms = 0  # of no meaning while `_quiet` is empty
+        self._quiet_since_ms = 0  # meaningless while `_quiet` is empty
         self._too_little: dict[int, tuple[float, int]] = {}  # parallelism -> (records/s, when)
         self._increase: _Increase | None = None
-        self._look_ms = 0  # when the window is looked at again
+        self._look_ms = 0  # when the window is evaluated next
 
     def reset(self) -> None:
-        """Forget what was measured: the time of a failure and a restart says nothing about the load."""
+        """Discard all measurements: the time of a failure and a restart does not reflect the load."""
         self._window.clear()
         self._quiet.clear()
         self._parallelism = None
 
     def observe(self, epoch: EpochObservation) -> ScalingDecision | None:
-        """Take note of an epoch; return another parallelism if it is time for one."""
+        """Record an epoch; return a decision if the parallelism should change."""
         first = self._parallelism is None
         self._take(epoch)
-        decision = self._outside_of_bounds(epoch) if first or self._is_stable(epoch) else None
+        decision = self._enforce_bounds(epoch) if first or self._is_stable(epoch) else None
         if decision is None and len(self._window) >= MIN_EPOCHS and epoch.end_ms >= self._look_ms:
             self._look_ms = epoch.end_ms + self.settings.window_ms // _LOOKS_PER_WINDOW
             window = tuple(self._window)
@@ -116,7 +116,7 @@ class Autoscaler:
             highest = min(highest, epoch.max_parallelism)
         return min(self.settings.min_parallelism, highest), highest
 
-    def _outside_of_bounds(self, epoch: EpochObservation) -> ScalingDecision | None:
+    def _enforce_bounds(self, epoch: EpochObservation) -> ScalingDecision | None:
         lowest, highest = self._bounds(epoch)
         inside = min(max(epoch.parallelism, lowest), highest)
         if inside == epoch.parallelism:
@@ -137,7 +137,7 @@ class Autoscaler:
         ):
             return None
         wanted = min(self._recommended(load), self._ceiling(epoch))
-        if wanted <= current or self._was_in_vain(current, has):
+        if wanted <= current or self._had_no_effect(current, has):
             return None
         self._increase = _Increase(current, wanted, has)
         self._too_little[current] = (has, epoch.end_ms)
@@ -153,7 +153,7 @@ class Autoscaler:
             return current
         return min(highest, max(current + 1, math.floor(min(current * (1 + factor), highest))))
 
-    def _was_in_vain(self, current: int, capacity: float) -> bool:
+    def _had_no_effect(self, current: int, capacity: float) -> bool:
         increase = self._increase
         if not self.settings.detects_effect or increase is None:
             return False
@@ -166,10 +166,9 @@ class Autoscaler:
     # Down
 
     def _note_quiet(self, epoch: EpochObservation, loads: tuple[Load, ...]) -> None:
-        """Remember what was recommended since the job has had little to do; forget it if that is over.
+        """Record the recommendations since the load became low; discard them if it is not low any more.
 
-        Of the whole window and its last epochs the higher load counts: a load that rises must not be scaled down for what
-        was before.
+        The higher load of the whole window and its last epochs is used: a rising load must not be scaled down because of its past.
         """
         recommended = max(map(self._recommended, loads))
         used = max(load.utilization for load in loads)
@@ -180,7 +179,7 @@ class Autoscaler:
         if not self._quiet:
             self._quiet_since_ms = epoch.start_ms
         begin = epoch.end_ms - self.settings.scale_down_ms
-        # Only the highest recommendation of the interval counts, so lower ones before a higher one can go.
+        # Only the highest recommendation of the interval counts, so lower ones before a higher one are dropped.
         while self._quiet and self._quiet[-1][1] <= recommended:
             self._quiet.pop()
         self._quiet.append((epoch.end_ms, recommended))
@@ -202,7 +201,7 @@ class Autoscaler:
         return ScalingDecision(current, wanted, reason)
 
     def _enough(self, wanted: int, load: Load, now_ms: int) -> int:
-        """Return a parallelism that is not known to be too little for this load."""
+        """Return a parallelism that is not known to be too low for this load."""
         needed = load.arrival / self.settings.target
         for parallelism in sorted(self._too_little):
             capacity, when = self._too_little[parallelism]
@@ -215,28 +214,28 @@ class Autoscaler:
     # Both
 
     def _recommended(self, load: Load) -> int:
-        """Return the parallelism that the rule gives, without bounds."""
+        """Return the parallelism by the rule, without bounds."""
         if load.capacity is None:
             return 1
         needed = load.arrival / self.settings.target + self._catch_up(load)
         return max(1, math.ceil(needed / load.capacity - _EPSILON))
 
     def _catch_up(self, load: Load) -> float:
-        """Return the records per second that working off the backlog in time takes."""
+        """Return the records per second needed to process the backlog in time."""
         if not load.backlog or not self.settings.catch_up_ms:
             return 0.0
         return load.backlog * 1000 / self.settings.catch_up_ms
 
     def _describe(self, load: Load, bound: float) -> str:
         if load.capacity is None:
-            return "no record came"
+            return "no records arrive"
         text = (
             f"{load.arrival:,.0f} records/s arrive, a subtask can process {load.capacity:,.0f}; "
             f"utilization {load.utilization:.2f}"
         )
         if self._catch_up(load) and load.utilization < bound:
             assert load.backlog is not None
-            return f"{text}, and {load.backlog:,.0f} records wait"
+            return f"{text}, backlog {load.backlog:,.0f} records"
         side = "above" if load.utilization >= bound else "below"
         return f"{text} is {side} {bound:.2f}"
 

@@ -1,4 +1,4 @@
-"""Checkpoints that fail although the job is well: when storage fails, or time runs out."""
+"""Checkpoints that fail while the tasks are healthy: storage errors and timeouts."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from penstock.errors import CheckpointError, suppresses_restarts
 
 
 class CheckpointExpiredError(CheckpointError):
-    """A checkpoint was not complete in time."""
+    """A checkpoint expired before completing."""
 
     @classmethod
     def of(cls, timeout_ms: int) -> CheckpointExpiredError:
-        """Return the error of a checkpoint that had so much time."""
+        """Return the error for a checkpoint with this timeout."""
         return cls(
-            f"the checkpoint was not complete after {timeout_ms} ms",
-            hint="raise execution.checkpointing.timeout, or give the job more parallelism",
+            f"checkpoint expired before completing: timeout of {timeout_ms} ms",
+            hint="raise execution.checkpointing.timeout, or the parallelism of the job",
         )
 
     @classmethod
     @contextmanager
     def after(cls, timeout_ms: int | None, give_up: Callable[[], None]) -> Iterator[None]:
-        """Call `give_up` when the time is over, and raise if the body has not ended before; None: never."""
+        """Call `give_up` after the timeout, and raise if the body has not ended before; None: no timeout."""
         if timeout_ms is None:
             yield
             return
@@ -36,7 +36,7 @@ class CheckpointExpiredError(CheckpointError):
         failure: Exception | None = None
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - told apart below
+        except Exception as error:  # noqa: BLE001 - raised again below
             failure = error
         finally:
             timer.cancel()
@@ -49,8 +49,8 @@ class CheckpointExpiredError(CheckpointError):
 class CheckpointFailures:
     """Counts failed checkpoints in a row against execution.checkpointing.tolerable-failed-checkpoints.
 
-    In epochs the JobMaster counts: a failure that is tolerated means that the epoch is run again, and the restart strategy is not
-    asked. Where tasks stay they go on, and `Checkpoints` counts: to it one that is not tolerated is a failure of the job.
+    In epoch mode the JobMaster counts: after a tolerated failure the epoch runs again, without the restart strategy. In pipelined
+    mode `Checkpoints` counts: after a tolerated failure tasks continue, any other is a failure of the job.
     """
 
     def __init__(self, tolerable: int) -> None:
@@ -58,14 +58,14 @@ class CheckpointFailures:
         self._in_a_row = 0
 
     def on_success(self) -> None:
-        """Take note of a completed checkpoint."""
+        """Reset the count after a completed checkpoint."""
         self._in_a_row = 0
 
     def tolerates(self, cause: BaseException) -> bool:
-        """Take note of a failure; return whether the job is to go on as if nothing had happened.
+        """Count a failure; return whether it is tolerated.
 
-        Only failures of the checkpoint itself are tolerated. What an epoch had processed is processed again in any case: output
-        becomes visible with the checkpoint.
+        Only failures of the checkpoint itself are tolerated. An epoch's records are processed again in any case: output becomes
+        visible with the checkpoint.
         """
         if (
             not isinstance(cause, CheckpointError)
@@ -76,5 +76,5 @@ class CheckpointFailures:
         self._in_a_row += 1
         if self._in_a_row <= self._tolerable:
             return True
-        self._in_a_row = 0  # the job restarts, and begins to count anew
+        self._in_a_row = 0  # the job restarts, and the count starts again
         return False

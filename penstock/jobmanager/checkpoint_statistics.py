@@ -1,4 +1,4 @@
-"""Figures about the checkpoints of a job, as Flink has them: what each took, in every subtask. Pure: whoever tells also tells the time."""
+"""Statistics of the checkpoints of a job, as in Flink, for every subtask. Pure: callers pass the time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from penstock.checkpoint.handles import StateHandle
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import BarrierFigures, TaskAck
 
-_SUMMED: Final = 1000  # percentiles are those of so many
+_SUMMED: Final = 1000  # percentiles are over this many checkpoints
 _PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 Json = dict[str, Any]
 
 
 class CheckpointStatus(enum.Enum):
-    """What has become of a checkpoint."""
+    """The status of a checkpoint."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -27,7 +27,7 @@ class CheckpointStatus(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRecord:
-    """What a checkpoint took in one subtask. `written` are the bytes that it has added, of `size` that it refers to."""
+    """The statistics of a checkpoint in one subtask. `size` is the state that it refers to, of which `written` bytes are new."""
 
     acknowledged_ms: int
     size: int
@@ -37,7 +37,7 @@ class SubtaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRecord:
-    """One checkpoint, as far as it has come."""
+    """One checkpoint, in progress or ended."""
 
     number: int
     triggered_ms: int
@@ -50,7 +50,7 @@ class CheckpointRecord:
 
     @property
     def latest_ack_ms(self) -> int:
-        """When the last ACK so far came in; the trigger if none did."""
+        """When the last acknowledgement so far arrived; the trigger time if none did."""
         times = [each.acknowledged_ms for each in self.subtasks.values()]
         return max(times, default=self.triggered_ms)
 
@@ -62,11 +62,11 @@ class CheckpointRecord:
         return dict(sorted(found.items()))
 
     def totals(self) -> dict[str, int]:
-        """Return its figures over all subtasks."""
+        """Return the statistics over all subtasks."""
         return _totals(self.triggered_ms, self.latest_ack_ms, self.subtasks.values())
 
     def to_json(self) -> Json:
-        """Return it as Flink's REST API shows it, with all subtasks of all vertices."""
+        """Return the checkpoint as Flink's REST API shows it, with all subtasks of all vertices."""
         failed = self.status is CheckpointStatus.FAILED
         unaligned = any(each.figures.unaligned for each in self.subtasks.values())
         return {
@@ -104,27 +104,27 @@ class CheckpointRecord:
 
 
 class CheckpointStatistics:
-    """Follows the checkpoints of a job through all its attempts and plans. Any thread may read it."""
+    """Tracks the checkpoints of a job across restarts and rescalings. Any thread may read it."""
 
     def __init__(self, history: int = 10) -> None:
-        # What is read by other threads is replaced as a whole, never changed.
+        # Values that other threads read are replaced, never mutated.
         self._in_progress: dict[int, CheckpointRecord] = {}
-        self._history: tuple[CheckpointRecord, ...] = ()  # those that are over, oldest first
+        self._history: tuple[CheckpointRecord, ...] = ()  # ended checkpoints, oldest first
         self._history_size = history
         self._latest: dict[CheckpointStatus, CheckpointRecord] = {}
         self._restored: Json | None = None
         self._counts = {"restored": 0, "completed": 0, "failed": 0}
-        self._totals: tuple[dict[str, int], ...] = ()  # of completed ones
-        # What storage had from each subtask after its last ACK: the rest of the next one is new.
+        self._totals: tuple[dict[str, int], ...] = ()  # of completed checkpoints
+        # The parts on storage of each subtask's last acknowledgement: other parts of the next one are new.
         self._known: dict[TaskId, frozenset[object]] = {}
 
     def on_trigger(self, number: int, parallelism: Mapping[str, int], now_ms: int) -> None:
-        """A checkpoint is begun."""
+        """Record that a checkpoint was triggered."""
         record = CheckpointRecord(number, now_ms, dict(parallelism))
         self._in_progress = {**self._in_progress, number: record}
 
     def on_ack(self, number: int, ack: TaskAck, now_ms: int) -> None:
-        """A subtask has acknowledged; one of a checkpoint that is over counts no more."""
+        """Record the acknowledgement of a subtask; ignored if the checkpoint has ended."""
         parts = dict(_parts(ack))
         known = self._known.get(ack.task, frozenset())
         self._known[ack.task] = frozenset(parts)
@@ -142,21 +142,21 @@ class CheckpointStatistics:
         self._in_progress = {**self._in_progress, number: changed}
 
     def on_complete(self, number: int, path: str | None, now_ms: int) -> None:
-        """A checkpoint is complete."""
+        """Record that a checkpoint was completed."""
         record = self._end(number, CheckpointStatus.COMPLETED, now_ms, path=path)
         if record is not None:
             self._counts["completed"] += 1
             self._totals = (*self._totals, record.totals())[-_SUMMED:]
 
     def on_fail(self, number: int, reason: str, now_ms: int) -> None:
-        """A checkpoint came to nothing."""
+        """Record that a checkpoint failed."""
         if self._end(number, CheckpointStatus.FAILED, now_ms, reason=reason) is not None:
             self._counts["failed"] += 1
 
     def on_restore(self, number: int | None, path: str | None, now_ms: int) -> None:
-        """All subtasks go back to a checkpoint, None is the beginning: what was under way came to nothing."""
+        """Record a restore from a checkpoint (None: without state); pending checkpoints have failed."""
         for under_way in list(self._in_progress):
-            self.on_fail(under_way, "the job was started again", now_ms)
+            self.on_fail(under_way, "the job was restarted", now_ms)
         self._known = {}
         if number is not None:
             self._counts["restored"] += 1
@@ -180,7 +180,7 @@ class CheckpointStatistics:
         return record
 
     def to_json(self) -> Json:
-        """Return all of it as Flink's `/jobs/<id>/checkpoints` shows it, with all subtasks of all vertices."""
+        """Return the statistics as Flink's `/jobs/<id>/checkpoints` shows them, with all subtasks of all vertices."""
         in_progress = list(self._in_progress.values())
         counts = dict(self._counts)
         over = counts["completed"] + counts["failed"]
@@ -213,7 +213,7 @@ _SUMMED_UP: Final = (
 
 
 def _parts(ack: TaskAck) -> Iterator[tuple[object, int]]:
-    """Return what an ACK refers to on storage, or brings along: each part with what identifies it, and its size."""
+    """Return the parts of state that an acknowledgement refers to or contains: the identity and size of each."""
     for operator, chain in ack.keyed.items():
         for handle in chain or ():
             yield from _handle_parts(operator, handle)
@@ -236,14 +236,14 @@ def _totals(
         "end_to_end_duration": max(latest_ack_ms - triggered_ms, 0),
         "state_size": sum(one.size for one in each),
         "checkpointed_size": sum(one.written for one in each),
-        "alignment_buffered": 0,  # Flink keeps the field, and nothing is buffered for alignment
+        "alignment_buffered": 0,  # Flink still has the field; nothing is buffered for barrier alignment
         "processed_data": sum(one.figures.processed_in_flight for one in each),
         "persisted_data": sum(one.figures.persisted_in_flight for one in each),
     }
 
 
 def _summary(triggered_ms: int, subtasks: Sequence[SubtaskRecord]) -> Json:
-    """Return how the figures of a vertex are spread over its subtasks."""
+    """Return the distribution of the statistics of a vertex over its subtasks."""
     figures = [each.figures for each in subtasks]
     return {
         "checkpointed_size": _distribution([each.written for each in subtasks]),

@@ -1,4 +1,4 @@
-"""Runs a JobMaster in a thread of this process and answers for it."""
+"""Runs a JobMaster in a thread of this process and gives access to its job."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from penstock.jobmanager.live_metrics import LiveMetrics, describe_reports
 from penstock.jobmanager.resources.resource_manager import resource_manager
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
 
-_FOREVER_MS = 2**63 - 1  # as Flink says that there is no interval
+_FOREVER_MS = 2**63 - 1  # Flink's value for no interval
 
 
 def _hide_traceback() -> None:
-    """Let a JobInterrupted that nobody catches end the program with its message alone."""
+    """Print an uncaught JobInterrupted without its traceback."""
     before = sys.excepthook
 
     def hook(
@@ -55,7 +55,7 @@ def _hide_traceback() -> None:
 
 
 class LocalJobController:
-    """What a JobClient talks to when the job runs in its own process."""
+    """The controller of a job in this process, used by its JobClient and the REST API."""
 
     def __init__(self, master: JobMaster) -> None:
         self.master = master
@@ -74,7 +74,7 @@ class LocalJobController:
     def _run(self) -> None:
         try:
             result = self._execute()
-        except BaseException as error:  # noqa: BLE001 - it is handed to whoever waits for the result
+        except BaseException as error:  # noqa: BLE001 - the future of the result raises it
             self._result.set_exception(error)
         else:
             self._result.set_result(result)
@@ -91,7 +91,7 @@ class LocalJobController:
         return JobExecutionResult(self.get_job_id(), runtime, self.get_accumulators())
 
     def get_job_id(self) -> JobID:
-        """Return the job's identity."""
+        """Return the job id."""
         return JobID.from_hex_string(self.master.job.job_id)
 
     def get_job_status(self) -> JobStatus:
@@ -99,11 +99,11 @@ class LocalJobController:
         return self.master.status
 
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
-        """Return the result, done when the job is."""
+        """Return the future of the result, done when the job has ended."""
         return self._result
 
     def get_accumulators(self) -> dict[str, Any]:
-        """Return the metrics of all operators, summed over subtasks and completed epochs, as `operator.metric`."""
+        """Return the metrics of all operators, summed over subtasks and completed checkpoints, as `operator.metric`."""
         names = {
             operator.operator_id: operator.name
             for vertex in self.master.job.plan.vertices
@@ -121,12 +121,12 @@ class LocalJobController:
         return self._ended
 
     def suspend(self) -> Future[None]:
-        """Stop the job where it is, so that another JobManager goes on with it from its last checkpoint."""
+        """Suspend the job: stop it at once, so that another JobManager resumes it from its last checkpoint."""
         self.master.suspend()
         return self._ended
 
     def wait(self) -> JobExecutionResult:
-        """Wait for the result; Ctrl-C stops the job after the epoch under way, a second one at once."""
+        """Wait for the result; Ctrl-C stops the job after the current checkpoint interval, a second Ctrl-C at once."""
         interrupts = 0
         while True:
             try:
@@ -140,30 +140,30 @@ class LocalJobController:
             return self._result.result()
         except (
             JobExecutionError
-        ) as error:  # it says all; how the control plane came to it says nothing
+        ) as error:  # the traceback of the control plane would not help the user
             raise error.with_traceback(None)  # noqa: B904 - its cause is set
         except JobCancelledError:
             if interrupts:
                 _hide_traceback()
-                raise JobInterrupted(self._how_to_go_on()) from None
+                raise JobInterrupted(self._resume_message()) from None
             raise
 
-    def _how_to_go_on(self) -> str:
+    def _resume_message(self) -> str:
         job = self.master.job
         stopped = f"job '{job.name}' was stopped"
         if job.checkpoints.temporary or self.master.store.latest() is None:
             return stopped
         where = self.master.store.storage.base
-        return f"{stopped}; to go on, set execution.state-recovery.path to {where}"
+        return f"{stopped}; to resume it, set execution.state-recovery.path to {where}"
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
-        """Take a savepoint while the job goes on; the result is its path."""
+        """Take a savepoint while the job continues; the result is its path."""
         return self.master.request_savepoint(savepoint_directory)
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> Future[str]:
-        """End the job with a savepoint; the result is its path."""
+        """Stop the job with a savepoint; the result is its path."""
         return self.master.request_savepoint(
             savepoint_directory, stops=True, drains=advance_to_end_of_event_time
         )
@@ -171,37 +171,37 @@ class LocalJobController:
     def rescale(
         self, parallelism: int | Mapping[str, int], vertices: Mapping[str, int] | None = None
     ) -> Future[dict[str, int]]:
-        """Change the parallelism from the next epoch on; the result is the parallelism by vertex name.
+        """Change the parallelism after the next checkpoint; the result is the parallelism by vertex name.
 
-        `vertices` are for some by name, after a number for the others.
+        `vertices` overrides the parallelism of single vertices, by name.
         """
         return self.master.request_rescale(parallelism, vertices)
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
-        """Ask something about a task or a slot that runs: stack samples, a thread dump, the end of its log.
+        """Send an inspection request to a running task or slot: stack samples, a thread dump, the end of its log.
 
-        The result is what the request's docstring says; an error if the job runs in epochs, or that task does not run now.
+        The result is described in the request's docstring; an error if the job runs in epoch mode, or the task does not run.
         """
         return self.master.inspect(target, request)
 
     def slots(self) -> list[SlotInfo]:
-        """Return the slots that run: where, in which process, and what. None of a job in epochs."""
+        """Return the running slots with their host, process and tasks; empty in epoch mode."""
         return self.master.slots()
 
     def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
-        """Return how far the splits of sources had come in event time at the last checkpoint, by task."""
+        """Return the watermarks of the splits of sources at the last checkpoint, by task."""
         return self.master.split_times()
 
     def backlogs(self) -> dict[str, tuple[int, str]]:
-        """Return what waits for sources without an end, by vertex, and what that counts."""
+        """Return the backlogs of unbounded sources, by vertex, with their units."""
         return self.master.backlogs()
 
     def diagnose(self, now_ms: int) -> dict[str, Any]:
-        """Return what there is to say about the job and what helps, as JSON values; takes a second or so."""
+        """Return the diagnosis of the job as JSON values; takes about a second."""
         return examine(self, now_ms).to_json()
 
     def _error(self) -> str | None:
-        """Return what the job ended with, as whoever waits for its result is told, if that is an error."""
+        """Return the error that the future of the result raises, if the job failed."""
         if not self._result.done():
             return None
         error = self._result.exception()
@@ -210,7 +210,7 @@ class LocalJobController:
         return str(error) if isinstance(error, PenstockError) else explain_exception(error)
 
     def _totals(self) -> dict[str, Any]:
-        """Return the accumulators as the result has them, in JSON values."""
+        """Return the accumulators of the result as JSON values."""
         accumulators = self.get_accumulators()
         plain = (int, float, str, bool, type(None))
         return {
@@ -219,7 +219,7 @@ class LocalJobController:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return what there is to know of the job, as JSON values."""
+        """Return the description of the job as JSON values."""
         master, job = self.master, self.master.job
         manifest, status, graph = master.manifest, master.status, master.execution_graph
         return {
@@ -253,7 +253,7 @@ class LocalJobController:
 
 
 def _describe_checkpoints(job: Job) -> dict[str, Any]:
-    """Return how checkpoints are taken, in the words of Flink's REST API."""
+    """Return the checkpointing configuration, with the names of Flink's REST API."""
     checkpoints, barriers = job.checkpoints, job.barriers
     return {
         "mode": "exactly_once" if barriers.exactly_once else "at_least_once",
@@ -278,7 +278,7 @@ def _describe_checkpoints(job: Job) -> dict[str, Any]:
 
 
 def _describe_edges(job: Job) -> list[dict[str, Any]]:
-    """Return how records go from vertex to vertex, with the names that Flink's plans have for the ways."""
+    """Return the edges between vertices, with the partitioner names of Flink's plans."""
     vertices = job.plan.vertices
     return [
         {

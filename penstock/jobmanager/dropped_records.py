@@ -1,4 +1,4 @@
-"""Which operators of a job have dropped records, why and how many, and when the log says so."""
+"""Dropped records by operator and reason, and their log messages."""
 
 from __future__ import annotations
 
@@ -17,43 +17,41 @@ from penstock.runtime.task import task_metrics as names
 _log = logging.getLogger(__name__)
 
 _AGAIN_MS: Final = (
-    300_000  # an operator that goes on dropping records is mentioned again after so long
+    300_000  # an operator that keeps dropping records is logged again after this time
 )
-_JUST_NOW_MS: Final = 60_000  # what was said since then is not said again at the end
-_LOOK_MS: Final = (
-    10_000  # reports come once a second from each slot, and need not be added up each time
-)
+_JUST_NOW_MS: Final = 60_000  # messages logged since then are not repeated at the end
+_LOOK_MS: Final = 10_000  # slots report every second, which is more often than needed
 
 RECORDS: Final = "records"
-PARTIALS: Final = "partial aggregates"  # each is of several records
+PARTIALS: Final = "partial aggregates"  # each aggregates several records
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedRecords:
-    """What one operator has dropped for one reason. Of late records also the watermark there, and how far they were behind it at most."""
+    """The records that one operator has dropped for one reason. For late records also the watermark and the maximum lateness."""
 
     vertex: str
     operator: str
     name: str
     metric: str
     dropped: int
-    records: int  # that it has got
+    records: int  # received
     watermark: int | None = None
     lateness_ms: int | None = None
     unit: str = RECORDS  # what was counted
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the object as JSON values."""
         return {**asdict(self), "reason": REASONS[self.metric]}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> DroppedRecords:
-        """Read what `to_json` returned."""
+        """Parse the result of `to_json`."""
         return cls(**{name: value for name, value in values.items() if name != "reason"})
 
     @property
     def detail(self) -> str:
-        """What is known besides the number; empty if nothing is."""
+        """Details besides the number; may be empty."""
         parts = []
         if self.lateness_ms is not None:
             parts.append(f"up to {duration(self.lateness_ms)} behind the watermark")
@@ -72,17 +70,17 @@ def find_dropped(
     reports: Mapping[str, Reports],
     totals: Mapping[str, Mapping[str, Any]],
 ) -> list[DroppedRecords]:
-    """Return what the operators of a job have dropped, of what `counts_of_operators` reads."""
+    """Return the dropped records of a job, from the counts of `counts_of_operators`."""
     found = []
     for vertex, operator, counts in counts_of_operators(vertices, reports, totals):
         for metric in REASONS:
             if metric == SKIPPED and operator.kind != "source":
-                continue  # a counter of the user's
+                continue  # a user counter
             dropped = counts.count(metric)
             if dropped <= 0:
                 continue
             records = counts.count(names.RECORDS_IN)
-            if metric == SKIPPED:  # what cannot be parsed is not a record yet
+            if metric == SKIPPED:  # unparsable input was not counted as a record
                 records += dropped
             late = metric == LATE
             found.append(
@@ -115,21 +113,21 @@ def _lateness(counts: OperatorCounts) -> int | None:
 
 
 class DropLog:
-    """Writes one line about an operator that drops records when it begins to, now and then while it goes on, and at the end of the job."""
+    """Logs dropped records of each operator: the first time, again at intervals, and at the end of the job."""
 
     def __init__(self) -> None:
         self._next_look_ms: int | None = None
-        self._said: dict[tuple[str, str], tuple[int, int]] = {}  # when, and how many
+        self._said: dict[tuple[str, str], tuple[int, int]] = {}  # last log time and count
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether it is time to look again."""
+        """Whether it is time to check again."""
         due = self._next_look_ms is None or now_ms >= self._next_look_ms
         if due:
             self._next_look_ms = now_ms + _LOOK_MS
         return due
 
     def look(self, found: Iterable[DroppedRecords], now_ms: int) -> None:
-        """Mention operators that were not mentioned yet, or not for a while."""
+        """Log operators that were not logged yet, or not for a while."""
         for each in found:
             name = each.operator, each.metric
             said_ms, dropped = self._said.get(name, (now_ms - _AGAIN_MS, 0))
@@ -138,7 +136,7 @@ class DropLog:
                 _log.warning("%s", each)
 
     def finish(self, found: Iterable[DroppedRecords], now_ms: int) -> None:
-        """Mention all operators once more, at the end of the job."""
+        """Log all operators once more, at the end of the job."""
         for each in found:
             said_ms, dropped = self._said.get((each.operator, each.metric), (0, 0))
             if each.dropped != dropped or now_ms - said_ms >= _JUST_NOW_MS:

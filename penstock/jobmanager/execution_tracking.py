@@ -1,4 +1,4 @@
-"""Keeps the ExecutionGraph in step with what happens to a job. Pure functions."""
+"""Updates the ExecutionGraph with the events of a job. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ from penstock.jobmanager.running.driver import EpochFailedError
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 
 _RAISED = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|[A-Z]\w*))(?::|$)")
-# What lies between a running job and an end that it did not reach by itself.
+# Intermediate statuses between RUNNING and a terminal status.
 _BEFORE = {JobStatus.CANCELED: JobStatus.CANCELLING, JobStatus.FAILED: JobStatus.FAILING}
 
 
 def follow(
     graph: ExecutionGraph, status: JobStatus, now_ms: int, error: EpochFailedError | None = None
 ) -> ExecutionGraph:
-    """Return the graph after the job went to `status`, by way of the status before it where one is needed.
+    """Return the graph after the job changed to `status`, through the intermediate status if one is needed.
 
-    `error` is what it failed with: the subtask that it came from has FAILED, the others are CANCELED.
+    `error` is the failure: the subtask that caused it is FAILED, the others are CANCELED.
     """
-    if (
-        error is not None and graph.status is not JobStatus.FAILING
-    ):  # it ends for what it fails with
+    if error is not None and graph.status is not JobStatus.FAILING:  # the failure ends the job
         graph = graph.with_failure(_entry(graph, error, now_ms))
     if status in _BEFORE and not status_may_follow(graph.status, status):
         graph = graph.with_status(_BEFORE[status], now_ms)
@@ -40,19 +38,19 @@ def follow(
         case JobStatus.RUNNING:
             return _scheduled(graph, now_ms)
         case JobStatus.FAILING if error is not None and error.tasks is not None:
-            return graph  # the rest goes on
+            return graph  # the rest keeps running
         case JobStatus.FAILING | JobStatus.FAILED:
             return _canceled(_failed(graph, error, now_ms), now_ms)
         case JobStatus.CANCELED | JobStatus.SUSPENDED:
             return _canceled(graph, now_ms)
-        case JobStatus.FINISHED:  # also what an earlier run of the job has done to the end
+        case JobStatus.FINISHED:  # also subtasks that finished in an earlier run of the job
             return graph.advance_all(ExecutionState.FINISHED, now_ms)
         case _:  # the other statuses leave executions as they are
             return graph
 
 
 def replanned(graph: ExecutionGraph, job_graph: JobGraph, now_ms: int) -> ExecutionGraph:
-    """Return the graph after the job took up another plan."""
+    """Return the graph after the job switched to another plan."""
     graph = graph.replanned(job_graph, now_ms)
     return _scheduled(graph, now_ms) if graph.status is JobStatus.RUNNING else graph
 
@@ -60,7 +58,7 @@ def replanned(graph: ExecutionGraph, job_graph: JobGraph, now_ms: int) -> Execut
 def deployed(
     graph: ExecutionGraph, now_ms: int, tasks: Collection[TaskId] | None = None
 ) -> ExecutionGraph:
-    """Return the graph after subtasks, all if none are named, were handed to processes; those that run already go on."""
+    """Return the graph after subtasks (default: all) were deployed; running ones keep running."""
     if tasks is None:
         return graph.advance_all(ExecutionState.DEPLOYING, now_ms)
     return _advanced(graph, tasks, ExecutionState.DEPLOYING, now_ms)
@@ -86,9 +84,9 @@ def restarted(
     failure: TaskFailure | None,
     now_ms: int,
 ) -> ExecutionGraph:
-    """Return the graph after a part of the job was given up and waits for new attempts, while the rest goes on.
+    """Return the graph after a part of the job was cancelled for a restart, while the rest keeps running.
 
-    The subtask that `failure` came from has FAILED, the others of the part are CANCELED. What had FINISHED runs again, too.
+    The subtask that caused `failure` is FAILED, the others of the part are CANCELED. FINISHED subtasks run again, too.
     """
     if failure is not None and failure.task in tasks:
         graph = _failed_with(graph, failure, now_ms)
@@ -104,7 +102,7 @@ def acknowledged(graph: ExecutionGraph, epoch: int, ack: TaskAck, now_ms: int) -
 
 
 def completed(graph: ExecutionGraph, acks: Sequence[TaskAck], now_ms: int) -> ExecutionGraph:
-    """Return the graph after a checkpoint was completed: subtasks that had nothing left to do have FINISHED."""
+    """Return the graph after a checkpoint was completed: subtasks without further input are FINISHED."""
     for ack in acks:
         if ack.finished and not graph.execution(*ack.task).state.is_terminal:
             graph = graph.transition(*ack.task, ExecutionState.FINISHED, now_ms)
@@ -118,7 +116,7 @@ def _scheduled(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:
 
 
 def _entry(graph: ExecutionGraph, error: EpochFailedError, now_ms: int) -> FailureEntry:
-    """Return what is remembered of a failure."""
+    """Return the history entry of a failure."""
     cause = error.__cause__ or error
     tasks = None if error.tasks is None else len(error.tasks)
     if not isinstance(cause, TaskFailedError):
@@ -153,7 +151,7 @@ def _class_name(error: BaseException) -> str:
 
 
 def _raised_class(stacktrace: str) -> str | None:
-    """Return the class that a traceback ends with: the last line that begins at the margin names it.
+    """Return the exception class of a traceback: it is in the last line that is not indented.
 
     >>> _raised_class(chr(10).join(["Traceback:", "  File 'a.py'", "shop.NoStock: none left", "  at all"]))
     'shop.NoStock'
@@ -166,7 +164,7 @@ def _raised_class(stacktrace: str) -> str | None:
 
 
 def _failed(graph: ExecutionGraph, error: EpochFailedError | None, now_ms: int) -> ExecutionGraph:
-    """Return the graph in which the subtask that an error came from has FAILED, if it is known."""
+    """Return the graph in which the subtask that caused an error is FAILED, if it is known."""
     cause = None if error is None else error.__cause__
     return (
         _failed_with(graph, cause.failure, now_ms) if isinstance(cause, TaskFailedError) else graph

@@ -1,4 +1,4 @@
-"""What the user reads when a job fails: their own exception first, then where it happened."""
+"""The error that a failed job raises: the user's own exception first, then where it happened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.runtime.network.messages import TaskFailedError, TaskFailure
 
 
 def root_cause(error: EpochFailedError) -> BaseException:
-    """Return the user's own exception if it could be carried over, else what the epoch failed with."""
+    """Return the user's own exception if it could be pickled, else the failure of the job."""
     cause = error.__cause__
     if cause is None:
         return error
@@ -24,7 +24,7 @@ def root_cause(error: EpochFailedError) -> BaseException:
 
 
 def is_permanent(error: EpochFailedError) -> bool:
-    """Whether a failure is one that no restart can help."""
+    """Whether a restart cannot fix a failure."""
     cause = error.__cause__
     if isinstance(cause, TaskFailedError):
         return cause.failure.permanent
@@ -34,7 +34,7 @@ def is_permanent(error: EpochFailedError) -> bool:
 def explain_failure(
     job: Job, error: EpochFailedError, verdict: str | None = None
 ) -> JobExecutionError:
-    """Describe why the job failed; `verdict` is why it is not restarted."""
+    """Return the error of a failed job; `verdict` is why it is not restarted."""
     cause = error.__cause__
     if isinstance(cause, TaskFailedError):
         message = _explain_task(job, cause.failure)
@@ -62,7 +62,7 @@ def _explain_task(job: Job, failure: TaskFailure) -> str:
 
 
 def explain_exception(error: BaseException) -> str:
-    """Tell an exception that is none of ours; the whole is in `__cause__`."""
+    """Describe an exception that is not Penstock's; the whole is in `__cause__`."""
     java = getattr(error, "java_exception", None)
     if java is not None:
         return explain_java(str(java))

@@ -1,4 +1,4 @@
-"""What a Java exception of Spark means: its cause, which is at the end of a long text."""
+"""Extracts the cause from the long text of a Java exception of Spark."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ENDINGS = ("Driver stacktrace:", " SQLSTATE:")
 
 
 def explain_java(text: str) -> str:
-    """Return what the user needs of a Java exception's text.
+    """Return the part of a Java exception's text that the user needs.
 
-    If Python raised in a worker: its traceback, without the frames of Spark and Penstock. Else what Spark says first, and
-    what it was caused by.
+    If Python raised in a worker: its traceback, without the frames of Spark and Penstock. Otherwise Spark's first message
+    and its causes.
     """
     lines = [line for line in text.strip().splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(_ENDINGS)]
@@ -30,7 +30,7 @@ def explain_java(text: str) -> str:
 
 
 def _without_class(line: str) -> str:
-    """Leave the name of Spark's class of exceptions out; others tell something."""
+    """Remove the name of Spark's exception class; other class names are informative."""
     return line.removeprefix("org.apache.spark.SparkException: ")
 
 

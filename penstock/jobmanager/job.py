@@ -1,4 +1,4 @@
-"""A job as the JobMaster gets it: plans, settings, and the parts that live on the driver."""
+"""A job as the JobMaster gets it: plans, settings, and the parts that run on the driver."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from penstock.graph.transformations import Transformation
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
-    """Where and how often checkpoints are taken.
+    """The checkpoint settings of a job.
 
-    `interval_ms` is None if checkpointing was not enabled: then epochs follow one another for recovery inside this process
-    only, and `directory` is temporary. `restore_path` is a savepoint or another job's checkpoint to start from; `claimed`
-    ones are deleted when they are not needed any more. `restart_changed_operators`: an operator whose state was made for another
-    query starts without it.
+    `interval_ms` is None if checkpointing is disabled: then checkpoints are only for recovery inside this process, and `directory` is
+    temporary. `restore_path` is a savepoint or another job's checkpoint to start from; `claimed` ones are deleted once unneeded.
+    `restart_changed_operators`: an operator whose state belongs to another query starts without it.
     """
 
     directory: str
     temporary: bool
     interval_ms: int | None = None
     retained: int = 1
-    history: int = 10  # checkpoints whose figures are remembered
+    history: int = 10  # checkpoints in the history of statistics
     inline_threshold: int = 20_480
     restore_path: str | None = None
     retain_on_cancel: bool = True
@@ -49,7 +48,7 @@ class CheckpointSettings:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the user wrote, to make plans of."""
+    """The user's program, from which plans are compiled."""
 
     transformations: tuple[Transformation, ...]
     settings: GraphSettings
@@ -71,15 +70,15 @@ class Job:
     epoch_interval_ms: int = 1000
     spark_options: dict[str, str] = field(default_factory=dict)
     dependencies: PythonDependencies = field(default_factory=PythonDependencies)
-    environments_directory: str | None = (
-        None  # of what is made of dependencies; None: a cache of the user
-    )
+    environments_directory: str | None = None  # of installed dependencies; None: the user's cache
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
     mode: str = "auto"
     network: NetworkSettings = field(default_factory=NetworkSettings)
     barriers: BarrierSettings = field(default_factory=BarrierSettings)
-    leader: int | None = None  # the token of the leader that runs it, where one is elected
-    slot_timeout_s: float | None = None  # how long it waits for slots; None: as long as is usual
+    leader: int | None = (
+        None  # the fencing token of the leader that runs it, with high availability
+    )
+    slot_timeout_s: float | None = None  # slot request timeout; None: the default
 
     def sources(self) -> list[tuple[str, str, Any, int]]:
         """Return (vertex id, operator id, source, parallelism) of each source."""
@@ -102,7 +101,7 @@ class Job:
 
     @property
     def interval_s(self) -> float:
-        """The time from one checkpoint to the next. Epochs read for so long."""
+        """The checkpoint interval. In epoch mode sources read for this long per epoch."""
         checkpoints = self.checkpoints
         if checkpoints.interval_ms is None:
             return self.epoch_interval_ms / 1000
@@ -110,7 +109,7 @@ class Job:
 
     @property
     def bounded(self) -> bool:
-        """Whether all sources end by themselves."""
+        """Whether all sources are bounded."""
         return all(
             source.get_boundedness() is Boundedness.BOUNDED for _, _, source, _ in self.sources()
         )

@@ -1,12 +1,12 @@
-"""What a JobMaster decides: a pure core.
+"""The state machine of a JobMaster: a pure core.
 
-`handle(event)` returns instructions; whoever calls it carries them out, in order, and reports back with events. There are
-no threads, clocks or files in here, and nothing of how checkpoints come about: in epochs or otherwise. A job's life:
+`handle(event)` returns instructions; the caller carries them out in order and reports back with events. There are no threads, clocks
+or files here, and nothing specific to epoch mode or pipelined mode. A job's life cycle:
 
-    acquire -> restore -> [take a request -> serve it] -> run on to the next checkpoint -> take a request -> ... -> end
+    acquire -> restore -> [take a request -> serve it] -> run to the next checkpoint -> take a request -> ... -> end
 
-After a failure the restart strategy decides: wait and restore, or end. A savepoint or a rescaling that was begun stays
-with the job over failures, until it is done or the job is over; whoever asked is answered in any case.
+After a failure the restart strategy decides: wait and restore, or fail. A started savepoint or rescaling survives failures, until it
+is done or the job has ended; its request gets a result in any case.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from penstock.jobmanager.running.driver import EpochFailedError
 
 
 class Phase(enum.Enum):
-    """What the job waits for; in brackets the events that may come, besides Failed and Cancelled."""
+    """What the job waits for; in parentheses the expected events, besides Failed and Cancelled."""
 
     CREATED = "created"  # (Start)
     ACQUIRING = "acquiring its directory"  # (Acquired)
@@ -67,7 +67,7 @@ class Phase(enum.Enum):
     CHOOSING = "looking for requests"  # (Asked)
     CHECKING = "checking a savepoint's target"  # (TargetChecked)
     RESCALING = "being rescaled"  # (Restored, RescaleRefused)
-    ADVANCING = "running on to a checkpoint"  # (CheckpointCompleted, Interrupted)
+    ADVANCING = "running to the next checkpoint"  # (CheckpointCompleted, Interrupted)
     SAVING = "writing its last savepoint"  # (SavepointWritten)
     DELAYED = "waiting to be restored"  # (DelayOver)
     ENDED = "over"
@@ -77,7 +77,7 @@ _STORY = 20
 
 
 class JobCore:
-    """Decides what happens next to one job, and who is answered."""
+    """Decides what happens next to one job, and completes its requests."""
 
     def __init__(
         self,
@@ -89,8 +89,10 @@ class JobCore:
     ) -> None:
         self._restart_strategy = restart_strategy
         self._checkpoint_failures = CheckpointFailures(tolerable_failures)
-        self._interval_s = interval_s  # after which a checkpoint that failed is tried again
-        self._elected = elected  # whether another JobManager goes on with it if this one may not
+        self._interval_s = interval_s  # delay before a failed checkpoint is tried again
+        self._elected = (
+            elected  # whether another JobManager resumes the job if this one is fenced off
+        )
         self.phase = Phase.CREATED
         self.cancelled = False
         self.suspended = False
@@ -101,11 +103,13 @@ class JobCore:
             None  # the first failure since the last completed checkpoint
         )
         self._status = JobStatus.CREATED
-        self._has_run = False  # whether it has been restored once: what fails later may be storage
-        self._finished = False  # whether the checkpoint in force is the job's last
-        # The savepoint that the next checkpoint is taken for; set until that checkpoint is complete.
+        self._has_run = (
+            False  # whether it was restored once: later failures may be temporary storage errors
+        )
+        self._finished = False  # whether the current checkpoint is the job's last
+        # The savepoint for which the next checkpoint is taken; set until that checkpoint is completed.
         self._savepoint: SavepointRequest | None = None
-        # The rescaling that was begun; set until a plan is restored, if not this one then the one that was adopted.
+        # The started rescaling; set until a plan is restored: the new one, or the previous one if the new one failed.
         self._rescaling: RescaleRequest | None = None
         self._story: deque[str] = deque(maxlen=_STORY)
         self._handlers: dict[type[Event], Callable[[Any], list[Instruction]]] = {
@@ -125,12 +129,12 @@ class JobCore:
         }
 
     def handle(self, event: Event) -> list[Instruction]:
-        """Take note of what happened; return what is to be done."""
+        """Process an event; return the instructions to carry out."""
         instructions = self._handlers[type(event)](event)
         self._story.append(f"{type(event).__name__} -> {self.phase.value}")
         return instructions
 
-    # A good life
+    # Normal operation
 
     def _start(self, event: Start) -> list[Instruction]:
         self._leave(event, Phase.CREATED)
@@ -153,7 +157,7 @@ class JobCore:
         if self._rescaling is not None:
             answers.append(AnswerRescaled(self._rescaling))
             self._rescaling = None
-        if self._finished:  # no other checkpoint will be taken for a savepoint that was begun
+        if self._finished:  # no further checkpoint will be taken for a pending savepoint
             return [*answers, *self._take_savepoint()]
         return [*answers, *self._go_on()]
 
@@ -163,7 +167,7 @@ class JobCore:
             return self._end(JobStatus.FINISHED)
         if self.cancelled:
             return self._end(JobStatus.CANCELED)
-        if self._savepoint is not None:  # one at a time: the next request is taken after it
+        if self._savepoint is not None:  # one at a time: the next request is taken after this one
             return self._advance()
         self.phase = Phase.CHOOSING
         return [TakeRequest()]
@@ -186,7 +190,7 @@ class JobCore:
         return self._take_savepoint()
 
     def _take_savepoint(self) -> list[Instruction]:
-        """Make the savepoint that was begun, if one was, of the checkpoint in force."""
+        """Write the pending savepoint, if there is one, from the current checkpoint."""
         savepoint, self._savepoint = self._savepoint, None
         if savepoint is None:
             return self._go_on()
@@ -196,7 +200,7 @@ class JobCore:
         return [WriteSavepoint(savepoint, beside=True), *self._go_on()]
 
     def _savepoint_written(self, event: SavepointWritten) -> list[Instruction]:
-        """End with the savepoint; a job that can go on does so if it could not be written."""
+        """End the job with the savepoint; if it could not be written, a job that can continue does."""
         self._leave(event, Phase.SAVING)
         if event.error is not None and not self._finished:
             return self._go_on()
@@ -217,7 +221,7 @@ class JobCore:
                 self._savepoint = savepoint
                 if not savepoint.drains:
                     return self._advance()
-                # Draining cannot be undone: it must not turn out afterwards that there is no place for the savepoint.
+                # Draining cannot be undone: check the target directory of the savepoint before.
                 self.phase = Phase.CHECKING
                 return [CheckTarget(savepoint)]
 
@@ -258,9 +262,9 @@ class JobCore:
         if isinstance(event.cause, FencedError):
             return self._end(JobStatus.FAILED, event.error, fenced=True)
         if event.permanent:
-            # A refusal says all by itself.
+            # A refusal explains itself.
             refused = isinstance(event.cause, RestoreRefusedError)
-            verdict = None if refused else "no restart can help"
+            verdict = None if refused else "a restart cannot fix it"
             return self._end(JobStatus.FAILED, event.error, verdict)
         if not event.counted and self._checkpoint_failures.tolerates(event.cause):
             self.phase = Phase.DELAYED
@@ -300,14 +304,14 @@ class JobCore:
     ) -> list[Instruction]:
         self.phase = Phase.ENDED
         if (self.suspended and status is not JobStatus.FINISHED) or (fenced and self._elected):
-            # How it ends is for the next leader to find out.
+            # The next leader decides how it ends.
             status, verdict, fenced = JobStatus.SUSPENDED, None, self._elected
         unanswered = tuple(each for each in (self._savepoint, self._rescaling) if each is not None)
         self._savepoint = self._rescaling = None
         return [End(status, error, verdict, fenced, unanswered)]
 
     def abandon(self) -> list[Instruction]:
-        """End in the middle of anything: what happened is no event of a job's life."""
+        """End in any phase, after an unexpected error."""
         return [] if self.phase is Phase.ENDED else self._end(JobStatus.FAILED)
 
     def _set_status(
@@ -324,7 +328,7 @@ class JobCore:
 
     def _out_of_order(self, event: Event) -> PenstockError:
         return PenstockError(
-            f"{type(event).__name__} does not belong here: the job is {self.phase.value}",
-            detail="; ".join(self._story) or "nothing happened before",
-            hint="this is an error in Penstock: please report it with the detail above",
+            f"unexpected event {type(event).__name__}: the job is {self.phase.value}",
+            detail="; ".join(self._story) or "no events before",
+            hint="this is a bug in Penstock: please report it with the detail above",
         )

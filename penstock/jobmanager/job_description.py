@@ -1,4 +1,4 @@
-"""What there is to tell about a job beside how it runs: its settings, where its subtasks are, what they have counted."""
+"""Static parts of a job's description: its settings, the locations of its subtasks, accumulators, slots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def describe_settings(job: Job) -> Json:
-    """Return what the program and its options say about the whole job."""
+    """Return the settings of the whole job."""
     strategy = job.restart_strategy
     return {
         "type": "BATCH" if job.settings.batch_mode else "STREAMING",
@@ -29,7 +29,7 @@ def describe_settings(job: Job) -> Json:
 
 
 def describe_places(slots: Sequence[SlotInfo]) -> dict[str, list[Json]]:
-    """Return where the subtasks of vertices run, by the id of the vertex. Subtasks of epochs are nowhere for long."""
+    """Return the locations of subtasks by vertex id. In epoch mode tasks are short-lived, so there are none."""
     places: dict[str, list[Json]] = {}
     for slot in slots:
         for task in slot.tasks:
@@ -39,7 +39,7 @@ def describe_places(slots: Sequence[SlotInfo]) -> dict[str, list[Json]]:
 
 
 def describe_accumulators(job: Job, metrics: Mapping[str, Mapping[str, Any]]) -> list[Json]:
-    """Return what functions have counted over all subtasks and completed checkpoints."""
+    """Return the accumulators, summed over all subtasks and completed checkpoints."""
     found = []
     for vertex in job.plan.vertices:
         for operator in vertex.operators:
@@ -59,5 +59,5 @@ def describe_accumulators(job: Job, metrics: Mapping[str, Mapping[str, Any]]) ->
 
 
 def describe_slots(use: SlotUse) -> Json:
-    """Return how many slots the cluster has, how many nobody holds, and how many jobs wait for some."""
+    """Return the number of slots of the cluster, of free slots, and of waiting jobs."""
     return {"total": use.total, "free": use.free, "waiting": use.waiting}

@@ -1,4 +1,4 @@
-"""One JobMaster per job: carries out what its core decides, and answers for the job to other threads."""
+"""One JobMaster per job: carries out the decisions of its core, and gives other threads access to the job."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ DriverKind = type[EpochDriver] | type[PipelinedDriver]
 
 
 class JobMaster:
-    """Runs one job from its start to its end: events into the pure core, its instructions into the world.
+    """Runs one job from start to end: passes events to the pure core and carries out its instructions.
 
-    `run` blocks; `cancel`, `request_savepoint` and `request_rescale` may be called from any thread, and all that is public
-    may be read by any.
+    `run` blocks; `cancel`, `request_savepoint` and `request_rescale` may be called from any thread, and all public
+    attributes may be read by any.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class JobMaster:
             else EpochDriver
         )
         self._failed_part: EpochFailedError | None = (
-            None  # if the rest goes on while it is started again
+            None  # set if only a part of the job is restarted
         )
         checkpointing = job.checkpoints.interval_ms is not None
         self._core = JobCore(
@@ -163,21 +163,21 @@ class JobMaster:
         return self._reporting.metrics
 
     def dropped(self) -> list[DroppedRecords]:
-        """Return which operators have dropped records, why and how many."""
+        """Return the dropped records by operator and reason."""
         return self._reporting.dropped()
 
     def suspicious(self) -> list[SuspiciousRecords]:
-        """Return which operators process records that are probably not what the program means."""
+        """Return the suspicious records by operator."""
         return self._reporting.suspicious()
 
     @property
     def live(self) -> LiveMetrics:
-        """What subtasks told last; those of epochs when the last one was completed."""
+        """The last reports of subtasks; in epoch mode those of the last completed epoch."""
         return self._reporting.live
 
     @property
     def restarts(self) -> int:
-        """How often the job was started again after a failure."""
+        """The number of restarts after a failure."""
         return self._core.restarts
 
     @property
@@ -187,7 +187,7 @@ class JobMaster:
 
     @property
     def status(self) -> JobStatus:
-        """The job's status: a terminal one when nothing of the job is under way any more."""
+        """The job's status; terminal only after all its work has stopped."""
         status = self.execution_graph.status
         cancelled = self._mailbox.cancelled and not self._mailbox.suspended
         if cancelled and not status.is_terminal_state():
@@ -195,25 +195,25 @@ class JobMaster:
         return status
 
     def cancel(self, *, graceful: bool = False) -> None:
-        """Stop the job: after the epoch under way if `graceful`, else at once."""
+        """Stop the job: after the current checkpoint interval if `graceful`, else at once."""
         self._mailbox.cancel(graceful=graceful)
         if not graceful:
             self._cluster.cancel(self.job.job_id)
 
     def warm_up(self) -> None:
-        """Start what the job's tasks will need, before the job: Spark and its Python workers."""
-        # Under a name of its own: whatever ends the job does not end this.
+        """Start Spark and its Python workers before the job."""
+        # Under its own name, so that cancelling the job does not cancel this.
         self._cluster.map(f"standby-{self.job.job_id}", f"standby of {self.job.name}", abs, [0])
 
     def suspend(self) -> None:
-        """Stop the job where it is and leave its checkpoints, for another driver to go on with; unless it is cancelled already."""
+        """Suspend the job: stop it and keep its checkpoints, so that another driver resumes it; no effect if it is cancelled already."""
         self._mailbox.suspend()
         self._cluster.cancel(self.job.job_id)
 
     def request_savepoint(
         self, directory: str | None, *, stops: bool = False, drains: bool = False
     ) -> Future[str]:
-        """Ask for a savepoint; with `stops` the job ends with it."""
+        """Request a savepoint; with `stops` the job ends with it."""
         target = savepoint_target(directory, self.job.checkpoints.savepoint_directory)
         request = SavepointRequest(target, stops=stops, drains=drains)
         self._mailbox.add(request)
@@ -224,9 +224,9 @@ class JobMaster:
         parallelism: int | Mapping[str, int],
         vertices: Mapping[str, int] | None = None,
     ) -> Future[dict[str, int]]:
-        """Ask for another parallelism from the next epoch on; the result is the parallelism by vertex name.
+        """Request a new parallelism; it takes effect after the next checkpoint. The result is the parallelism by vertex name.
 
-        `vertices` are rescaled after a number for the others: all of it happens, or nothing.
+        `vertices` overrides the parallelism of single vertices. The request is applied as a whole or not at all.
         """
         steps = (parallelism,) if vertices is None else (parallelism, vertices)
         for step in steps:
@@ -237,26 +237,26 @@ class JobMaster:
         return request.result
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
-        """Ask something about a task or a slot that runs."""
+        """Send an inspection request to a running task or slot."""
         if self.execution_graph.status.is_terminal_state():
             over: Future[Any] = Future()
-            over.set_exception(JobRequestError(f"job '{self.job.name}' is over"))
+            over.set_exception(JobRequestError(f"job '{self.job.name}' has ended"))
             return over
         return self._driver.inspect(target, request)
 
     def slots(self) -> list[SlotInfo]:
-        """Return the slots that run and can be asked."""
+        """Return the running slots that can be inspected."""
         return self._driver.slots()
 
     def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
-        """Return how far the splits of sources had come in event time at the last checkpoint, by task."""
+        """Return the watermarks of the splits of sources at the last checkpoint, by task."""
         found: dict[TaskId, tuple[SplitTime, ...]] = {}
         for source in self._driver.sources:
             found |= source.split_times()
         return found
 
     def backlogs(self) -> dict[str, tuple[int, str]]:
-        """Return what waits for sources without an end, by vertex, and what that counts: of tasks that stay, and where it is known."""
+        """Return the known backlogs of unbounded sources, by vertex, with their units; only in pipelined mode."""
         found = {}
         for source in self._driver.sources if self._driver.slots() else ():
             if source.bounded:
@@ -265,14 +265,14 @@ class JobMaster:
                 backlog = source.backlog()
                 if backlog is not None:
                     found[source.vertex] = (backlog, source.backlog_unit)
-            except Exception as error:  # noqa: BLE001 - it is being restored, or what it reads is away: then it is not known
-                _log.debug("the backlog of '%s' is not known: %s", source.operator_id, error)
+            except Exception as error:  # noqa: BLE001 - the source is being restored, or its system is unavailable: unknown then
+                _log.debug("the backlog of '%s' is unknown: %s", source.operator_id, error)
         return found
 
     # Events in, instructions out
 
     def run(self) -> None:
-        """Run the job until it finishes, fails for good, is cancelled or suspended."""
+        """Run the job until it is finished, failed, cancelled or suspended."""
         events: deque[Event] = deque([Start()])
         try:
             while events:
@@ -298,9 +298,9 @@ class JobMaster:
             return self._do(instruction)
         except EpochFailedError as error:
             return [self._failed(error)]
-        except Exception as error:  # noqa: BLE001 - whatever it was, the core decides
+        except Exception as error:  # noqa: BLE001 - the core decides about any error
             at_start = isinstance(instruction, Acquire | Restore)
-            what = "restoring failed" if at_start else "the job failed between two epochs"
+            what = "restoring failed" if at_start else "the job failed between two checkpoints"
             detail = str(error) if at_start else f"{type(error).__name__}: {error}"
             failure = EpochFailedError(what, detail=detail)
             failure.__cause__ = error
@@ -346,7 +346,7 @@ class JobMaster:
             case ForgetLoad():
                 self._reporting.forget_load()
             case Tolerate(error, cause):
-                _log.warning("%s; it is tried again: %s", error.message, cause)
+                _log.warning("%s; will retry: %s", error.message, cause)
             case TellRestart(restarts, delay_ms, error):
                 told = explain_failure(self.job, error)
                 self._reporting.progress.on_restart(restarts, delay_ms, told)
@@ -360,16 +360,15 @@ class JobMaster:
     # Carrying out
 
     def _take_way(self, way: DriverKind) -> None:
-        """Run the other way from here on, if the job does not run this way already; what it has come to is in storage."""
+        """Switch to the driver of another mode, if the job does not use it already; its progress is in the last checkpoint."""
         if not isinstance(self._driver, way):
             self._driver.close()
             self._driver = self._create_driver(way)
 
     def _find_way(self, job: Job, *, waits: bool = True) -> DriverKind:
-        """Return the way to run a plan: as stages that stay, if it is to and there is room for them.
+        """Return the mode in which to run a plan: pipelined, if the job prefers it and there are enough slots.
 
-        One that may run in epochs as well does so if there is no room, and it is told why. One that may not waits for room, unless it
-        runs already.
+        If there are not, a job that may use epoch mode does, with a warning. Other jobs wait for slots, unless they run already.
         """
         if wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded):
             try:
@@ -377,7 +376,7 @@ class JobMaster:
             except NoRoomError as error:
                 if job.mode != AUTO:
                     raise
-                _log.warning("job '%s' runs in epochs: %s", job.name, error.message)
+                _log.warning("job '%s' runs in epoch mode: %s", job.name, error.message)
             else:
                 return PipelinedDriver
         self._take_room(shared_demand(job))
@@ -395,7 +394,7 @@ class JobMaster:
         return [Restored(self._driver.finished)]
 
     def _adopt(self, job: Job) -> None:
-        """Go on with another plan of the same program."""
+        """Switch to another plan of the same program."""
         if job is self.job:
             return
         self._driver.replan(job)
@@ -407,7 +406,7 @@ class JobMaster:
         )
 
     def _rescale(self, request: RescaleRequest) -> list[Event]:
-        """Replace the plan between two checkpoints: the next one starts from the last with other subtasks."""
+        """Replace the plan between two checkpoints: the new plan starts from the last checkpoint with other subtasks."""
         before, job = self._driver.manifest, self.job
         try:
             request.check(job.program.settings.parallelism)
@@ -416,8 +415,8 @@ class JobMaster:
             if before is not None:
                 check_writer_states(job, before)
             way = self._find_way(job, waits=False)
-        except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
-            _log.warning("job '%s' is not rescaled (%s): %s", self.job.name, request.reason, error)
+        except Exception as error:  # noqa: BLE001 - reported to the request; the job is not affected
+            _log.warning("job '%s' was not rescaled (%s): %s", self.job.name, request.reason, error)
             return [RescaleRefused(error)]
         self._driver.settle()
         before = self._driver.manifest
@@ -429,7 +428,7 @@ class JobMaster:
 
     def _answer_rescaled(self, request: RescaleRequest) -> None:
         parallelism = {vertex.name: vertex.parallelism for vertex in self.job.plan.vertices}
-        _log.info("job '%s' is rescaled (%s): %s", self.job.name, request.reason, parallelism)
+        _log.info("job '%s' was rescaled (%s): %s", self.job.name, request.reason, parallelism)
         request.result.set_result(parallelism)
 
     def _advance(self, savepoint: SavepointRequest | None) -> list[Event]:
@@ -446,7 +445,7 @@ class JobMaster:
             return []
         error = self.savepoints.take(request, manifest, self._driver.coordinator.returned)
         if error is not None and not self._driver.finished:
-            _log.error("job '%s' goes on: its savepoint could not be written", self.job.name)
+            _log.error("job '%s' continues: its savepoint could not be written", self.job.name)
         return [SavepointWritten(error)]
 
     def _set_status(self, status: JobStatus, error: EpochFailedError | None) -> None:
@@ -460,42 +459,42 @@ class JobMaster:
             assert failed.tasks is not None
             self.on_restart(failed.tasks, failure)
 
-    # What the driver tells
+    # Callbacks of the driver
 
     def on_deploy(self, tasks: Collection[TaskId] | None = None) -> None:
-        """Take note that subtasks are handed to the processes that run them; None: all, for one epoch."""
+        """Record that subtasks are deployed; None: all, for one epoch."""
         if tasks is not None:
             self._reporting.live.forget(tasks)
         self.execution_graph = tracking.deployed(self.execution_graph, clock.now_ms(), tasks)
 
     def on_running(self, tasks: Collection[TaskId], at_ms: int | None = None) -> None:
-        """Take note that subtasks run, since a time; None: now."""
+        """Record that subtasks run, since a time; None: now."""
         when = clock.now_ms() if at_ms is None else at_ms
         self.execution_graph = tracking.running(self.execution_graph, tasks, when)
 
     def on_restart(self, tasks: Collection[TaskId], failure: TaskFailure | None) -> None:
-        """Take note that a part of the job is started again."""
+        """Record that a part of the job is restarted."""
         self._reporting.live.forget(tasks)
         self.execution_graph = tracking.restarted(
             self.execution_graph, tasks, failure, clock.now_ms()
         )
 
     def on_report(self, report: SlotReport) -> None:
-        """Take note of how the subtasks of a slot are doing."""
+        """Record the metrics of the subtasks of a slot."""
         self._reporting.on_report(report)
 
     def on_trigger(self, epoch: int) -> None:
-        """Take note that a checkpoint is begun."""
+        """Record that a checkpoint was triggered."""
         self._reporting.on_trigger(self._driver)
 
     def on_ack(self, epoch: int, ack: TaskAck) -> None:
-        """Take note that a subtask has told its state."""
+        """Record that a subtask has acknowledged a checkpoint."""
         self.execution_graph = tracking.acknowledged(
             self.execution_graph, epoch, ack, clock.now_ms()
         )
 
     def on_completed(self, span: Span) -> None:
-        """Take note that a checkpoint is complete."""
+        """Record that a checkpoint was completed."""
         self.execution_graph = tracking.completed(
             self.execution_graph, self._driver.acks, clock.now_ms()
         )
@@ -513,11 +512,11 @@ class JobMaster:
         return end
 
     def _end(self, end: End) -> None:
-        """Let go of everything, and only then tell that the job has ended: another driver may go on with it."""
+        """Release all resources before publishing the terminal status: another driver may resume the job then."""
         status = end.status
 
         def over() -> Exception:
-            return JobCancelledError(f"job '{self.job.name}' is over: it {status.name.lower()}")
+            return JobCancelledError(f"job '{self.job.name}' has ended: {status.name.lower()}")
 
         self._mailbox.close(over)
         for request in end.unanswered:
@@ -535,16 +534,16 @@ class JobMaster:
         for step in [*steps, lambda: self._cluster.release(self.job.job_id), self.store.release]:
             try:
                 step()
-            except Exception:  # noqa: BLE001 - how the job ended is known: this changes nothing
-                _log.warning("something of job '%s' is left", self.job.name, exc_info=True)
+            except Exception:  # noqa: BLE001 - it does not change the result of the job
+                _log.warning("cleaning up job '%s' failed", self.job.name, exc_info=True)
         self.ended_ms = clock.now_ms()
         self._set_status(status, end.error)
 
     def _sweep(self) -> None:
-        """Delete what attempts left that were repeated since the last restart."""
+        """Delete files of failed attempts."""
         try:
             self._driver.sweep()
-        except Exception:  # noqa: BLE001 - the output is complete: surplus files are no reason to fail
+        except Exception:  # noqa: BLE001 - the output is complete; leftover files are harmless
             _log.warning("files of failed attempts could not be deleted", exc_info=True)
 
     def _raise(self, end: End) -> None:
@@ -552,7 +551,7 @@ class JobMaster:
             raise JobCancelledError(f"job '{self.job.name}' was cancelled")
         if end.status is JobStatus.SUSPENDED:
             raise JobSuspendedError(
-                f"job '{self.job.name}' runs here no more: this JobManager does not lead"
+                f"job '{self.job.name}' was suspended: this JobManager lost leadership"
             )
         if end.error is None:
             return

@@ -1,4 +1,4 @@
-"""What the core of a JobMaster is told (events) and what it asks for (instructions)."""
+"""The events and instructions of a JobMaster's core."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from penstock.jobmanager.running.driver import EpochFailedError
 
 
 class Event:
-    """Base of what happens to a job."""
+    """Base of events."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Start(Event):
-    """Run the job."""
+    """Start the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,64 +27,63 @@ class Acquired(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restored(Event):
-    """The plan in force starts from the last checkpoint; `finished` says that nothing is left to do."""
+    """The current plan was restored from the last checkpoint; `finished` if nothing is left to do."""
 
     finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Event):
-    """The oldest request that waits, or None if none does."""
+    """The oldest pending request, or None."""
 
     request: Request | None
 
 
 @dataclass(frozen=True, slots=True)
 class TargetChecked(Event):
-    """Whether a savepoint can be written where it is wanted; if not, `error` says why."""
+    """Whether the target directory of a savepoint is writable; if not, `error` is the reason."""
 
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RescaleRefused(Event):
-    """The plan that was asked for cannot be made, or cannot go on from the last checkpoint."""
+    """The requested plan cannot be compiled, or cannot be restored from the last checkpoint."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted(Event):
-    """Somebody wants something before the next checkpoint was begun."""
+    """A request or cancellation arrived before the next checkpoint was triggered."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointCompleted(Event):
-    """A checkpoint is complete, its output is committed. `finished` says that it is the job's last."""
+    """A checkpoint was completed and its output committed. `finished` if it is the job's last."""
 
-    at_s: float  # on a clock that never goes back
+    at_s: float  # on a monotonic clock
     finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointWritten(Event):
-    """The savepoint that the job is to end with was written, or could not be."""
+    """The final savepoint of the job was written, or failed."""
 
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DelayOver(Event):
-    """The time that was to be waited is over, or the job was cancelled meanwhile."""
+    """The restart delay has elapsed, or the job was cancelled meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """Something went wrong: `error` as it was raised, `cause` what was behind it.
+    """A failure: `error` as it was raised, and its `cause`.
 
-    `at_start` says that it was raised while the job was acquired or restored, and by no epoch: before the job has run, the
-    same would happen again. `counted`: whoever reports has tolerated as many failed checkpoints as there may be. `permanent`: no
-    restart can help.
+    `at_start`: it was raised while the job was acquired or restored; before the job has run once, it would happen again. `counted`:
+    the driver has already counted tolerable failed checkpoints. `permanent`: a restart cannot fix it.
     """
 
     error: EpochFailedError
@@ -97,23 +96,23 @@ class Failed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Suspended(Event):
-    """This JobManager leads no more. May come at any time."""
+    """This JobManager lost leadership. May arrive at any time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled(Event):
-    """Somebody wants the job to end; it does at the next decision."""
+    """The job was cancelled; it ends at the next decision."""
 
 
 class Instruction:
-    """Base of what the core asks for. Instructions are carried out in the order they come."""
+    """Base of instructions, which are carried out in order."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SetStatus(Instruction):
-    """Tell that the job has another status; `error` is why, if it fails."""
+    """Change the status of the job; `error` is the failure, if it fails."""
 
     status: JobStatus
     error: EpochFailedError | None = None
@@ -121,38 +120,38 @@ class SetStatus(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Acquire(Instruction):
-    """Make the job's directory this driver's; report Acquired or Failed."""
+    """Acquire the lease of the job's directory; report Acquired or Failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restore(Instruction):
-    """Go back to the last checkpoint that storage has; report Restored or Failed."""
+    """Restore the last checkpoint on storage; report Restored or Failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeRequest(Instruction):
-    """Take the oldest request that waits; report Asked."""
+    """Take the oldest pending request; report Asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget(Instruction):
-    """See whether a savepoint can be written where it is wanted; report TargetChecked."""
+    """Check that the target directory of a savepoint is writable; report TargetChecked."""
 
     request: SavepointRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Rescale(Instruction):
-    """Make another plan and restore it from the last checkpoint; report Restored, RescaleRefused or Failed."""
+    """Compile another plan and restore it from the last checkpoint; report Restored, RescaleRefused or Failed."""
 
     request: RescaleRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Advance(Instruction):
-    """Run on to the next checkpoint; report CheckpointCompleted, Interrupted or Failed.
+    """Run to the next checkpoint; report CheckpointCompleted, Interrupted or Failed.
 
-    With a savepoint the checkpoint is taken at once, and in the way that the savepoint needs.
+    For a savepoint the checkpoint is triggered at once, with the settings of the savepoint.
     """
 
     savepoint: SavepointRequest | None = None
@@ -160,9 +159,9 @@ class Advance(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class WriteSavepoint(Instruction):
-    """Make a savepoint of the last checkpoint and answer whoever asked.
+    """Write a savepoint of the last checkpoint and complete its request.
 
-    `beside`: the job goes on meanwhile. If not, report SavepointWritten.
+    `beside`: in the background, while the job continues. Otherwise report SavepointWritten.
     """
 
     request: SavepointRequest
@@ -171,14 +170,14 @@ class WriteSavepoint(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class AnswerRescaled(Instruction):
-    """Tell whoever asked that the job goes on with the parallelism that it has now."""
+    """Complete a rescale request with the current parallelism."""
 
     request: RescaleRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse(Instruction):
-    """Tell whoever asked why it is not done."""
+    """Complete a request with an error."""
 
     request: Request
     error: Exception
@@ -186,19 +185,19 @@ class Refuse(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class SetAsideCheckpoint(Instruction):
-    """Leave the last checkpoint, whose state cannot be read, for the one before."""
+    """Quarantine the last checkpoint, whose state cannot be read, and fall back to the one before."""
 
     cause: BaseException
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetLoad(Instruction):
-    """Forget what was measured of the job's load."""
+    """Reset the load statistics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerate(Instruction):
-    """Tell that a checkpoint failed and is tried again."""
+    """Log that a checkpoint failed and is tried again."""
 
     error: EpochFailedError
     cause: BaseException
@@ -206,7 +205,7 @@ class Tolerate(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class TellRestart(Instruction):
-    """Tell why the job is started again, for which time, and when."""
+    """Announce a restart: the reason, the number, and the delay."""
 
     restarts: int
     delay_ms: int
@@ -215,17 +214,17 @@ class TellRestart(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Delay(Instruction):
-    """Wait, unless the job is cancelled; report DelayOver."""
+    """Wait for the delay, unless the job is cancelled; report DelayOver."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class End(Instruction):
-    """Let go of everything and tell how the job ended. Nothing follows.
+    """Release all resources and publish the result of the job. Nothing follows.
 
-    `error` is what it failed with; `verdict` is why it was not started again, None if that was out of the question. A
-    `fenced` job belongs to another driver: nothing of it may be touched. `unanswered` get to know that the job is over.
+    `error` is the failure; `verdict` is why the job was not restarted, None if a restart was never possible. A `fenced` job belongs to
+    another driver: its files must not be touched. `unanswered` requests fail because the job has ended.
     """
 
     status: JobStatus

@@ -1,4 +1,4 @@
-"""From a program to a running job: compile, configure, hand over to a JobMaster."""
+"""Starts a program as a job: compiles it, reads its options, and creates a JobMaster."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def submit(
     *,
     step_hooks: Sequence[StepHook] = (),
 ) -> LocalJobController:
-    """Start a program as a job of this process; tests watch the steps of its checkpoints with hooks."""
+    """Start a program as a job in this process; `step_hooks` let tests observe the steps of checkpoints."""
     log_in_jobmanager(configuration.get(options.LOG_FORMAT), configuration.get(options.LOG_DIR))
 
     def create(given: Configuration, job_id: str | None, leader: int | None) -> JobMaster:
         job = create_job(transformations, settings, given, job_name, job_id=job_id)
-        # Enumerators and committers run in this process, and may import what tasks do.
+        # Enumerators and committers run in this process and may import the tasks' dependencies.
         add_to_import_path(path for path in job.dependencies.files if local_path(path) is not None)
         progress = create_progress(job.name, given.get(options.PROGRESS))
         job = replace(job, leader=leader)
@@ -66,7 +66,7 @@ def submit(
 
 
 def start(create: CreateMaster, configuration: Configuration) -> LocalJobController:
-    """Start a job and make it reachable; in a highly available cluster it runs in the process that leads, which may be another."""
+    """Start a job and publish it; with high availability it runs in the leader, which may be another process."""
     from penstock.rest.publish import publish, serve
 
     services = HighAvailability.from_configuration(configuration)
@@ -82,7 +82,7 @@ def start(create: CreateMaster, configuration: Configuration) -> LocalJobControl
 
 
 def spark_of(job: Job) -> SparkPipe:
-    """Return Spark as a place for a job; if this job is the first, Spark is started with what its way to run needs."""
+    """Return Spark as the cluster of a job; the first job starts Spark with the settings that its mode needs."""
     stays = wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
     defaults = STAGE_DEFAULTS if stays else {}
     environment = TaskEnvironment(job.dependencies, job.environments_directory)
@@ -97,9 +97,9 @@ def create_job(
     *,
     job_id: str | None = None,
 ) -> Job:
-    """Compile a program and gather all that its JobMaster must know.
+    """Compile a program and create the Job for its JobMaster.
 
-    `job_id` is the id of a job whose options say none: neither penstock.job-id, nor checkpoints of a job that it goes on with.
+    `job_id` is used if the options set none, neither by penstock.job-id nor by the checkpoints of a job to resume.
     """
     state_backend = backend_settings(configuration)
     autoscaler = AutoscalerSettings.from_configuration(configuration)
@@ -164,7 +164,7 @@ def _slot_timeout_s(configuration: Configuration) -> float | None:
 def _checkpoint_settings(
     configuration: Configuration, given_id: str | None
 ) -> tuple[CheckpointSettings, str]:
-    """Return where checkpoints go, and the job's id."""
+    """Return the checkpoint settings and the job id."""
     interval = configuration.get(options.CHECKPOINT_INTERVAL)
     directory = configuration.get(options.CHECKPOINT_DIR)
     recover = configuration.get(options.RECOVERY_PATH)
@@ -175,8 +175,8 @@ def _checkpoint_settings(
         if found.job_id is not None:
             if job_id not in {None, found.job_id}:
                 raise ConfigurationError(
-                    f"penstock.job-id is {job_id}, and execution.state-recovery.path is of job {found.job_id}",
-                    hint="leave one of the two out",
+                    f"penstock.job-id is {job_id}, but execution.state-recovery.path belongs to job {found.job_id}",
+                    hint="remove one of them",
                 )
             job_id, directory = found.job_id, found.directory
     temporary = directory is None
@@ -211,25 +211,23 @@ def _checkpoint_settings(
 
 
 def _configured_job_id(configuration: Configuration) -> str | None:
-    """Return the id that the job always has, if it was given one."""
+    """Return the configured job id, if there is one."""
     job_id = configuration.get(options.JOB_ID)
     if job_id is None:
         return None
     if configuration.get(options.CHECKPOINT_DIR) is None:
         raise ConfigurationError(
-            "penstock.job-id is for jobs with a directory of checkpoints",
-            hint="set execution.checkpointing.dir too: the job goes on from what it finds there under its id",
+            "penstock.job-id needs a checkpoint directory",
+            hint="set execution.checkpointing.dir too: the job resumes from the checkpoints under its id",
         )
     try:
         return str(JobID.from_hex_string(job_id))
     except ArgumentError as error:
-        raise ConfigurationError(
-            f"penstock.job-id is '{job_id}', which is no job id", hint=error.hint
-        ) from error
+        raise ConfigurationError(f"invalid penstock.job-id '{job_id}'", hint=error.hint) from error
 
 
 def _retains_on_cancel(configuration: Configuration) -> bool:
-    """Whether a cancelled job leaves its checkpoints: unless it was told to delete them, in either of Flink's words."""
+    """Whether a cancelled job retains its checkpoints: the default, unless one of Flink's two options says otherwise."""
     retention = configuration.get(options.CHECKPOINT_RETENTION)
     return retention == "RETAIN_ON_CANCELLATION" or not configuration.contains(
         options.CHECKPOINT_RETENTION

@@ -1,7 +1,7 @@
-"""What the subtasks of a job told last, and what that adds up to: by vertex, and for the job.
+"""The last reports of the subtasks of a job, and their aggregates by vertex and for the job.
 
-Subtasks that stay tell it once a second, those of epochs with every epoch that is completed. The thread that drives the job takes reports,
-any thread may ask.
+Subtasks report once a second in pipelined mode, and with every completed epoch in epoch mode. The thread that drives the job adds
+reports, any thread may read them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from penstock.runtime.task import task_metrics as names
 from penstock.runtime.task.stage_messages import SlotReport
 from penstock.runtime.task.task_metrics import LatencyHistogram, merged, number
 
-LATENCY_WINDOW_MS: Final = 10_000  # latencies of the last ten seconds count
+LATENCY_WINDOW_MS: Final = 10_000  # latencies are over the last ten seconds
 _SECOND: Final = 1000.0
 _MIN: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class VertexFigures:
-    """How the subtasks of a vertex are doing together.
+    """The aggregated metrics of the subtasks of a vertex.
 
-    Shares of the time are the average over those that have reported. What is per second is added up. The watermark is the lowest.
+    Shares of time are averages over the subtasks that have reported, rates are sums, the watermark is the minimum.
     """
 
     reported: int = 0  # subtasks
     busy: float = 0.0
     back_pressured: float = 0.0
     idle: float = 0.0
-    records_in: float = 0.0  # per second, and so the next ones
+    records_in: float = 0.0  # per second, as are the next ones
     records_out: float = 0.0
     bytes_in: float = 0.0
     bytes_out: float = 0.0
@@ -43,7 +43,7 @@ class VertexFigures:
 
     @classmethod
     def of(cls, reports: Sequence[Mapping[str, Any]]) -> VertexFigures:
-        """Add up what subtasks have reported."""
+        """Aggregate the reports of subtasks."""
         if not reports:
             return cls()
 
@@ -67,32 +67,32 @@ class VertexFigures:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
+        """Return the metrics as JSON values."""
         return asdict(self)
 
 
 def _watermark(report: Mapping[str, Any]) -> int | None:
-    """Return the time that a subtask has reached; of a source, what it has said."""
+    """Return the watermark of a subtask; for a source, the one that it emits."""
     watermark: int | None = report.get(names.INPUT_WATERMARK, report.get(names.OUTPUT_WATERMARK))
     return watermark if watermark is not None and watermark > _MIN else None
 
 
 class LiveMetrics:
-    """The last report of each subtask, latencies of the last seconds, and how busy the slots have been."""
+    """The last report of each subtask, latencies of the last seconds, and the busy shares of slots."""
 
     def __init__(self) -> None:
         self._reports: dict[TaskId, Mapping[str, Any]] = {}
-        # Of markers, when their report came: by the vertex that they reached.
+        # Latency histograms with their report times, by the vertex that the markers reached.
         self._latencies: deque[tuple[int, str, LatencyHistogram]] = deque()
-        # By slot, which is known by a task of it: the shares of time that its subtasks together have worked.
+        # By slot, identified by one of its tasks: the busy shares of all its subtasks together.
         self._busy: dict[TaskId, list[float]] = {}
         self._last_share: float | None = None
-        self.flows = False  # whether it was subtasks that stay who told it
+        self.flows = False  # whether the reports are from pipelined mode
 
     def take_epoch(self, acks: Iterable[TaskAck], seconds: float) -> None:
-        """Take what the subtasks of an epoch told, which was completed so many seconds after the one before.
+        """Take the reports of an epoch, which was completed `seconds` after the previous one.
 
-        They count from the beginning of the epoch: what they counted before comes on top.
+        Their counters start at zero with each epoch, so earlier counts are added.
         """
         reports = {} if self.flows else dict(self._reports)
         for ack in acks:
@@ -102,10 +102,12 @@ class LiveMetrics:
         self.flows = False
 
     def take(self, report: SlotReport, now_ms: int) -> None:
-        """Take the report of a slot in the place of the one before."""
+        """Replace the report of a slot."""
         if not report.metrics:
             return
-        reports = dict(self._reports) if self.flows else {}  # others read the one that is there
+        reports = (
+            dict(self._reports) if self.flows else {}
+        )  # copy: other threads read the current one
         self.flows = True
         busy = 0.0
         for task, metrics in report.metrics.items():
@@ -114,13 +116,13 @@ class LiveMetrics:
             for histogram in (metrics.get(names.LATENCY) or {}).values():
                 self._latencies.append((now_ms, task.vertex, histogram))
         self._reports = reports
-        # One thread runs all subtasks of a slot: what they use of its time adds up.
+        # One thread runs all subtasks of a slot, so their busy times add up.
         self._busy.setdefault(min(report.metrics), []).append(min(busy, 1.0))
         while self._latencies and self._latencies[0][0] < now_ms - LATENCY_WINDOW_MS:
             self._latencies.popleft()
 
     def forget(self, tasks: Iterable[TaskId] | None = None) -> None:
-        """Forget what subtasks have told that are no more; without `tasks` all of them."""
+        """Remove the reports of subtasks that have ended; without `tasks` of all."""
         gone = set(self._reports if tasks is None else tasks)
         self._reports = {task: each for task, each in self._reports.items() if task not in gone}
         self._busy = {task: each for task, each in self._busy.items() if task not in gone}
@@ -135,7 +137,7 @@ class LiveMetrics:
         return not self._reports
 
     def subtask(self, task: TaskId) -> Mapping[str, Any]:
-        """Return what a subtask reported last, nothing if it has not."""
+        """Return the last report of a subtask, empty if there is none."""
         return self._reports.get(task, {})
 
     def by_vertex(self) -> dict[str, list[Mapping[str, Any]]]:
@@ -146,19 +148,19 @@ class LiveMetrics:
         return found
 
     def vertex(self, vertex: str) -> VertexFigures:
-        """Return how the subtasks of a vertex are doing."""
+        """Return the aggregated metrics of a vertex."""
         return VertexFigures.of(
             [report for task, report in self._reports.items() if task.vertex == vertex]
         )
 
     def latency(self, vertices: Collection[str]) -> LatencyHistogram:
-        """Return how long records took to these vertices in the last seconds."""
+        """Return the latency to these vertices in the last seconds."""
         return merged(found for _, vertex, found in list(self._latencies) if vertex in vertices)
 
     def take_busy_share(self) -> float | None:
-        """Return which part of the time the busiest slot has worked since this was asked last; None if nobody reported ever.
+        """Return the busy share of the busiest slot since the last call; None if there was never a report.
 
-        Where no report came since then it is what it was before.
+        A slot without a report since then keeps its previous value.
         """
         shares = [sum(each) / len(each) for each in self._busy.values() if each]
         self._busy = {}
@@ -197,11 +199,11 @@ def _after_epoch(
 
 
 def describe_reports(reports: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return what subtasks reported as JSON values, each with an entry for each of them.
+    """Return the reports of subtasks as JSON values, each list with one entry per subtask.
 
-    `reports` are their own figures by Flink's names, `operator_reports` what their operators have measured (by operator id and name: kind,
-    value, and what labels there are), `latencies` how long records took to them (by the id of the vertex that they came from), `processes`
-    where they run and what their process uses.
+    `reports` are their own metrics by Flink's names, `operator_reports` those of their operators (by operator id and name: kind, value,
+    labels if any), `latencies` the latencies to them (by the id of the source vertex), `processes` their host and the resource use of
+    their process.
     """
     return {
         "reports": [

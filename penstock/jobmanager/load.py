@@ -1,4 +1,4 @@
-"""What completed epochs tell about a job's load and capacity. Pure functions."""
+"""Computes a job's load and capacity from completed epochs. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ _FULL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class SourceObservation:
-    """What one source did in one epoch.
+    """The observation of one source in one epoch.
 
-    The backlogs are what `SplitEnumerator.backlog` said right before and right after the epoch, in `unit`; None if the source
-    cannot tell.
+    The backlogs are the results of `SplitEnumerator.backlog` right before and right after the epoch, in `unit`; None if unknown.
     """
 
     operator_id: str
@@ -26,12 +25,11 @@ class SourceObservation:
 
 @dataclass(frozen=True, slots=True)
 class EpochObservation:
-    """One completed epoch, as the autoscaler sees it.
+    """One completed epoch, as the input of the autoscaler.
 
-    `busy_s` are the seconds of the epoch in which the job worked: its whole duration, if nothing better is known.
-    `interval_ms` is the time from one epoch's start to the next one's if there is no hurry. `data_left` says that sources had
-    more to read when the epoch ended. `max_parallelism` is the highest parallelism that the plan allows, `cores` the number of
-    tasks that can run at once; None if that is not known.
+    `busy_s` are the seconds of the epoch in which the job was busy: its whole duration, if nothing better is known. `interval_ms` is the
+    regular time between the starts of two epochs. `data_left`: sources had more to read when the epoch ended. `max_parallelism` is the
+    highest parallelism that the plan allows, `cores` the number of tasks that can run at once; None if unknown.
     """
 
     epoch: int
@@ -52,7 +50,7 @@ class EpochObservation:
 
     @property
     def saturated(self) -> bool:
-        """Whether it read until its deadline and left data. Sources that always claim to have data are not believed."""
+        """Whether it read until its deadline and left data. Sources that always report data are ignored."""
         return self.data_left and self.busy_s * 1000 >= _FULL * self.interval_ms
 
 
@@ -60,9 +58,9 @@ class EpochObservation:
 class Load:
     """The load of a job over some epochs with one parallelism.
 
-    `arrival` are the records that came per second, `capacity` those that one subtask can process per second (None if there
-    was no record to measure it by). `backlog` are the records that waited at the end beyond what an epoch finds anyway; None
-    if the sources cannot tell. `behind` says that the job did not keep up at the end.
+    `arrival` is the rate of arriving records per second, `capacity` the records that one subtask can process per second (None if there
+    were none). `backlog` is the number of waiting records at the end, beyond those of a regular epoch; None if unknown. `behind`: the
+    job did not keep up at the end.
     """
 
     parallelism: int
@@ -73,15 +71,15 @@ class Load:
 
     @property
     def utilization(self) -> float:
-        """What part of the job's capacity the arriving records take; more than 1 if the job cannot keep up."""
+        """The share of the job's capacity that the arriving records need; above 1 if the job cannot keep up."""
         return 0.0 if self.capacity is None else self.arrival / (self.capacity * self.parallelism)
 
 
 def measure(window: Sequence[EpochObservation]) -> Load:
     """Return the load over consecutive epochs with the same parallelism.
 
-    Records that came are counted from the start of the first epoch to the start of the last one: then sources that see new data
-    only before an epoch and sources that see it at any time are at the same point.
+    Arriving records are counted from the start of the first epoch to the start of the last one, so that sources that discover data only
+    before an epoch and sources that discover it at any time are comparable.
     """
     last = window[-1]
     records = sum(epoch.records for epoch in window)
@@ -103,7 +101,7 @@ def measure(window: Sequence[EpochObservation]) -> Load:
 
 
 def _used(window: Sequence[EpochObservation]) -> float:
-    """Return the part of the time in which the job worked; nobody knows how much more a saturated epoch could have read."""
+    """Return the busy share of the time; how much more a saturated epoch could have read is unknown."""
     last = window[-1]
     ends = [epoch.start_ms for epoch in window[1:]]
     ends.append(max(last.end_ms, last.start_ms + last.interval_ms))
@@ -115,9 +113,9 @@ def _used(window: Sequence[EpochObservation]) -> float:
 
 
 def _known_backlogs(window: Sequence[EpochObservation]) -> tuple[float, float] | None:
-    """Return by how many records the backlogs of all sources grew up to the last epoch, and how many wait after it.
+    """Return the growth of the backlogs of all sources up to the last epoch, and their size after it, in records.
 
-    None if a source cannot tell.
+    None if the backlog of a source is unknown.
     """
     grown = waiting = 0.0
     for source in window[-1].sources:
@@ -139,8 +137,8 @@ def _known_backlogs(window: Sequence[EpochObservation]) -> tuple[float, float] |
 def _known_backlog(epochs: Sequence[SourceObservation]) -> tuple[float, float] | None:
     """Return the growth and the size of one source's backlog in records.
 
-    Bytes become records by what the epochs have read of both. A hybrid source may change its unit when it goes on with the
-    next source: then what was before does not count.
+    Bytes are converted to records by the ratio that the epochs have read. A hybrid source may change its unit when it switches to the
+    next source: then earlier epochs are ignored.
     """
     unit = epochs[-1].unit
     before: list[int] = []

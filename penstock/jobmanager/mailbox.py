@@ -1,4 +1,4 @@
-"""What other threads want of a job: requests, and that it ends."""
+"""Requests and cancellation of a job by other threads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _POLL_S = 0.05
 
 
 class Mailbox:
-    """Holds what other threads want until the job's own thread looks; wakes that one up if it waits."""
+    """Queues requests of other threads for the job's own thread, and wakes it up if it waits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        # Requests that nobody has taken, in the order in which they came; none is ever added after `close`.
+        # Pending requests in order of arrival; none is added after `close`.
         self._waiting: list[Request] = []
         self._closed: Callable[[], Exception] | None = None
         self._wakers: list[Callable[[], None]] = []
@@ -29,7 +29,7 @@ class Mailbox:
     # For other threads
 
     def add(self, request: Request) -> None:
-        """Queue a request; if the job is over, its result is an error."""
+        """Queue a request; if the job has ended, its result is an error."""
         with self._lock:
             if self._closed is None:
                 self._waiting.append(request)
@@ -38,7 +38,7 @@ class Mailbox:
         self._wake_up()
 
     def cancel(self, *, graceful: bool = False) -> None:
-        """Ask for the job's end, unless it ends already: how it does is settled then."""
+        """Request the cancellation of the job; no effect once `settle` was called."""
         with self._lock:
             if self._ending:
                 return
@@ -47,7 +47,7 @@ class Mailbox:
         self._wake_up()
 
     def suspend(self) -> None:
-        """Ask for the job's end here, because another JobManager goes on with it; one that is cancelled already ends for good."""
+        """Request the suspension of the job, because another JobManager resumes it; no effect if it is cancelled already."""
         self.suspended = self.suspended or not self.cancelled
         self.cancel(graceful=True)
 
@@ -59,16 +59,16 @@ class Mailbox:
     # For the job's own thread
 
     def on_interrupt(self, wake: Callable[[], None]) -> None:
-        """Let a function be called whenever somebody wants something, by the thread that does."""
+        """Call a function on every new request or cancellation, in the requesting thread."""
         self._wakers.append(wake)
 
     def interrupted(self) -> bool:
-        """Whether somebody wants something."""
-        self._wake.clear()  # before looking: what comes later sets it again
+        """Whether there is a pending request or cancellation."""
+        self._wake.clear()  # cleared first: later requests set it again
         return self.cancelled or bool(self._waiting)
 
     def wait(self, seconds: float) -> None:
-        """Wait, at most until somebody wants something that `interrupted` has not been asked about since."""
+        """Wait, at most until a request arrives that `interrupted` has not seen."""
         self._wake.wait(seconds)
 
     def sleep(self, seconds: float) -> None:
@@ -79,7 +79,7 @@ class Mailbox:
             self._wake.clear()
 
     def take(self) -> Request | None:
-        """Return the oldest request that was not given up on, if there is one."""
+        """Return the oldest request whose future is not cancelled, if there is one."""
         with self._lock:
             while self._waiting:
                 request = self._waiting.pop(0)
@@ -94,7 +94,7 @@ class Mailbox:
             return self._at_once and not self.suspended
 
     def close(self, error: Callable[[], Exception]) -> None:
-        """Refuse what waits and what may still come."""
+        """Fail pending and future requests."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
             self._closed = error

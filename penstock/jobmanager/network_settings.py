@@ -1,4 +1,4 @@
-"""What the options say about the network between the slots of a pipelined job, and about the barriers in it."""
+"""The network and barrier settings of pipelined mode, from the options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 def network_settings(configuration: Configuration) -> NetworkSettings:
-    """Read them."""
+    """Read the network settings."""
     buffer = configuration.get(options.BUFFER_BYTES)
     return NetworkSettings(
         channel_bytes=buffer * configuration.get(options.NETWORK_BUFFERS_PER_CHANNEL),
@@ -32,7 +32,7 @@ def network_settings(configuration: Configuration) -> NetworkSettings:
 
 
 def barrier_settings(configuration: Configuration) -> BarrierSettings:
-    """Read how subtasks pass barriers."""
+    """Read the barrier settings."""
     exactly_once = configuration.get(options.CHECKPOINT_MODE) == "EXACTLY_ONCE"
     unaligned = configuration.get(options.UNALIGNED)
     concurrent = configuration.get(options.CHECKPOINT_MAX_CONCURRENT)
@@ -44,7 +44,7 @@ def barrier_settings(configuration: Configuration) -> BarrierSettings:
         )
     elif unaligned and concurrent > 1:
         raise ConfigurationError(
-            f"{concurrent} checkpoints at the same time cannot be unaligned",
+            f"unaligned checkpoints do not support {concurrent} concurrent checkpoints",
             hint=f"set {options.CHECKPOINT_MAX_CONCURRENT.key} to 1, or {options.UNALIGNED.key} to false",
         )
     return BarrierSettings(

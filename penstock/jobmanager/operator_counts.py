@@ -1,4 +1,4 @@
-"""What the operators of a job have counted so far: by the last reports of subtasks, and by completed checkpoints."""
+"""The counters of operators: from the last reports of subtasks, and from completed checkpoints."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ class OperatorCounts:
     measured: Reports
 
     def count(self, name: str) -> int:
-        """Return a counter. Reports are newer, but begin again with each attempt: the higher number counts."""
+        """Return a counter. Reports are newer, but start at zero with each attempt, so the higher number is used."""
         return max(_count(self.total, name), sum(_count(each, name) for each in self.measured))
 
     def all(self, name: str) -> list[tuple[Any, ...]]:
-        """Return a metric as all have told it: kind and value."""
+        """Return a metric of all subtasks: kind and value."""
         return [each[name] for each in (self.total, *self.measured) if name in each]
 
 
 def _count(measured: Mapping[str, Any], name: str) -> int:
     kind, value, *_ = measured.get(name, ("counter", 0))
-    return int(value) if kind == "counter" else 0  # a function may give any metric this name
+    return (
+        int(value) if kind == "counter" else 0
+    )  # a user function may use this name for another kind of metric
 
 
 def counts_of_operators(

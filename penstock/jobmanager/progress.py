@@ -1,4 +1,4 @@
-"""Tells a person how the job is doing: a live table on a terminal, nothing elsewhere."""
+"""Shows the progress of a job: a live table in a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 _MIN, _MAX = -(2**63), 2**63 - 1
-_REPORT_S = 1.0  # after which subtasks that stay report for the first time
-_SHOWN_LINES = 12  # of the reason of a restart
+_REPORT_S = 1.0  # until the first reports in pipelined mode
+_SHOWN_LINES = 12  # of the cause of a restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class EpochReport:
 
     @classmethod
     def of(cls, job: Job, manifest: Manifest, counts: Counts, duration_s: float) -> EpochReport:
-        """Summarise an epoch that has just been completed, by what was counted in it."""
+        """Summarise a completed epoch from its counters."""
         return cls(
             epoch=manifest.epoch,
             records_in=sum(
@@ -60,7 +60,7 @@ class EpochReport:
 
 @dataclass(frozen=True, slots=True)
 class LiveReport:
-    """How a pipelined job is doing at this moment.
+    """The current metrics of a job in pipelined mode.
 
     `latency` is that of markers from the sources to the ends of the job. `vertices` are in the order of the plan, by name.
     """
@@ -72,7 +72,7 @@ class LiveReport:
 
     @classmethod
     def of(cls, job: Job, live: LiveMetrics) -> LiveReport | None:
-        """Summarise what subtasks told last; None if none has told anything, or all run in epochs."""
+        """Summarise the last reports of subtasks; None if there are none, or in epoch mode."""
         if live.empty or not live.flows:
             return None
         figures = {vertex.id: live.vertex(vertex.id) for vertex in job.plan.vertices}
@@ -103,23 +103,23 @@ def _written(job: Job, counts: Counts) -> dict[str, int]:
 
 
 class Progress(Protocol):
-    """Who is told about a job's life."""
+    """Listens to the events of a job."""
 
     def watch(self, live: Callable[[], LiveReport | None]) -> None:
-        """Take what tells how the job is doing at any moment, by any thread."""
+        """Set the function that returns the current metrics; it may be called from any thread."""
 
     def on_epoch(self, report: EpochReport) -> None:
-        """Take note of a completed epoch."""
+        """Record a completed epoch."""
 
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
-        """Take note that the job failed and will be restarted."""
+        """Record that the job failed and will be restarted."""
 
     def close(self, status: Any) -> None:
-        """Take note of the job's end."""
+        """Record the end of the job."""
 
 
 class QuietProgress:
-    """Says nothing but that the job had to be restarted."""
+    """Reports nothing but restarts."""
 
     def watch(self, live: Callable[[], LiveReport | None]) -> None:
         """Ignore."""
@@ -128,9 +128,9 @@ class QuietProgress:
         """Ignore."""
 
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
-        """Tell why, in short."""
+        """Print the cause in short."""
         reason = str(error).splitlines()
-        # The end of a traceback tells what it was.
+        # The end of a traceback has the exception.
         shown = "\n".join(
             reason if len(reason) <= _SHOWN_LINES else ["...", *reason[-_SHOWN_LINES:]]
         )
@@ -145,7 +145,7 @@ class QuietProgress:
 
 
 class TerminalProgress(QuietProgress):
-    """A small table on standard error that is drawn anew while the job runs, and one line when it has ended."""
+    """A small table on standard error that is updated while the job runs, and one line when it has ended."""
 
     def __init__(
         self,
@@ -159,8 +159,8 @@ class TerminalProgress(QuietProgress):
         self._name = name
         self._clock = clock
         self._started = self._reported = clock()
-        self._first: float | None = None  # when the first epoch began
-        self._live_since: float | None = None  # when subtasks that stay began
+        self._first: float | None = None  # start of the first epoch
+        self._live_since: float | None = None  # first report in pipelined mode
         self._last: EpochReport | None = None
         self._records = 0
         self._rate = 0.0
@@ -173,20 +173,20 @@ class TerminalProgress(QuietProgress):
             console=self._console,
             refresh_per_second=4,
             transient=True,
-            # What the job prints appears above the table, where both go to the same terminal.
+            # Output of the job appears above the table if both go to the same terminal.
             redirect_stdout=sys.stdout.isatty(),
         )
         self._live.start()
 
     def watch(self, live: Callable[[], LiveReport | None]) -> None:
-        """Ask whenever the table is drawn."""
+        """Set the function that is called when the table is drawn."""
         self._ask = live
 
     def on_epoch(self, report: EpochReport) -> None:
-        """Take the epoch's numbers into the table."""
+        """Update the table with the epoch's numbers."""
         now = self._clock()
         if self._first is None:
-            # Starting Spark is no part of the job's speed.
+            # The start of Spark does not count for the rate.
             began = now - report.duration_s if self._live_since is None else self._live_since
             self._first = self._reported = began
         self._rate = report.records_in / max(now - self._reported, 1e-3)
@@ -197,12 +197,12 @@ class TerminalProgress(QuietProgress):
         self._last = report
 
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
-        """Tell why, above the table."""
+        """Print the cause above the table."""
         self._restarts = restarts
         super().on_restart(restarts, delay_ms, error)
 
     def render(self) -> RenderableType:
-        """Return the table as it stands now."""
+        """Return the current table."""
         from rich.box import ROUNDED
         from rich.panel import Panel
         from rich.table import Table
@@ -255,7 +255,7 @@ class TerminalProgress(QuietProgress):
             checkpoint = (
                 f"{report.epoch:,}  {ago:.0f} s ago, took {report.duration_s * 1000:,.0f} ms"
             )
-        # Of records only those of completed checkpoints count for good; the rate is that of this moment.
+        # Records are counted at completed checkpoints; the rate is the current one.
         lines = [
             ("checkpoint", checkpoint),
             ("records", f"{self._records:,}  {live.records_in:,.0f}/s"),
@@ -271,7 +271,7 @@ class TerminalProgress(QuietProgress):
         return lines
 
     def close(self, status: Any) -> None:
-        """Leave one line behind."""
+        """Replace the table by one line."""
         self._live.stop()
         busy = self._reported - self._first if self._first is not None else 0.0
         rate = self._records / max(busy, 1e-3)
@@ -297,7 +297,7 @@ def _vertex_table(live: LiveReport) -> RenderableType:
 
 
 def _show_millis(millis: float) -> str:
-    """Return a duration as people read it.
+    """Format a duration.
 
     >>> _show_millis(0.314), _show_millis(12.6), _show_millis(1503)
     ('0.31 ms', '13 ms', '1.5 s')
@@ -308,7 +308,7 @@ def _show_millis(millis: float) -> str:
 
 
 def show_time(watermark: int) -> str:
-    """Return a watermark as people read it.
+    """Format a watermark.
 
     >>> show_time(0), show_time(-(2**63)), show_time(2**63 - 1)
     ('1970-01-01 00:00:00', 'none yet', 'end')

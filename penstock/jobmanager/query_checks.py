@@ -1,4 +1,4 @@
-"""Whether the state of a query's operators was made for the query that is to go on with it."""
+"""Checks that the state of a query's operators belongs to the query that is restored from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.savepoint.operator_states import operator_states, without_operator
 _log = logging.getLogger(__name__)
 
 HINT: Final = (
-    "go back to the query that the state was made for; or let the operators start without state, with "
+    "use the query that wrote the state; or let the operators start without state with "
     "penstock.recovery.on-changed-query: restart-operator"
 )
 
@@ -31,22 +31,24 @@ class _Changed:
 
 
 def check_queries(job: Job, manifest: Manifest) -> Manifest:
-    """Refuse state that was made for another query, or leave it out where the program allows that.
+    """Reject state of another query, or drop it if the program allows that.
 
-    Returns the manifest without what is left out.
+    Returns the manifest without the dropped state.
     """
     changed: list[_Changed] = []
     unknown: list[str] = []
     for operator, new in _described(job, manifest):
         old = manifest.operators[operator].description
         if old is None or old.version != VERSION:
-            if operator not in manifest.sources:  # of which a job has one for most tables
+            if (
+                operator not in manifest.sources
+            ):  # sources are not compared: nearly every table has one
                 unknown.append(operator)
         elif parts := changed_parts(old, new):
             changed.append(_Changed(operator, old, new, parts))
     if unknown:
         _log.warning(
-            "checkpoint %d of job '%s' has no description that this version reads of the state of %s: it is not compared with the query",
+            "checkpoint %d of job '%s': the state of %s has no description that this version can read, so it is not compared with the query",
             manifest.epoch,
             manifest.job_name,
             "; ".join(operator_label(manifest, each) for each in unknown),
@@ -58,7 +60,7 @@ def check_queries(job: Job, manifest: Manifest) -> Manifest:
     _check_in_flight(manifest, [each.operator for each in changed])
     for each in changed:
         _log.warning(
-            "%s starts without state: its query has changed (%s). The state was made for %s, the query is %s",
+            "%s starts without state: its query has changed (%s). The state belongs to %s, the query is %s",
             operator_label(manifest, each.operator),
             ", ".join(each.parts),
             each.old,
@@ -68,7 +70,7 @@ def check_queries(job: Job, manifest: Manifest) -> Manifest:
 
 
 def _described(job: Job, manifest: Manifest) -> Iterator[tuple[str, StateDescription]]:
-    """Go through the operators that say what their state is for, and have some in the manifest."""
+    """Yield the operators that describe their state and have state in the manifest."""
     described = {
         operator.operator_id: operator.state_description
         for vertex in job.plan.vertices
@@ -101,9 +103,9 @@ def _refusal(manifest: Manifest, changed: list[_Changed]) -> RestoreRefusedError
 def leave_out_former_queries(
     manifest: Manifest, lost: Mapping[str, str]
 ) -> tuple[Manifest, dict[str, str]]:
-    """Leave out the state of a query's operators that the program no longer has: a changed query may have others.
+    """Drop the state of a query's operators that the program no longer has: a changed query may have others.
 
-    `lost` is what the program has no place for, by operator. Returns the manifest, and what it still has no place for.
+    `lost` is the unclaimed state by operator. Returns the manifest, and the remaining unclaimed state.
     """
     former = {name for name in lost if _description(manifest, name) is not None}
     if not former:
@@ -111,7 +113,7 @@ def leave_out_former_queries(
     _check_in_flight(manifest, sorted(former))
     for name in sorted(former):
         _log.warning(
-            "%s is left behind: the query has changed. It was made for %s",
+            "%s is dropped: the query has changed. It belongs to %s",
             f"state of {operator_label(manifest, name)}",
             _description(manifest, name),
         )
@@ -120,7 +122,7 @@ def leave_out_former_queries(
 
 
 def describe_lost(job: Job, manifest: Manifest, lost: Mapping[str, str]) -> str:
-    """Return what the program has no place for, line by line; of a query's operators what they are made for, then and now."""
+    """Describe unclaimed state, one line per operator; for operators of queries with the old and the new query."""
     lines, of_queries = [], False
     for name, what in lost.items():
         lines.append(f"{operator_label(manifest, name)}: {what}")
@@ -140,7 +142,7 @@ def describe_lost(job: Job, manifest: Manifest, lost: Mapping[str, str]) -> str:
 
 
 def is_of_queries(manifest: Manifest, lost: Collection[str]) -> bool:
-    """Whether all state that the program has no place for is of operators of a query."""
+    """Whether all unclaimed state belongs to operators of queries."""
     return all(_description(manifest, name) is not None for name in lost)
 
 
@@ -150,13 +152,13 @@ def _description(manifest: Manifest, operator: str) -> StateDescription | None:
 
 
 def _check_in_flight(manifest: Manifest, operators: Sequence[str]) -> None:
-    """Refuse to leave out state of an unaligned checkpoint."""
+    """Reject dropping state of an unaligned checkpoint."""
     if manifest.has_in_flight_data:
         labels = ", ".join(operator_label(manifest, each) for each in operators)
         raise RestoreRefusedError(
             f"{labels} cannot start without state from an unaligned checkpoint",
-            detail=f"checkpoint {manifest.epoch} holds records on their way, in the columns of the old query",
-            hint="take a savepoint of the old query, and start the new one from that",
+            detail=f"checkpoint {manifest.epoch} contains in-flight records with the columns of the old query",
+            hint="take a savepoint of the old query, and start the new one from it",
         )
 
 
@@ -172,7 +174,7 @@ def _without(manifest: Manifest, dropped: Collection[str]) -> Manifest:
 
 
 def operator_label(manifest: Manifest, operator_id: str) -> str:
-    """Return what to call an operator of a manifest: its name, and the uid or id."""
+    """Return the label of an operator of a manifest: its name, and its uid or id."""
     operator = manifest.operators.get(operator_id)
     if operator is None:
         return f"operator {operator_id}"

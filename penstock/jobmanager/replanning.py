@@ -1,4 +1,4 @@
-"""The same program with another parallelism: for rescaling, and for state that fixes the number of key groups."""
+"""Recompiles a program with another parallelism: for rescaling, and for the max parallelism of existing state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.jobmanager.job import Job
 
 
 def replanned(job: Job, settings: GraphSettings) -> Job:
-    """Return the job with plans made anew."""
+    """Return the job with recompiled plans."""
     plans = compile_program(job.program.transformations, settings)
     return replace(
         job,
@@ -28,17 +28,17 @@ def replanned(job: Job, settings: GraphSettings) -> Job:
 
 
 def rescaled(job: Job, parallelism: int | Mapping[str, int]) -> Job:
-    """Return the job with another parallelism: of all operators that set none themselves, or of some by name.
+    """Return the job with another parallelism: of all operators that do not set one, or of some by name.
 
-    Names are uids, names or ids of operators, or ids of vertices; what is chained together is rescaled together. The
-    number of key groups stays.
+    Names are uids, names or ids of operators, or ids of vertices; chained operators are rescaled together. The
+    number of key groups does not change.
     """
     settings = replace(job.program.settings, key_groups=_key_groups(job.plan))
     if not isinstance(parallelism, Mapping):
         check_parallelism(parallelism, "the parallelism")
         return replanned(job, replace(settings, parallelism=parallelism))
     if not parallelism:
-        raise ArgumentError("no operator is named to be rescaled", hint="give a name and a number")
+        raise ArgumentError("no operator to rescale", hint="give a name and a parallelism")
     chosen = dict(settings.rescaled)
     for name, wanted in parallelism.items():
         check_parallelism(wanted, f"the parallelism of '{name}'")
@@ -48,10 +48,10 @@ def rescaled(job: Job, parallelism: int | Mapping[str, int]) -> Job:
 
 
 def fitted_to(job: Job, manifest: Manifest) -> Job:
-    """Return the job with the numbers of key groups that the manifest's state was written with.
+    """Return the job with the max parallelism of the manifest's state.
 
-    Operators whose program sets a max parallelism keep it; if it differs, the checkpoint is refused later. A parallelism
-    beyond the number of key groups is refused here.
+    Operators with an explicit max parallelism keep it; if it differs, the checkpoint is rejected later. A parallelism above the number
+    of key groups is rejected here.
     """
     written = {
         name: operator.max_parallelism
@@ -71,10 +71,10 @@ def _check_parallelism(plan: StagePlan, written: Mapping[str, int]) -> None:
             groups = written.get(operator.operator_id, vertex.parallelism)
             if vertex.parallelism > groups:
                 raise RestoreRefusedError(
-                    f"operator '{operator.name}' has parallelism {vertex.parallelism}, its state allows for no more "
-                    f"than {groups}",
-                    detail=f"its keys were put into {groups} key groups, and a subtask has at least one",
-                    hint=f"set a parallelism of {groups} or less",
+                    f"operator '{operator.name}' has parallelism {vertex.parallelism}, above the max parallelism {groups} "
+                    "of its state",
+                    detail=f"its keys are in {groups} key groups, and a subtask needs at least one",
+                    hint=f"set a parallelism of at most {groups}",
                 )
 
 
@@ -99,10 +99,12 @@ def _find_vertex(plan: StagePlan, name: str) -> StageVertex:
         return found[0]
     if found:
         raise ArgumentError(
-            f"'{name}' names {len(found)} vertices of the job", hint="use a uid or an id instead"
+            f"'{name}' matches {len(found)} vertices of the job", hint="use a uid or an id instead"
         )
     near = difflib.get_close_matches(name, names, n=3)
     raise ArgumentError(
-        f"the job has no operator '{name}'",
-        hint=f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(names))}",
+        f"unknown operator '{name}'",
+        hint=f"did you mean {' or '.join(near)}?"
+        if near
+        else f"the operators are {', '.join(sorted(names))}",
     )

@@ -1,4 +1,4 @@
-"""What happens around each checkpoint besides the checkpoint: totals, progress, the autoscaler, a claimed savepoint."""
+"""Bookkeeping around checkpoints: totals, progress, autoscaler, claimed savepoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reporting:
-    """Follows the checkpoints of a job. `cores` tells how many tasks can run at once."""
+    """Observes the checkpoints of a job. `cores` returns how many tasks can run at once."""
 
     def __init__(self, job: Job, progress: Progress, cores: Callable[[], int | None]) -> None:
         self.progress = progress
@@ -44,51 +44,51 @@ class Reporting:
         self._totals = Totals()
         self._drop_log = DropLog()
         self._suspicion_log = SuspicionLog()
-        self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still be there
+        self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still exist
         progress.watch(lambda: LiveReport.of(self._job, self.live))
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
-        """Totals over the completed checkpoints of this run, by operator id: what failed is not in them."""
+        """Totals over the completed checkpoints of this run, by operator id, without failed attempts."""
         return self._totals.metrics
 
     def dropped(self) -> list[DroppedRecords]:
-        """Return which operators have dropped records, why and how many."""
+        """Return the dropped records by operator and reason."""
         return find_dropped(self._job.plan.vertices, self.live.by_vertex(), self.metrics)
 
     def suspicious(self) -> list[SuspiciousRecords]:
-        """Return which operators process records that are probably not what the program means."""
+        """Return the suspicious records by operator."""
         return find_suspicious(self._job.plan.vertices, self.live.by_vertex(), self.metrics)
 
     def on_trigger(self, driver: Driver) -> None:
-        """Take note that a checkpoint is begun: of epochs it is the time before their first record."""
+        """Record that a checkpoint was triggered; in epoch mode before the first record of the epoch."""
         if not self.live.flows:
             self.scaling.before_epoch(driver.sources)
 
     def on_report(self, report: SlotReport) -> None:
-        """Take note of how the subtasks of a slot are doing."""
+        """Record the metrics of the subtasks of a slot."""
         now_ms = clock.now_ms()
         self.live.take(report, now_ms)
         if self._drop_log.is_due(now_ms):
-            self._mention_records(now_ms)
+            self._log_records(now_ms)
 
-    def _mention_records(self, now_ms: int) -> None:
+    def _log_records(self, now_ms: int) -> None:
         self._drop_log.look(self.dropped(), now_ms)
         self._suspicion_log.look(self.suspicious())
 
     def on_end(self) -> None:
-        """Take note that the job is over: what was dropped is mentioned once more."""
+        """Log dropped records once more at the end of the job."""
         self._drop_log.finish(self.dropped(), clock.now_ms())
         self._suspicion_log.look(self.suspicious())
 
     def on_plan(self, job: Job) -> None:
-        """Take note that the job goes on by another plan."""
+        """Record that the job switched to another plan."""
         self._job = job
         self.live.forget()
         self._completed_s = None
 
     def on_completed(self, job: Job, driver: Driver, span: Span) -> RescaleRequest | None:
-        """Take note of a completed checkpoint; return a request if the autoscaler has one."""
+        """Record a completed checkpoint; return the autoscaler's request, if there is one."""
         manifest = driver.manifest
         assert manifest is not None
         self._dispose_of_claimed(job, manifest)
@@ -96,8 +96,8 @@ class Reporting:
         if not self.live.flows:
             since = span.started_s if self._completed_s is None else self._completed_s
             self.live.take_epoch(driver.acks, span.ended_s - since)
-        # Always: a job in epochs says nothing more while it has nothing to read.
-        self._mention_records(clock.now_ms())
+        # Always: in epoch mode a job reports nothing while it has nothing to read.
+        self._log_records(clock.now_ms())
         self.progress.on_epoch(EpochReport.of(job, manifest, counts, span.ended_s - span.started_s))
         decision = self._observe(job, driver, counts, span)
         if decision is None:
@@ -105,16 +105,16 @@ class Reporting:
         return RescaleRequest((decision.parallelism,), str(decision), former=decision.former)
 
     def forget_load(self) -> None:
-        """Forget what was measured before a failure."""
+        """Discard the measurements before a failure."""
         self.scaling.reset()
         self._completed_s = None
 
     def _observe(
         self, job: Job, driver: Driver, counts: Counts, span: Span
     ) -> ScalingDecision | None:
-        """Let the autoscaler see what lies between the last checkpoint and the one before.
+        """Pass the interval between the last two checkpoints to the autoscaler.
 
-        An epoch is what its span says. Subtasks that stay have worked since the checkpoint before, for a part of the time.
+        In epoch mode it is the span of the epoch. In pipelined mode subtasks were busy for a part of the interval.
         """
         share = self.live.take_busy_share()
         started_s, interval_s = span.started_s, driver.interval_s
@@ -138,5 +138,5 @@ class Reporting:
             return
         try:
             self._claimed = not dispose_of_claimed(job.checkpoints, manifest)
-        except CheckpointError as error:  # it is tried again after the next checkpoint
-            _log.warning("the claimed savepoint cannot be deleted: %s", error)
+        except CheckpointError as error:  # tried again after the next checkpoint
+            _log.warning("cannot delete the claimed savepoint: %s", error)

@@ -1,4 +1,4 @@
-"""What people ask of a running job: savepoints and another parallelism. Served between two checkpoints."""
+"""Requests to a running job: savepoints and rescaling. They are served between two checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import ArgumentError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavepointRequest:
-    """A savepoint to be taken; `stops` says that the job ends with it, `drains` that time goes to its end before."""
+    """A request for a savepoint; with `stops` the job ends with it, with `drains` the final watermark is sent before."""
 
     target: str
     stops: bool = False
@@ -22,21 +22,23 @@ class SavepointRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RescaleRequest:
-    """Another parallelism, in steps that are all taken or none: for all operators that set none, or for some by name.
+    """A request for another parallelism, applied as a whole or not at all: for all operators that set none, or for some by name.
 
-    `former` is the parallelism that the request was made for; once the job has another one, the request is out of date.
-    Gives the parallelism by vertex name.
+    `former` is the parallelism at the time of the request; if the job has another one by now, the request is outdated. The result is
+    the parallelism by vertex name.
     """
 
     steps: tuple[int | Mapping[str, int], ...]
-    reason: str = "asked for"
+    reason: str = "requested"
     former: int | None = None
     result: Future[dict[str, int]] = field(default_factory=Future)
 
     def check(self, parallelism: int) -> None:
-        """Refuse a request that is out of date, given the parallelism that the job has now."""
+        """Reject an outdated request, given the current parallelism of the job."""
         if self.former is not None and self.former != parallelism:
-            raise ArgumentError(f"the job has been rescaled from {self.former} to {parallelism}")
+            raise ArgumentError(
+                f"outdated request: the job was already rescaled from {self.former} to {parallelism}"
+            )
 
 
 Request: TypeAlias = SavepointRequest | RescaleRequest

@@ -1,7 +1,7 @@
-"""Restart strategies: what to do after a failure. State machines without clocks.
+"""Restart strategies: decide what to do after a failure. State machines without clocks.
 
-The configurations are in `penstock.common.restart_strategy`; each has a strategy here that remembers the failures of
-one job.
+The configurations are in `penstock.common.restart_strategy`; each has a state machine here that tracks the failures
+of one job.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from penstock.errors import ArgumentTypeError
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Start the job again after a delay."""
+    """Restart the job after a delay."""
 
     delay_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Let the job fail for good."""
+    """Fail the job."""
 
     reason: str
 
@@ -40,17 +40,17 @@ Decision = Restart | GiveUp
 
 
 class RestartStrategyLogic(Protocol):
-    """What decides about one job."""
+    """The restart strategy of one job."""
 
     def on_failure(self, now_ms: int) -> Decision:
-        """Take note of a failure and decide. Times never go back."""
+        """Record a failure and decide. Times are monotonic."""
 
 
 class NoRestartLogic:
-    """Gives up at the first failure."""
+    """Fails the job at the first failure."""
 
     def on_failure(self, now_ms: int) -> Decision:
-        """Give up."""
+        """Fail the job."""
         return GiveUp("the job has no restart strategy")
 
 
@@ -59,7 +59,7 @@ class FixedDelayLogic:
 
     def __init__(self, config: FixedDelay) -> None:
         self._config = config
-        self._failures = 0  # of the job's whole life
+        self._failures = 0  # since the start of the job
 
     def on_failure(self, now_ms: int) -> Decision:
         """Restart unless all attempts are used up."""
@@ -75,7 +75,7 @@ class ExponentialDelayLogic:
     def __init__(self, config: ExponentialDelay, rng: random.Random) -> None:
         self._config = config
         self._rng = rng
-        self._failures = 0  # since the delay was last the initial one
+        self._failures = 0  # since the last reset of the delay
         self._backoff_ms = 0.0  # after the last failure, without jitter; never above the maximum
         self._restarted_ms: float | None = (
             None  # when the last restart was due; None before the first failure
@@ -103,11 +103,11 @@ class ExponentialDelayLogic:
 
 
 class FailureRateLogic:
-    """Restarts unless failures come too often."""
+    """Restarts unless failures are too frequent."""
 
     def __init__(self, config: FailureRate) -> None:
         self._config = config
-        # When the last failures were: one more than may be, so that the first tells whether there are too many.
+        # Times of the last failures: one more than allowed, so that the oldest one shows whether there are too many.
         self._failures: deque[int] = deque(maxlen=config.max_failures + 1)
 
     def on_failure(self, now_ms: int) -> Decision:
@@ -123,7 +123,7 @@ class FailureRateLogic:
 
 
 def default_restart_strategy(*, checkpointing: bool) -> RestartStrategyConfiguration:
-    """Return what holds where the user chose nothing: with checkpoints a job comes back, without it would start over."""
+    """Return the default: with checkpointing a job restarts; without, it would start from scratch, so it fails."""
     return ExponentialDelay() if checkpointing else NoRestart()
 
 

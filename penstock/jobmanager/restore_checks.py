@@ -1,4 +1,4 @@
-"""Whether a checkpoint or savepoint fits a program, before anything of it is read."""
+"""Checks that a checkpoint or savepoint fits a program, before its state is read."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 def check_restore(job: Job, manifest: Manifest) -> Manifest:
-    """Refuse a checkpoint with state that the program would lose, unless it is told to leave such state behind.
+    """Reject a checkpoint with unclaimed state, unless the options allow to drop it.
 
-    Returns the manifest without what is left behind: output of sinks that the program has not, operator state, and the state of
-    operators that are to start without it because their query has changed.
+    Returns the manifest without the dropped state: output of sinks that the program does not have, operator state, and the state of
+    operators that start without it because their query has changed.
     """
     _check_key_groups(job, manifest)
     check_writer_states(job, manifest)
@@ -39,17 +39,17 @@ def check_restore(job: Job, manifest: Manifest) -> Manifest:
         return manifest
     if job.checkpoints.ignore_unclaimed_state:
         shown = [f"{operator_label(manifest, name)}: {what}" for name, what in lost.items()]
-        _log.warning("left behind, as asked for: %s", "; ".join(shown))
+        _log.warning("dropped unclaimed state, as configured: %s", "; ".join(shown))
         kept = {name: commit for name, commit in manifest.commits.items() if name not in lost}
         return without_operator_states(replace(manifest, commits=kept), lost)
     raise RestoreRefusedError(
-        f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state that the program has no place for",
+        f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state of operators that the program does not have",
         detail=describe_lost(job, manifest, lost),
         hint=HINT
         if is_of_queries(manifest, lost)
-        else "give the operators the uids that they had; or, to leave the state behind, set "
+        else "give the operators their previous uids; or, to drop the state, set "
         "execution.state-recovery.ignore-unclaimed-state (penstock run --allow-non-restored-state). "
-        f"'penstock state ls {_place(job)}' shows all of it",
+        f"'penstock state ls {_place(job)}' lists it",
     )
 
 
@@ -59,7 +59,7 @@ def _place(job: Job) -> str:
 
 
 def _check_key_groups(job: Job, manifest: Manifest) -> None:
-    """Refuse state that was written with another number of key groups than the program sets."""
+    """Reject keyed state that was written with another max parallelism than the program sets."""
     for vertex in job.plan.vertices:
         for operator in vertex.operators:
             before = manifest.operators.get(operator.operator_id)
@@ -67,11 +67,11 @@ def _check_key_groups(job: Job, manifest: Manifest) -> None:
                 continue
             if before.max_parallelism != vertex.max_parallelism:
                 raise RestoreRefusedError(
-                    f"{operator_label(manifest, operator.operator_id)} has max parallelism {vertex.max_parallelism}, its keyed "
+                    f"{operator_label(manifest, operator.operator_id)} has max parallelism {vertex.max_parallelism}, but its keyed "
                     f"state was written with {before.max_parallelism}",
-                    detail="the max parallelism is the number of key groups, and keys have been put into them",
-                    hint=f"set it to {before.max_parallelism}, or leave it out (set_max_parallelism, "
-                    "pipeline.max-parallelism): then that of the state is taken",
+                    detail="the max parallelism is the number of key groups, which cannot change",
+                    hint=f"set it to {before.max_parallelism}, or remove it (set_max_parallelism, "
+                    "pipeline.max-parallelism): then that of the state is used",
                 )
 
 
@@ -92,20 +92,20 @@ def _lost(job: Job, manifest: Manifest) -> dict[str, str]:
             lost[name] = f"{lost[name]}, {held}" if name in lost else held
     for name, operator in manifest.operators.items():
         if name in known and name not in keyed and operator.is_stateful:
-            lost[name] = "keyed state, and the operator is not keyed any more"
+            lost[name] = "keyed state, but the operator is not keyed any more"
     sources = {operator_id for _, operator_id, _, _ in job.sources()}
     for name in manifest.sources:
         if name in known and name not in sources:
-            lost[name] = "positions of a source, and the operator is no source any more"
+            lost[name] = "positions of a source, but the operator is not a source any more"
     sinks = job.sinks()
     for name in manifest.commits:
         if name not in sinks:
-            lost[name] = "output that a sink may not have published yet"
+            lost[name] = "output that a sink may not have committed yet"
     return lost
 
 
 def _keyed_states(job: Job, manifest: Manifest) -> dict[str, list[str]]:
-    """Return the names of keyed states by operator id, where that is known without reading them: in a savepoint."""
+    """Return the names of keyed states by operator id, if they are known without reading the state: in a savepoint."""
     path = job.checkpoints.restore_path
     if path is None or manifest.job_id == job.job_id or not is_savepoint(path):
         return {}

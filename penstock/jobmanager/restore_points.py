@@ -1,4 +1,4 @@
-"""Where each subtask of a plan starts from, given a completed checkpoint. Pure functions."""
+"""Computes the state that each subtask of a plan restores from a completed checkpoint. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.graph.task_id import TaskId
 def restore_points(
     plan: StagePlan, base: Manifest | None, *, anew: bool
 ) -> dict[TaskId, SubtaskRestore]:
-    """Return where each subtask starts from, by task.
+    """Return the restore point of each subtask, by task.
 
-    `anew` says that the plan has just begun to run: subtasks that workers still hold in memory are not to be used, they may
-    be another program's.
+    `anew`: the plan has just started, so subtasks that workers still cache in memory must not be used, because they may belong to
+    another program.
     """
     if base is None:
         return {}
@@ -47,21 +47,21 @@ def restore_points(
 
 
 def _check_in_flight(plan: StagePlan, base: Manifest) -> None:
-    """Refuse a plan that has no place for records that were under way."""
+    """Reject a plan without the vertices of in-flight records."""
     known = {vertex.id for vertex in plan.vertices}
     for name, vertex in base.vertices.items():
         if name not in known and any(each.in_flight is not None for each in vertex.subtasks):
             raise RestoreRefusedError(
-                f"checkpoint {base.epoch} has records in flight to or from vertex '{name}', and the job has no such vertex",
-                detail="an unaligned checkpoint fits only the program that took it, at any parallelism",
-                hint="take a savepoint of the old program, and start the new one from that",
+                f"checkpoint {base.epoch} has in-flight records of vertex '{name}', but the job has no such vertex",
+                detail="an unaligned checkpoint can only be restored by the same program, at any parallelism",
+                hint="take a savepoint of the old program, and start the new one from it",
             )
 
 
 def _in_flight(
     plan: StagePlan, vertex: StageVertex, base: Manifest
 ) -> dict[str, tuple[StateHandle | None, ...]]:
-    """Return what was in the channels of a vertex, and at their other ends: by vertex id and former subtask."""
+    """Return the in-flight records of the channels of a vertex, and of their other ends: by vertex id and former subtask."""
     if not base.has_in_flight_data:
         return {}
     ends = [
@@ -80,7 +80,7 @@ def _in_flight(
 def _keyed_state(
     vertex: StageVertex, subtask: int, base: Manifest
 ) -> tuple[dict[str, tuple[StateChain, ...]], range | None]:
-    """Return the chains to read, by operator id, and the key groups to keep of them (None: all)."""
+    """Return the state chains to read, by operator id, and the key groups to keep (None: all)."""
     keyed: dict[str, tuple[StateChain, ...]] = {}
     owned = None
     groups = key_group_range(subtask, vertex.parallelism, vertex.max_parallelism)
@@ -97,7 +97,7 @@ def _keyed_state(
 
 
 def _overlapping(snapshot: OperatorSnapshot, groups: range) -> tuple[StateChain, ...]:
-    """Return the chains of the former subtasks that may hold entries of these key groups."""
+    """Return the chains of the former subtasks that may have entries of these key groups."""
     return tuple(
         chain
         for chain in snapshot.subtasks
@@ -109,7 +109,7 @@ def _overlapping(snapshot: OperatorSnapshot, groups: range) -> tuple[StateChain,
 
 
 def _former_subtasks(vertex: StageVertex, base: Manifest) -> dict[str, tuple[Any, ...]]:
-    """Return the state besides keyed state of all subtasks that ran the vertex's operators, by vertex id.
+    """Return the non-keyed state of all subtasks that ran the vertex's operators, by vertex id.
 
     An operator may have been in another chain, so in another vertex.
     """

@@ -1,4 +1,4 @@
-"""Takes savepoints of completed checkpoints, beside the job or at its end."""
+"""Takes savepoints of completed checkpoints, in the background or at the end of the job."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import write_savepoint
 
 _log = logging.getLogger(__name__)
-#: Operators of SQL end with their number in the plan, except for sources of a program's own rows. Programs cannot give them a uid.
+#: Names of SQL operators end with their number in the plan, except for sources of inline rows. Programs cannot set their uid.
 _SQL_OPERATOR = re.compile(r"\[\d+\]$|^Source: (Elements|DataFrame)$")
 
 RunAll = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
 def savepoint_target(given: str | None, default: str | None) -> str:
-    """Return the directory that savepoints go to."""
+    """Return the target directory of a savepoint."""
     target = given if given is not None else default
     if not target:
         raise ArgumentError(
             "a savepoint needs a directory",
-            hint="name one, or set execution.checkpointing.savepoint-dir",
+            hint="give one, or set execution.checkpointing.savepoint-dir",
         )
     return target
 
 
 class SavepointService:
-    """Writes savepoints. A checkpoint that is being written from is pinned, so that the job can go on meanwhile."""
+    """Writes savepoints. Their checkpoints are pinned while they are written, so that the job can continue."""
 
     def __init__(
         self, state_io: SnapshotStateIO, run: RunAll, signer: Signer | None = None
@@ -51,9 +51,9 @@ class SavepointService:
     def take(
         self, request: SavepointRequest, manifest: Manifest, waiting: Mapping[str, Any]
     ) -> Exception | None:
-        """Write a savepoint now; the request gets its path, or the error, which is returned as well.
+        """Write a savepoint now; the result of the request is its path, or the error, which is returned as well.
 
-        `waiting` is what the committers of the manifest's sinks keep back.
+        `waiting` is the output that the committers of the manifest's sinks hold back.
         """
         try:
             _warn_of_missing_uids(manifest)
@@ -66,7 +66,7 @@ class SavepointService:
                 run=self._run,
                 signer=self._signer,
             )
-        except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
+        except Exception as error:  # noqa: BLE001 - reported to the request; the job is not affected
             request.result.set_exception(error)
             return error
         self.last = path
@@ -76,7 +76,7 @@ class SavepointService:
     def take_beside(
         self, request: SavepointRequest, manifest: Manifest, coordinator: CheckpointCoordinator
     ) -> None:
-        """Write a savepoint while the job goes on."""
+        """Write a savepoint while the job continues."""
         coordinator.pin(manifest.epoch)
         thread = threading.Thread(
             target=self.take,
@@ -88,21 +88,21 @@ class SavepointService:
         thread.start()
 
     def pin_again(self, coordinator: CheckpointCoordinator) -> None:
-        """Pin the checkpoints of savepoints that are being written, in the coordinator of another plan."""
+        """Pin the checkpoints of unfinished savepoints in the coordinator of another plan."""
         for epoch, _ in self._running:
             coordinator.pin(epoch)
 
     @staticmethod
     def check_target(request: SavepointRequest) -> Exception | None:
-        """Return why no files can be written where the savepoint is wanted, or None if they can."""
+        """Return why the target directory is not writable, or None if it is."""
         try:
             CheckpointStorage(request.target, words=SAVEPOINT_WORDS).probe()
-        except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
+        except Exception as error:  # noqa: BLE001 - reported to the request; the job is not affected
             return error
         return None
 
     def release(self, coordinator: CheckpointCoordinator) -> None:
-        """Unpin the checkpoints of savepoints that are done."""
+        """Unpin the checkpoints of finished savepoints."""
         for entry in list(self._running):
             epoch, thread = entry
             if not thread.is_alive():
@@ -110,7 +110,7 @@ class SavepointService:
                 coordinator.unpin(epoch)
 
     def wait(self) -> None:
-        """Wait for all savepoints that are being written."""
+        """Wait for all unfinished savepoints."""
         for _, thread in self._running:
             thread.join()
 
@@ -126,7 +126,7 @@ def _warn_of_missing_uids(manifest: Manifest) -> None:
     ]
     if nameless:
         _log.warning(
-            "the savepoint has state of operators without a uid: %s. It finds its way back only if the program's "
-            "shape stays the same; call .uid(...) on them",
+            "the savepoint has state of operators without a uid: %s. It can only be restored if the structure of the program "
+            "does not change; call .uid(...) on them",
             ", ".join(f"'{name}'" for name in nameless),
         )

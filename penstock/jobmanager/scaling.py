@@ -1,4 +1,4 @@
-"""Feeds the autoscaler with a job's epochs."""
+"""Passes observations of a job to the autoscaler."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _log = logging.getLogger(__name__)
 
 
 class JobScaling:
-    """Observes a job around its epochs; does nothing unless the autoscaler is on.
+    """Observes a job around its checkpoints; does nothing unless the autoscaler is enabled.
 
-    The parallelism that it changes is that of all operators which set none themselves.
+    It changes the parallelism of all operators that do not set one.
     """
 
     def __init__(self, settings: AutoscalerSettings) -> None:
         self._settings = settings
         self._autoscaler = Autoscaler(settings)
         self._backlogs: dict[str, int | None] = {}
-        self._highest: tuple[Job, int] | None = None  # of the plan that was asked for last
-        self._mute: set[str] = set()  # sources whose backlog could not be asked for
+        self._highest: tuple[Job, int] | None = None  # cached for the current plan
+        self._mute: set[str] = set()  # sources whose backlog failed
 
     def before_epoch(self, sources: Sequence[SourceCoordinator]) -> None:
-        """Take note of what waits."""
+        """Record the backlogs."""
         if self._settings.enabled:
             self._backlogs = {source.operator_id: self._backlog(source) for source in sources}
 
@@ -48,10 +48,10 @@ class JobScaling:
         cores: Callable[[], int | None] = lambda: None,
         busy_share: float | None = None,
     ) -> ScalingDecision | None:
-        """Take note of a completed epoch; return another parallelism if the job should have one.
+        """Record a completed epoch; return a decision if the parallelism should change.
 
-        `cores` returns the number of tasks that can run at once, None if that is not known. `busy_share` is the part of the time
-        in which the busiest slot has worked; None if slots do not tell, as in epochs, which last as long as there is work.
+        `cores` returns the number of tasks that can run at once, None if unknown. `busy_share` is the busy share
+        of the busiest slot; None if slots do not report it, as in epoch mode, where epochs last as long as there is work.
         """
         if not self._settings.enabled:
             return None
@@ -59,7 +59,7 @@ class JobScaling:
         observed = tuple(self._observe(source, counts) for source in sources)
         if (
             busy_share is not None
-        ):  # sources read all the time: what waits now is what waits before the next records
+        ):  # sources read continuously: the backlog now is the one before the next interval
             self._backlogs = {each.operator_id: each.backlog_after for each in observed}
         decision = self._autoscaler.observe(
             EpochObservation(
@@ -81,11 +81,11 @@ class JobScaling:
         return decision
 
     def reset(self) -> None:
-        """Forget what was measured before a failure."""
+        """Discard the measurements before a failure."""
         self._autoscaler.reset()
 
     def on_change(self, former: Job, job: Job) -> None:
-        """Take note that the job is rescaled. Of operators by name only their load tells, so measuring begins anew."""
+        """Record that the job was rescaled. If single operators were rescaled, measuring starts again."""
         if former.program.settings.rescaled != job.program.settings.rescaled:
             self._autoscaler.reset()
 
@@ -95,7 +95,7 @@ class JobScaling:
         return self._highest[1]
 
     def _backlog(self, source: SourceCoordinator) -> int | None:
-        """Return what waits. A source that fails to tell is one that cannot: the job is not concerned."""
+        """Return the backlog; None if it is unknown or reading it fails, which does not affect the job."""
         if source.operator_id in self._mute:
             return None
         try:
@@ -103,7 +103,7 @@ class JobScaling:
         except Exception:  # noqa: BLE001 - the user's enumerator may raise anything
             self._mute.add(source.operator_id)
             _log.warning(
-                "source '%s' failed to tell its backlog; the autoscaler does without",
+                "reading the backlog of source '%s' failed; the autoscaler ignores it",
                 source.operator_id,
                 exc_info=True,
             )
@@ -120,11 +120,11 @@ class JobScaling:
 
 
 def highest_parallelism(job: Job) -> int:
-    """Return the highest parallelism that all operators which follow the default can have."""
+    """Return the highest possible parallelism of all operators that follow the default."""
     default = job.program.settings.parallelism
     try:
         more = rescaled(job, default + 1)
-    except PenstockError:  # not even one subtask more is possible
+    except PenstockError:  # the parallelism cannot be increased at all
         return default
     before, after = _vertices_by_operator(job), _vertices_by_operator(more)
     limits = [

@@ -1,4 +1,4 @@
-"""The driver's side of a source: finds splits, gives each to a subtask, keeps how far they were read."""
+"""The coordinator of a source on the driver: discovers splits, assigns them to subtasks, tracks their positions."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What a look for splits has found, and what the enumerator remembers after it."""
+    """The result of a split discovery, and the state of the enumerator after it."""
 
     splits: tuple[SourceSplit, ...]
     state: Any
     no_more_splits: bool
-    told: tuple[SplitProgress, ...] = ()  # the finished splits that the state knows of
+    told: tuple[SplitProgress, ...] = ()  # the finished splits that the state includes
 
 
 @dataclass(frozen=True, slots=True)
 class _NotTold:
-    """An enumerator's memory, and the finished splits that it does not know of yet."""
+    """An enumerator's state, and the finished splits that it does not include yet."""
 
     state: Any
     finished: tuple[SplitProgress, ...]
 
 
 class SourceCoordinator:
-    """Plans what each subtask of one source reads in the next epoch.
+    """Assigns the splits of one source to its subtasks.
 
-    A split stays with its subtask until it is finished; finished splits are forgotten, the enumerator knows that they were
-    found. After a change of parallelism the splits are dealt out anew.
+    A split stays with its subtask until it is finished; finished splits are removed, because the enumerator knows that they were
+    discovered. On rescale the splits are redistributed.
 
-    A split that is found again is not read again: one that is being read is known by its id, and once a bounded source has said
-    that there are no more splits, all that it finds later are old ones. Records that are delivered again are dropped in tasks
+    A split that is discovered twice is not read twice: unfinished splits are known by their id, and after a bounded source has reported
+    that there are no more splits, later ones are ignored. Redelivered records are dropped in tasks
     (`penstock/runtime/operators/redelivery.py`).
 
-    Where tasks stay, another thread looks for splits (`look`), for as long as that takes. Checkpoints know of what has been `taken`.
+    In pipelined mode another thread discovers splits (`look`). Checkpoints include only results that were passed to `take`.
     """
 
     def __init__(self, operator_id: str, vertex: str, source: Source, parallelism: int) -> None:
@@ -63,27 +63,25 @@ class SourceCoordinator:
         self.bounded = source.get_boundedness() is Boundedness.BOUNDED
         self._enumerator: SplitEnumerator | None = None
         self._splits: list[list[SplitProgress]] = []
-        self._complete = False  # whether all splits were found, as this epoch's checkpoint will say
+        self._complete = False  # whether all splits were discovered, as of the next checkpoint
         self._warned = False
         self._redelivered = False
-        # Ids of splits that have ended, in the time until a complete checkpoint says so.
+        # Ids of finished splits, until a completed checkpoint includes them.
         self._ended: set[str] = set()
-        # Splits that a durable checkpoint knows to be finished, until the enumerator's memory does; if it wants to know.
+        # Splits that are finished in a durable checkpoint, until the enumerator's state includes them, if it needs them.
         self._finished: tuple[SplitProgress, ...] = ()
-        self._taken: Discovered | None = None  # the last, if looks are taken one by one
-        self._looking = threading.Lock()  # whoever holds it may ask the enumerator
+        self._taken: Discovered | None = None  # the last result in pipelined mode
+        self._looking = threading.Lock()  # guards calls of the enumerator
         self._last_backlog: int | None = None
         self._had_data = True
 
     def restore(self, snapshot: SourceSnapshot | None, *, foreign: bool = False) -> None:
-        """Start from a checkpoint, or from the beginning; a `foreign` checkpoint is another job's."""
+        """Restore a checkpoint, or start without state; a `foreign` checkpoint is another job's."""
         before = self._enumerator
         self.close()
         self._taken = None
         self._ended = set()
-        self._looking = (
-            threading.Lock()
-        )  # a look at the enumerator before this one may be under way
+        self._looking = threading.Lock()  # a discovery of the previous enumerator may still run
         self._finished = ()
         restored = snapshot.load_enumerator() if snapshot is not None else None
         if isinstance(restored, _NotTold):
@@ -95,7 +93,7 @@ class SourceCoordinator:
             # The checkpoint, if there is one, was complete before the enumerator's first look: that one counts.
             self._enumerator.take_over(before)
         self._splits = [[] for _ in range(self.parallelism)]
-        # Another job may have read other things under the same operator id.
+        # Another job may have read other splits under the same operator id.
         self._complete = snapshot is not None and snapshot.complete and not foreign
         self._warned = False
         if snapshot is None:
@@ -121,7 +119,7 @@ class SourceCoordinator:
             self._finished += tuple(each for each in progress if each.finished)
 
     def discover(self) -> None:
-        """Look for new splits and assign them."""
+        """Discover new splits and assign them."""
         self._add(self._find(self._finished))
         self._finished = ()
 
@@ -146,12 +144,12 @@ class SourceCoordinator:
         return added
 
     def begin_looking(self) -> None:
-        """From now on splits are found by `look` and `take`; what is known now is what was restored."""
+        """Switch to discovery by `look` and `take`; currently known are the restored splits."""
         assert self._enumerator is not None
         self._taken = Discovered((), self._enumerator.snapshot(), self._enumerator.no_more_splits())
 
     def look(self) -> Discovered:
-        """Look for new splits. By any thread, one at a time; nothing changes until what it returns is taken."""
+        """Discover new splits. By any thread, one at a time; nothing changes until the result is passed to `take`."""
         enumerator = self._enumerator
         assert enumerator is not None
         with self._looking:
@@ -160,7 +158,7 @@ class SourceCoordinator:
             return Discovered(splits, enumerator.snapshot(), enumerator.no_more_splits(), told)
 
     def take(self, found: Discovered) -> dict[TaskId, SourceAssignment]:
-        """Assign what was found; return, by task, what is new to it."""
+        """Assign discovered splits; return the new assignments by task."""
         before = self.assignments()
         added = self._add(found.splits)
         self._taken = found
@@ -186,24 +184,24 @@ class SourceCoordinator:
         if not self._warned:
             self._warned = True
             _log.warning(
-                "source '%s' found split '%s' again: it is not read again. SplitEnumerator.snapshot should remember "
-                "which splits were found",
+                "source '%s' discovered split '%s' twice: it is not read again. The state of SplitEnumerator.snapshot should "
+                "include the discovered splits",
                 self.operator_id,
                 split.split_id,
             )
 
     def on_finished(self, subtask: int, splits: Sequence[str]) -> dict[TaskId, SourceAssignment]:
-        """Take note that a subtask has read splits to their end; return, by task, what follows from it.
+        """Record that a subtask has finished splits; return the new assignments by task.
 
-        They stay part of what checkpoints are told until a complete one knows it. Until then another source can have its turn,
-        and a subtask that has nothing to read does not hold back the time of others.
+        They are part of checkpoints until a completed one includes their end. Meanwhile a hybrid source can switch to its next source, and
+        a subtask without splits does not hold back the watermark of others.
         """
         before = self.assignments()
         self._ended.update(splits)
         return self._changes(before, [])
 
     def _open(self, splits: Sequence[SplitProgress]) -> Sequence[SplitProgress]:
-        """Return those that have not ended."""
+        """Return the unfinished splits."""
         if not self._ended:
             return splits
         return [each for each in splits if each.split.split_id not in self._ended]
@@ -221,7 +219,7 @@ class SourceCoordinator:
         open_splits = [split for splits in self._splits for split in splits]
         if self.bounded:
             return bool(open_splits)
-        if self._looking.acquire(blocking=False):  # an enumerator is asked by one thread at a time
+        if self._looking.acquire(blocking=False):  # an enumerator is used by one thread at a time
             try:
                 self._had_data = self._enumerator.has_data([each.position for each in open_splits])
             finally:
@@ -229,7 +227,7 @@ class SourceCoordinator:
         return self._had_data
 
     def backlog(self) -> int | None:
-        """Return about how much waits, in `backlog_unit`, or None if the source cannot tell."""
+        """Return the approximate backlog in `backlog_unit`, or None if unknown."""
         assert self._enumerator is not None
         if self._looking.acquire(blocking=False):
             try:
@@ -240,7 +238,7 @@ class SourceCoordinator:
         return self._last_backlog
 
     def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
-        """Return how far splits had come in event time at the last checkpoint, by task. By any thread."""
+        """Return the watermarks of splits at the last checkpoint, by task. Thread-safe."""
         return {
             TaskId(self.vertex, subtask): tuple(
                 SplitTime(each.split.split_id, each.watermark, each.idle, not each.idle)
@@ -252,20 +250,20 @@ class SourceCoordinator:
 
     @property
     def backlog_unit(self) -> str:
-        """What the backlog counts."""
+        """The unit of the backlog."""
         assert self._enumerator is not None
         return self._enumerator.backlog_unit
 
     @property
     def no_more_splits(self) -> bool:
-        """Whether all splits have been found."""
+        """Whether all splits have been discovered."""
         assert self._enumerator is not None
         if self._taken is not None:
             return self.bounded and self._taken.no_more_splits
         return self.bounded and self._enumerator.no_more_splits()
 
     def plan(self) -> SourcePlan:
-        """Return what the checkpoint must know about the next epoch."""
+        """Return the source's part of the next checkpoint."""
         assert self._enumerator is not None
         self._complete = self._complete or self.no_more_splits
         state = self._enumerator.snapshot() if self._taken is None else self._taken.state
@@ -276,7 +274,7 @@ class SourceCoordinator:
         )
 
     def assignments(self, *, drain: bool = False) -> dict[TaskId, SourceAssignment]:
-        """Return what the tasks must know about the next epoch, by task."""
+        """Return the assignments of the next epoch, by task."""
         any_splits = any(map(self._open, self._splits))
         done = self.no_more_splits
         return {
@@ -292,9 +290,9 @@ class SourceCoordinator:
     def advance(
         self, subtask: int, progress: Sequence[SplitProgress], redelivered: int = 0
     ) -> None:
-        """Take over how far a subtask has read, once the checkpoint is complete, and how many records it has dropped.
+        """Update the positions of a subtask after a completed checkpoint, and the number of redelivered records it has dropped.
 
-        Splits that it was given after the barrier are not in its progress, and stay as they are.
+        Splits that were assigned after the barrier are not in its progress, and keep their positions.
         """
         told = {each.split.split_id for each in progress}
         later = [each for each in self._splits[subtask] if each.split.split_id not in told]
@@ -304,20 +302,20 @@ class SourceCoordinator:
         if redelivered and not self._redelivered:
             self._redelivered = True
             _log.info(
-                "source '%s' was given %d records again that it had read: they are dropped, now and later. "
-                "numRecordsRedelivered counts them",
+                "source '%s' dropped %d redelivered records that it had read before, and will drop further ones; "
+                "see the metric numRecordsRedelivered",
                 self.operator_id,
                 redelivered,
             )
 
     def on_checkpoint(self, progress: Sequence[SplitProgress]) -> None:
-        """Let the enumerator know how far a durable checkpoint has read. What it makes of that is nobody's condition."""
+        """Notify the enumerator of the positions in a durable checkpoint. The job does not depend on its reaction."""
         assert self._enumerator is not None
         try:
             self._enumerator.on_checkpoint(progress)
-        except Exception:  # noqa: BLE001 - nothing that the job needs depends on it
+        except Exception:  # noqa: BLE001 - the job does not depend on it
             _log.warning(
-                "source '%s' could not take note of a checkpoint; the job goes on",
+                "source '%s' failed to process a checkpoint notification; the job continues",
                 self.operator_id,
                 exc_info=True,
             )

@@ -1,4 +1,4 @@
-"""Where a job starts from: its own checkpoints, a savepoint, another job's checkpoint, or nothing."""
+"""The snapshot from which a job starts: its own checkpoint, a savepoint, another job's checkpoint, or none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a path to start from means: a snapshot that a new job starts from, or a job that goes on in its directory."""
+    """The meaning of a recovery path: a snapshot for a new job, or a job that is resumed in its directory."""
 
     snapshot: str | None = None
     job_id: str | None = None
@@ -36,12 +36,12 @@ class Recovery:
 
 
 def find_recovery(path: str) -> Recovery:
-    """Find what a path names; raises RestoreRefusedError if that is nothing to start from. Writes nothing.
+    """Resolve a recovery path; raises RestoreRefusedError if there is no snapshot. Writes nothing.
 
-    The directory of a job is that job again: it goes on under the same id, in the same directory. A savepoint or one checkpoint
-    (`.../chk-7`) is where a new job starts.
+    The directory of a job means that job: it is resumed under the same id, in the same directory. A savepoint or a single checkpoint
+    (`.../chk-7`) starts a new job.
     """
-    path = normalize(path, "the path to start from")
+    path = normalize(path, "the recovery path")
     if is_savepoint(path):
         return Recovery(snapshot=path)
     store, epoch = find_checkpoint(path)
@@ -57,8 +57,8 @@ def find_recovery(path: str) -> Recovery:
     except ArgumentError as error:
         raise RestoreRefusedError(
             f"'{path}' is not the directory of a job",
-            detail=f"it has checkpoints, and its name, '{name}', is no job id",
-            hint="give it the name that it had, or start a new job from one of its checkpoints, .../chk-<N>",
+            detail=f"it has checkpoints, but its name '{name}' is not a job id",
+            hint="restore its original name, or start a new job from one of its checkpoints, .../chk-<N>",
         ) from error
     return Recovery(job_id=name, directory=parent)
 
@@ -71,18 +71,18 @@ def _nothing_at(path: str) -> RestoreRefusedError:
         problem = f"it is a savepoint without its {METADATA}: it was never completed, or the file was deleted"
     else:
         problem = (
-            f"it has neither the {METADATA} of a savepoint nor checkpoints, chk-<N>/{METADATA}"
+            f"it contains neither the {METADATA} of a savepoint nor checkpoints, chk-<N>/{METADATA}"
         )
     return RestoreRefusedError(
-        f"there is nothing to start from at '{path}'",
+        f"no savepoint or checkpoint at '{path}'",
         detail=problem,
-        hint="give a savepoint, <checkpoint directory>/<job id>, or .../chk-<N>; to start from nothing, leave "
-        "execution.state-recovery.path out. A job that is to start if it is new, and to go on if not, has a penstock.job-id",
+        hint="give a savepoint, <checkpoint directory>/<job id>, or .../chk-<N>; to start without state, remove "
+        "execution.state-recovery.path. Set penstock.job-id for a job that resumes if it has checkpoints and starts fresh otherwise",
     )
 
 
 def find_start(store: ManifestStore, checkpoints: CheckpointSettings) -> Manifest | None:
-    """Return the job's own latest checkpoint, else the one that it is told to start from, else None."""
+    """Return the job's own latest checkpoint, else the configured one, else None."""
     own = store.latest(allow_fallback=checkpoints.allow_fallback)
     path = checkpoints.restore_path
     if own is not None or path is None:
@@ -98,12 +98,12 @@ def refused_fallback(
     cause: BaseException | None,
     checkpoints: CheckpointSettings,
 ) -> UnreadableCheckpointError | None:
-    """Return why a job does not go on if the state of its last checkpoint cannot be read; None if it may, or failed of else."""
+    """Return why a job must not fall back to an older checkpoint after unreadable state; None if it may, or the failure is another."""
     if not isinstance(cause, DamagedStateError) or last is None or last.job_id != store.job_id:
         return None
     try:
         older = [epoch for epoch in store.list_epochs() if epoch < last.epoch]
-    except CheckpointError:  # storage fails: the restart strategy decides
+    except CheckpointError:  # storage error: the restart strategy decides
         return None
     if older and checkpoints.allow_fallback:
         return None
@@ -111,20 +111,20 @@ def refused_fallback(
 
 
 def set_aside(store: ManifestStore, last: Manifest | None, cause: BaseException) -> None:
-    """Go back one checkpoint further, as the state of the last one cannot be read."""
+    """Quarantine the last checkpoint, whose state cannot be read, so that the one before is used."""
     if last is None or last.job_id != store.job_id:
         return
     try:
         before = store.set_aside(last.epoch)
-    except CheckpointError as failure:  # storage fails: the restart strategy decides
-        _log.warning("checkpoint %d cannot be set aside: %s", last.epoch, failure)
+    except CheckpointError as failure:  # storage error: the restart strategy decides
+        _log.warning("cannot quarantine checkpoint %d: %s", last.epoch, failure)
         return
     if before is not None:
         warn_of_fallback(last.epoch, getattr(cause, "message", str(cause)), before)
 
 
 def dispose_of_claimed(checkpoints: CheckpointSettings, manifest: Manifest) -> bool:
-    """Delete the savepoint that the job was told to claim, if its own checkpoint needs nothing of it; say whether it is gone."""
+    """Delete the claimed savepoint once the job's own checkpoint does not need it; return whether it was deleted."""
     path = checkpoints.restore_path
     if checkpoints.claimed and path is not None:
         if manifest.needs_other_jobs:

@@ -1,4 +1,4 @@
-"""Which operators of a job process records that are probably not what the program means; each is mentioned in the log once."""
+"""Suspicious records by operator: probably not what the program intends. Each operator is logged once."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SuspiciousRecords:
-    """What is suspicious about records of one operator: how many they are, and what one of them shows."""
+    """The suspicious records of one operator: their number, and an example."""
 
     vertex: str
     operator: str
     name: str
     metric: str
     count: int
-    records: int  # that were looked at
+    records: int  # checked
     example: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the object as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> SuspiciousRecords:
-        """Read what `to_json` returned."""
+        """Parse the result of `to_json`."""
         return cls(**values)
 
     @property
     def title(self) -> str:
-        """What is the matter."""
+        """The problem."""
         if self.metric == TIMESTAMPS:
             return f"the timestamps of '{self.name}' do not look like milliseconds"
         if self.metric == FIELDS:
@@ -57,7 +57,7 @@ class SuspiciousRecords:
 
     @property
     def detail(self) -> str:
-        """The example, and how many there are."""
+        """The example, and the number of records."""
         if self.metric == TIMESTAMPS:
             return f"{self.example} (the first {counted(self.count, 'record')} all look like that)"
         if self.metric == FIELDS:
@@ -67,7 +67,7 @@ class SuspiciousRecords:
 
     @property
     def hint(self) -> str:
-        """What helps."""
+        """How to fix it."""
         return HINTS[self.metric]
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ def find_suspicious(
     reports: Mapping[str, Reports],
     totals: Mapping[str, Mapping[str, Any]],
 ) -> list[SuspiciousRecords]:
-    """Return what the operators of a job have noted, of what `counts_of_operators` reads."""
+    """Return the suspicious records of a job, from the counts of `counts_of_operators`."""
     found = []
     for vertex, operator, counts in counts_of_operators(vertices, reports, totals):
         for metric in KINDS:
@@ -106,13 +106,13 @@ def find_suspicious(
 
 
 class SuspicionLog:
-    """Writes one line about an operator and what is suspicious there, when it is seen first."""
+    """Logs suspicious records of each operator once."""
 
     def __init__(self) -> None:
         self._said: set[tuple[str, str]] = set()
 
     def look(self, found: Iterable[SuspiciousRecords]) -> None:
-        """Mention what was not mentioned yet."""
+        """Log what was not logged yet."""
         for each in found:
             if (each.operator, each.metric) not in self._said:
                 self._said.add((each.operator, each.metric))

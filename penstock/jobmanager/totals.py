@@ -1,4 +1,4 @@
-"""Metrics of a job by operator, added up over its completed checkpoints. Pure."""
+"""Metrics of a job by operator, summed over its completed checkpoints. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Counts = Mapping[str, Mapping[str, int]]  # operator id -> name -> how many
 
 
 class Totals:
-    """Adds up what subtasks told at completed checkpoints: what failed is not in it.
+    """Sums the metrics of subtasks at completed checkpoints, without failed attempts.
 
-    A subtask counts from the beginning of its attempt, and tells the count at each of its barriers; those of checkpoints that were
-    given up are in the next one. In epochs each is an attempt of its own.
+    A subtask counts from the start of its attempt and reports its counters at each barrier; the counts of aborted checkpoints are in the
+    next one. In epoch mode each epoch is an attempt.
     """
 
     def __init__(self) -> None:
         self.metrics: Metrics = {}
-        self._over: Metrics = {}  # of attempts that are over
+        self._over: Metrics = {}  # of ended attempts
         self._attempts: dict[TaskId, tuple[str, Metrics]] = {}  # the last one of each task
 
     def take(self, acks: Iterable[TaskAck]) -> Counts:
-        """Take the ACKs of a completed checkpoint; return what was counted since the one before."""
+        """Take the acknowledgements of a completed checkpoint; return the counts since the previous one."""
         over = self._over
         for ack in acks:
             attempt, told = self._attempts.get(ack.task, (None, {}))

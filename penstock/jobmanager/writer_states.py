@@ -1,4 +1,4 @@
-"""Whether the states of sinks' writers can follow a change of parallelism."""
+"""Checks that the states of sink writers can be rescaled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from penstock.runtime.state.redistribution import count_writer_states
 
 
 def check_writer_states(job: Job, manifest: Manifest) -> None:
-    """Refuse a plan in which one subtask of a sink would get several states that the sink cannot merge.
+    """Reject a plan in which one subtask of a sink would get several states that the sink cannot merge.
 
-    Asked before the plan is adopted: once it is, the epoch would fail in every attempt.
+    Checked before the switch to the plan: afterwards every attempt would fail.
     """
     sinks = job.sinks()
     for vertex in job.plan.vertices:
@@ -28,7 +28,7 @@ def check_writer_states(job: Job, manifest: Manifest) -> None:
             if states > vertex.parallelism:
                 raise RestoreRefusedError(
                     f"sink '{operator.name}' cannot run with parallelism {vertex.parallelism}",
-                    detail=f"its {before.parallelism} writers left {states} states, and {type(sink).__name__} "
+                    detail=f"its {before.parallelism} writers have {states} states, but {type(sink).__name__} "
                     "cannot merge them",
                     hint=f"implement {type(sink).__name__}.merge_writer_states, or give the sink a parallelism of "
                     f"at least {states}",

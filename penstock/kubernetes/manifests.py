@@ -29,9 +29,9 @@ def render_upgrade(settings: ClusterSettings, image: str) -> str:
 #   kubectl create -f upgrade.yaml
 #   kubectl -n {settings.namespace} wait --for=condition=complete --timeout=15m job -l app={name},part=upgrade
 #
-# It takes a savepoint of every job and, only if all of them are written, gives the driver and its executors the new image. The pods of the
-# new image go on from the last checkpoint, which is newer than the savepoint: nothing is lost and nothing comes twice. The savepoint is
-# the way back, to be started from with execution.state-recovery.path, if the new program turns out to be wrong.
+# It takes a savepoint of every job and, if all of them succeed, sets the new image of the driver and its executors. The pods of the new
+# image resume from the last checkpoint, which is newer than the savepoint: exactly once. The savepoint is for a rollback, with
+# execution.state-recovery.path, if the new program turns out to be wrong.
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -187,7 +187,7 @@ def _driver(settings: ClusterSettings) -> str:
     name = settings.name
     if settings.bounded:
         head = f"""\
-# The driver of a program that ends. A pod that fails is started again and goes on from its last checkpoint.
+# The driver of a bounded program. A pod that fails is restarted and resumes from its last checkpoint.
 apiVersion: batch/v1
 kind: Job
 metadata: {{name: {name}, namespace: {settings.namespace}, labels: {{app: {name}}}}}
@@ -198,8 +198,8 @@ spec:
     else:
         what = "program" if settings.program is not None else "session"
         head = f"""\
-# The JobManager with its {what}: {settings.replicas} pods, of which one leads. The others have started and wait; one of them goes on with the
-# jobs from their last checkpoints when the leader is gone.
+# The JobManager with its {what}: {settings.replicas} pods, of which one is the leader. The others are standbys; one of them resumes the
+# jobs from their last checkpoints when the leader dies.
 apiVersion: apps/v1
 kind: Deployment
 metadata: {{name: {name}, namespace: {settings.namespace}, labels: {{app: {name}}}}}
@@ -222,7 +222,7 @@ spec:
     spec:
       serviceAccountName: {name}
       restartPolicy: {restarts}
-      # Time to suspend the jobs; the leader then gives up its lease at once.
+      # Time to suspend the jobs; the leader then releases its lease at once.
       terminationGracePeriodSeconds: 30
       # The user 185 is spark in the images of Spark.
       securityContext: {{runAsNonRoot: true, runAsUser: 185, fsGroup: 185}}
@@ -247,7 +247,7 @@ spec:
             - spark.kubernetes.driver.pod.name=$(POD_NAME)
             - -D
             - spark.kubernetes.container.image=$({IMAGE_VARIABLE})
-            # What standbys tell clients, if this pod leads.
+            # The address to which standbys redirect clients if this pod is the leader.
             - -D
             - rest.address=$(POD_IP)
 {_program(settings)}          env:
@@ -270,7 +270,7 @@ spec:
             tcpSocket: {{port: rest}}
             periodSeconds: 10
             failureThreshold: 6
-          # It leads: clients of the Service meet nobody else. This path needs no token, and tells nothing but that.
+          # Ready if it is the leader: the Service routes only to it. This path needs no token and reveals nothing else.
           readinessProbe:
             httpGet: {{path: /penstock/leading, port: rest}}
             periodSeconds: 2

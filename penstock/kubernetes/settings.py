@@ -43,33 +43,31 @@ class ClusterSettings:
         for what, text in (("name of a cluster", self.name), ("namespace", self.namespace)):
             if not _NAME.fullmatch(text):
                 raise ArgumentError(
-                    f"'{text}' cannot be the {what}",
-                    hint="use at most 40 lower-case letters, digits and '-', a letter first",
+                    f"invalid {what} '{text}'",
+                    hint="use at most 40 lower-case letters, digits and '-', starting with a letter",
                 )
         if not _IMAGE.fullmatch(self.image):
-            raise ArgumentError(f"'{self.image}' is not the name of an image")
+            raise ArgumentError(f"invalid image name '{self.image}'")
         if not self.uses_s3 and not _QUANTITY.fullmatch(self.storage):
             raise ArgumentError(
-                f"'{self.storage}' is neither the size of a volume nor a place in S3",
+                f"invalid storage '{self.storage}': neither a volume size nor an S3 URI",
                 hint="write 20Gi, or s3://bucket/path",
             )
         if not _MEMORY.fullmatch(self.executor_memory):
             raise ArgumentError(
-                f"executors cannot have {self.executor_memory} of memory", hint="write 4g or 512m"
+                f"invalid executor memory '{self.executor_memory}'", hint="write 4g or 512m"
             )
         if not _QUANTITY.fullmatch(self.driver_memory):
-            raise ArgumentError(
-                f"the driver cannot have {self.driver_memory} of memory", hint="write 2Gi"
-            )
+            raise ArgumentError(f"invalid driver memory '{self.driver_memory}'", hint="write 2Gi")
         for what, number in (
             ("replicas", self.replicas),
             ("executors", self.executors),
             ("cores", self.executor_cores),
         ):
             if number < 1:
-                raise ArgumentError(f"there cannot be {number} {what}")
+                raise ArgumentError(f"invalid number of {what}: {number}")
         if self.bounded and self.program is None:
-            raise ArgumentError("a session has no end", hint="leave --bounded out")
+            raise ArgumentError("a session is not bounded", hint="remove --bounded")
 
     @property
     def uses_s3(self) -> bool:
@@ -82,7 +80,7 @@ class ClusterSettings:
         return self.storage.rstrip("/") if self.uses_s3 else MOUNT
 
     def configuration(self) -> dict[str, str]:
-        """Return the options in penstock.yaml. What was given goes before what is usual."""
+        """Return the options in penstock.yaml. Given options override the defaults."""
         found = {
             options.CHECKPOINT_INTERVAL.key: "10 s",
             options.CHECKPOINT_DIR.key: f"{self.shared}/checkpoints",
@@ -101,7 +99,7 @@ class ClusterSettings:
             "spark.executor.instances": str(self.executors),
             "spark.executor.cores": str(self.executor_cores),
             "spark.executor.memory": self.executor_memory,
-            # Stages that stay hold their cores: executors must not come and go.
+            # Pipelined jobs occupy their cores, so dynamic allocation must be off.
             "spark.dynamicAllocation.enabled": "false",
             **self._storage_options(),
         }

@@ -17,8 +17,8 @@ def set_image(
     settings = cluster_settings(
         config_file,
         needed_by="penstock kubernetes upgrade",
-        message="no cluster of Kubernetes is known here",
-        hint="run it in a pod with a service account, or name a kubeconfig file with --kubeconfig",
+        message="no Kubernetes configuration found",
+        hint="run it in a pod with a service account, or give a kubeconfig file with --kubeconfig",
     )
     from kubernetes.client import ApiClient, AppsV1Api
 
@@ -27,6 +27,6 @@ def set_image(
             AppsV1Api(connection).patch_namespaced_deployment(name, namespace, image_patch(image))
     except Exception as error:
         raise ConnectionFailedError(
-            f"the Deployment '{name}' in namespace '{namespace}' still has its image",
+            f"cannot change the image of Deployment '{name}' in namespace '{namespace}'",
             detail=f"{type(error).__name__}: {error}",
         ) from error

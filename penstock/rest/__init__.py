@@ -1,1 +1,1 @@
-"""The REST API of the jobs of a process, with Flink's paths and JSON; and how clients find and call it."""
+"""The REST API of the jobs of a process, with Flink's paths and JSON, and its client."""

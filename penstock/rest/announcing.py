@@ -1,4 +1,4 @@
-"""What a standby does to be known: it tells the leader where it is, again and again."""
+"""Heartbeats of a standby JobManager: it sends its address to the leader periodically."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _log = logging.getLogger(__name__)
 def announce(
     elsewhere: Callable[[], str | None], address: str, token: str, scheme: str = "http"
 ) -> None:
-    """Tell whoever leads, from now on, that this process stands by at an address. In a thread of its own."""
+    """Start a thread that sends the address of this standby to the current leader periodically."""
 
     def run() -> None:
         while True:
-            _tell(elsewhere(), address, token, scheme)
+            _send_heartbeat(elsewhere(), address, token, scheme)
             time.sleep(_EVERY_S)
 
     threading.Thread(target=run, name="penstock-peers", daemon=True).start()
 
 
-def _tell(leader: str | None, address: str, token: str, scheme: str) -> None:
+def _send_heartbeat(leader: str | None, address: str, token: str, scheme: str) -> None:
     if not leader or leader == address:
         return
     try:
         RestClient(f"{scheme}://{leader}", token, timeout_s=5).get(
             f"/penstock/heartbeat?address={quote(address, safe='')}"
         )
-    except JobRequestError as error:  # it is told again
-        _log.debug("the leader at %s does not know of this standby: %s", leader, error)
+    except JobRequestError as error:  # the next heartbeat tries again
+        _log.debug("the heartbeat to the leader at %s failed: %s", leader, error)

@@ -1,4 +1,4 @@
-"""The ASGI application: admits a request, reads it, has a thread answer it, and writes what came out."""
+"""The ASGI application: authorizes a request, reads it, handles it in a thread, and sends the response."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from penstock.rest.routes import Role, Route, RouteTable, Services, call
 from penstock.rest.security import Access, Client
 from penstock.rest.turnstile import Turnstile
 
-# What connections put into the state of their requests
+# Keys in the state of requests, set by their connection
 PEER = "peer"  # the common name in the client's certificate
-ABORT = "abort"  # what ends the connection
+ABORT = "abort"  # the function that closes the connection
 _VERSIONS = {"1.0", "1.1"}
 _JSON = "application/json; charset=UTF-8"
-# The page runs no script but its own, and nobody shows it in a frame to get clicks for it.
+# The page runs only its own scripts, and no other page may embed it in a frame (clickjacking).
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -68,18 +68,18 @@ class Application:
         self._threads = anyio.CapacityLimiter(limits.threads)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             return
         incoming = IncomingRequest(scope, receive)
         with self._flights.one() as flight, contextlib.suppress(ClientDisconnect):
             answer = await self._answer(incoming)
             if answer.stream is not None:
-                flight.leave()  # it may last as long as the client likes
+                flight.leave()  # a stream may last as long as the client stays connected
             try:
                 await _starlette(answer)(scope, receive, self._in_time(send))
             except TimeoutError:
-                _log.debug("%s does not read what it asked for", scope.get("client"))
+                _log.debug("%s does not read its response", scope.get("client"))
                 scope["state"][ABORT]()
                 return
             if answer.sent is not None:
@@ -94,7 +94,7 @@ class Application:
         return send_in_time
 
     async def _answer(self, incoming: IncomingRequest) -> Response:
-        """Return the response to a request, whatever comes of it."""
+        """Return the response to a request; errors become responses, too."""
         client: Client | None = None
         changes = incoming.method not in ("GET", "HEAD")
         try:
@@ -117,13 +117,11 @@ class Application:
         return answer
 
     async def _admit(self, incoming: IncomingRequest) -> tuple[Route, dict[str, str], Client]:
-        """Find the route, and see whether the client may ask; what it may not ask is not read."""
+        """Find the route and authorize the client, before the body is read."""
         version = incoming.scope["http_version"]
         if version not in _VERSIONS:
             raise _closing(
-                HttpError(
-                    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"this is no HTTP/{version} server"
-                )
+                HttpError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{version} is not supported")
             )
         method = "GET" if incoming.method == "HEAD" else incoming.method
         path = incoming.scope["raw_path"].decode("ascii", "replace")
@@ -139,7 +137,7 @@ class Application:
         except HttpError as error:
             await self._turnstile.pass_through()
             raise _closing(error) from None
-        if needs < Role.WRITE:  # who may change things is not kept waiting by those who look
+        if needs < Role.WRITE:  # write requests are not throttled by read requests
             await self._turnstile.pass_through()
         if found is None:
             assert refusal is not None
@@ -147,14 +145,14 @@ class Application:
         return *found, client
 
     def _check_leader(self, incoming: IncomingRequest, route: Route) -> None:
-        """Send a client to the process that leads, if that is another one."""
+        """Redirect a client to the leader if that is another process."""
         leader = None if route.answered_by_standbys else self._services.elsewhere()
         if leader is None:
             return
         if not leader:
             raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                "no JobManager leads at the moment",
+                "no JobManager is the leader at the moment",
                 headers={"Retry-After": "1"},
             )
         query = incoming.url.query
@@ -162,7 +160,7 @@ class Application:
         location = f"{incoming.url.scheme}://{leader}{path}{'?' if query else ''}{query}"
         raise HttpError(
             HTTPStatus.TEMPORARY_REDIRECT,
-            f"the JobManager at {leader} leads",
+            f"the leader is the JobManager at {leader}",
             headers={"Location": location},
         )
 
@@ -179,7 +177,7 @@ class Application:
         )
 
     async def _body(self, incoming: IncomingRequest, route: Route) -> bytes:
-        """Read a body that is not too large and comes in time."""
+        """Read the body, within its limits of size and time."""
         length = incoming.headers.get("content-length", "0")
         if length.isdigit() and int(length) > route.max_body_bytes:
             raise _too_large(route)
@@ -209,12 +207,12 @@ class Application:
             finally:
                 self._turnstile.budget.take(time.thread_time() - started)
 
-        # A client that leaves, or the end of the server, does not wait for the thread.
+        # Neither a client that disconnects nor the shutdown of the server waits for the thread.
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
 
 
 def parse_body(text: bytes) -> dict[str, Any]:
-    """Return the JSON object that a body is; an empty one is an empty object."""
+    """Return the JSON object in a body; an empty body is an empty object."""
     if not text.strip():
         return {}
     try:
@@ -251,12 +249,13 @@ def _starlette(answer: Response) -> responses.Response:
 def _too_large(route: Route) -> HttpError:
     return _closing(
         HttpError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over {route.max_body_bytes} bytes"
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"the body is larger than {route.max_body_bytes} bytes",
         )
     )
 
 
 def _closing(error: HttpError) -> HttpError:
-    """Return an error after which the connection ends: a body that may follow is not read."""
+    """Return an error that closes the connection, because a body that may follow is not read."""
     error.headers["Connection"] = "close"
     return error

@@ -1,4 +1,4 @@
-"""The audit: one line for each request that wants to change something, granted or not."""
+"""The audit log: one line for each write request, authorized or not."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _log = logging.getLogger("penstock.audit")
 
 
 class Audit:
-    """Writes the lines: to the log, and to a file if one is given, as JSON."""
+    """Writes the audit log: to the log, and as JSON to a file if one is configured."""
 
     def __init__(self, file: str | None = None) -> None:
         self._lock = threading.Lock()
         self._file = None if file is None else Path(file)
         if self._file is not None:
-            self._append("")  # so that one that cannot be written to is found at the start
+            self._append("")  # so that a file that is not writable is reported at the start
 
     def note(self, incoming: IncomingRequest, client: Client | None, status: int) -> None:
-        """Write down who asked for what, from where, and what came of it."""
+        """Log who sent which request, from where, and the status of the response."""
         entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "who": "nobody" if client is None else client.name,
@@ -43,7 +43,7 @@ class Audit:
             try:
                 self._append(json.dumps(entry) + "\n")
             except OSError as error:
-                _log.error("the audit cannot be written to %s: %s", self._file, error.strerror)
+                _log.error("cannot write the audit log to %s: %s", self._file, error.strerror)
 
     def _append(self, line: str) -> None:
         assert self._file is not None

@@ -15,17 +15,17 @@ from urllib.parse import quote, urlsplit
 from penstock.errors import ArgumentError, JobRequestError
 from penstock.rest.routes import VERSION
 
-# How long a client waits for somebody to lead: longer than a standby takes
+# How long a client waits for a leader: longer than a failover takes
 LEADER_PATIENCE_S = 15.0
 _PAUSE_S = 0.3
 
 
 class ServerGoneError(JobRequestError):
-    """Nothing answers at an address."""
+    """No server answers at an address."""
 
 
 class Address(NamedTuple):
-    """Where a server is."""
+    """The address of a server."""
 
     host: str
     port: int
@@ -37,7 +37,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Return what `host:port` says, with or without `http://` or `https://`."""
+    """Parse `host:port`, with or without `http://` or `https://`."""
     scheme, separator, rest = text.strip().rstrip("/").partition("://")
     try:
         parts = urlsplit(f"//{rest if separator else scheme}")
@@ -46,17 +46,17 @@ def parse_address(text: str) -> Address:
         host = port = None
     if host is None or port is None or (separator and scheme not in ("http", "https")):
         raise ArgumentError(
-            f"'{text}' is not an address", hint="write host:port, such as localhost:8081"
+            f"invalid address '{text}'", hint="write host:port, such as localhost:8081"
         )
     return Address(host, port, tls=scheme == "https" and bool(separator))
 
 
 class RestClient:
-    """Asks one server, or the leader of several. Errors of the server are raised as JobRequestErrors.
+    """Sends requests to one server, or to the leader of several. Errors of the server are raised as JobRequestErrors.
 
-    `address` may be several with commas, the JobManagers of one cluster: any of them tells who leads. While nobody does, and when the
-    leader goes away, the client asks on for a while. `trusted` is a file with the certificates to trust where it speaks TLS;
-    PENSTOCK_TLS_CA is another way to say it, and PENSTOCK_TLS_CERTIFICATE is for what the client shows of itself.
+    `address` may be a comma-separated list of the JobManagers of one cluster: each of them redirects to the leader. While there is no
+    leader, and after the leader has died, the client retries for a while. `trusted` is a file with the certificates to trust for
+    TLS, as is PENSTOCK_TLS_CA; PENSTOCK_TLS_CERTIFICATE is a file with the client's own certificate.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class RestClient:
     ) -> None:
         self._trusted = trusted
         self._given = [parse_address(each) for each in address.split(",")]
-        self._turn = 0  # which of them was asked last
+        self._turn = 0  # index of the address in use
         self._go_to(self._given[0])
         self._token = token
         self._timeout_s = timeout_s
@@ -79,7 +79,7 @@ class RestClient:
         self.address = str(address)
 
     def page_address(self, place: str) -> str:
-        """Return where the web page shows something, with the token, in the part of the address that is not sent."""
+        """Return the address of a place on the web page, with the token in the fragment, which browsers do not send."""
         scheme = "https" if self._at.tls else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
         token = f"token={quote(self._token, safe='')}&" if self._token else ""
@@ -93,7 +93,7 @@ class RestClient:
         """Send a request and return the JSON of its response."""
         until = time.monotonic() + LEADER_PATIENCE_S
         for tries in itertools.count():
-            if tries > 1:  # the first one that was asked named a leader, which does not lead
+            if tries > 1:  # the redirect led to a process that is not the leader any more
                 time.sleep(_PAUSE_S)
             late = time.monotonic() > until
             try:
@@ -104,10 +104,10 @@ class RestClient:
                 continue
             if late or not self._follow(status, headers):
                 return self._content(status, text)
-        raise AssertionError  # it counts for ever
+        raise AssertionError  # the loop is endless
 
     def _may_ask_others(self, method: str, error: ServerGoneError) -> bool:
-        """Turn to the next of the given addresses, if that is another one and the request was not begun or changes nothing."""
+        """Switch to the next address, if there is another one and the request was not sent or changes nothing."""
         begun = not isinstance(error.__cause__, ConnectionRefusedError)
         if method != "GET" and begun:
             return False
@@ -117,7 +117,7 @@ class RestClient:
         return found != before or len(self._given) > 1
 
     def _follow(self, status: int, headers: HTTPMessage) -> bool:
-        """Whether to ask again: the leader that a standby names, or the same process when somebody leads."""
+        """Whether to retry: at the leader that a standby redirects to, or at the same process once there is a leader."""
         if status == HTTPStatus.TEMPORARY_REDIRECT and "Location" in headers:
             leader = urlsplit(headers["Location"])
             self._go_to(parse_address(f"{leader.scheme}://{leader.netloc}"))
@@ -144,23 +144,23 @@ class RestClient:
             ) from error
         except ssl.SSLError as error:
             raise JobRequestError(
-                f"no safe connection to {self.address}",
+                f"TLS connection to {self.address} failed",
                 detail=error.reason or str(error),
-                hint="PENSTOCK_TLS_CA names a file with the certificates to trust, PENSTOCK_TLS_CERTIFICATE one with "
-                "your own and its key",
+                hint="set PENSTOCK_TLS_CA to a file with the certificates to trust, PENSTOCK_TLS_CERTIFICATE to one with "
+                "your own certificate and its key",
             ) from error
         except (ConnectionResetError, BrokenPipeError) as error:
             raise ServerGoneError(
                 f"the process at {self.address} closed the connection without an answer",
                 detail=str(error) or type(error).__name__,
-                hint="if it uses TLS, write https:// before its address; if it asks for a certificate, PENSTOCK_TLS_CERTIFICATE "
-                "names a file with yours and its key; otherwise it has just ended",
+                hint="if it uses TLS, write https:// before its address; if it requires a client certificate, set PENSTOCK_TLS_CERTIFICATE "
+                "to a file with yours and its key; otherwise it has just ended",
             ) from error
         except (OSError, HTTPException) as error:
             raise ServerGoneError(
                 f"nothing answers at {self.address}",
                 detail=str(error) or type(error).__name__,
-                hint="'penstock list' shows which jobs run",
+                hint="'penstock list' shows running jobs",
             ) from error
         finally:
             connection.close()
@@ -178,12 +178,14 @@ class RestClient:
         try:
             content = json.loads(text)
         except ValueError as error:
-            raise JobRequestError(f"what answers at {self.address} is not Penstock") from error
+            raise JobRequestError(
+                f"the server at {self.address} is not a Penstock JobManager"
+            ) from error
         if status == 401:
             raise JobRequestError(
-                f"the process at {self.address} refused the request: {content['errors'][0]}",
-                hint="give its token with --token or in PENSTOCK_TOKEN; "
-                "it is in the process's file below ~/.penstock/processes on its machine",
+                f"the process at {self.address} rejected the request: {content['errors'][0]}",
+                hint="pass its token with --token or in PENSTOCK_TOKEN; "
+                "it is in the file of the process in ~/.penstock/processes on its machine",
             )
         if status >= 300:
             message, *more = content.get("errors") or [f"status {status}"]

@@ -1,4 +1,4 @@
-"""The options of this process, as they may be shown: Spark's own, and those of Penstock that clients of it can use."""
+"""The options of this process that may be shown, without secrets: Spark's own, and those of Penstock that its clients can use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 import penstock
 from penstock.spark.executors import spark_configuration
 
-# Parts of names of options whose values nobody may see; Flink hides the same.
+# Parts of the keys of options whose values are secret; Flink hides the same.
 _SECRET: Final = (
     "password", "secret", "account.key", "apikey", "api-key", "auth-params", "service-key", "token",
     "basic-auth", "jaas.config", "http-headers", "signing.key",
@@ -27,7 +27,7 @@ def job_manager_configuration() -> dict[str, str]:
 
 
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options with the values hidden that are secret by their names.
+    """Return options with the values of secret keys hidden.
 
     >>> without_secrets({"s3.secret-key": "x", "rest.port": "8081"})
     {'s3.secret-key': '******', 'rest.port': '8081'}

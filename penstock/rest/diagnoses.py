@@ -1,4 +1,4 @@
-"""Diagnoses of jobs, each kept for some seconds: however many pages ask, subtasks are asked once."""
+"""Diagnoses of jobs, cached for some seconds, so that many web pages do not sample the subtasks many times."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class _Entry:
 
 
 class Diagnoses:
-    """The last diagnosis of each job. Any thread may use it."""
+    """The last diagnosis of each job. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
 
     def get(self, controller: Controller, now_ms: int) -> dict[str, Any]:
-        """Return the diagnosis of a job, made now unless there is one of the last seconds."""
+        """Return the diagnosis of a job, from the cache if it is recent enough."""
         with self._lock:
             entry = self._entries.setdefault(str(controller.get_job_id()), _Entry())
             while len(self._entries) > _KEPT:

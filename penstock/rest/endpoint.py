@@ -1,4 +1,4 @@
-"""The server of this process, where it listens, and the file by which it is found."""
+"""The REST server of this process, its address, and the file through which the command line finds it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where a server listens, and what clients call it."""
+    """Where a server listens, and the address that clients use."""
 
     bind_address: str
     ports: tuple[int, ...]
@@ -54,7 +54,7 @@ class Binding:
 
 
 def parse_ports(text: str) -> tuple[int, ...]:
-    """Return the ports of `8081`, `8081-8090` or a list of such with commas."""
+    """Parse `8081`, `8081-8090` or a comma-separated list of such."""
     ports: list[int] = []
     try:
         for part in text.split(","):
@@ -64,14 +64,14 @@ def parse_ports(text: str) -> tuple[int, ...]:
         ports = []
     if not ports or not all(0 <= port <= 65535 for port in ports):
         raise ConfigurationError(
-            f"option '{options.REST_BIND_PORT.key}' has the value '{text}', which is not a range of ports",
+            f"option '{options.REST_BIND_PORT.key}': invalid port range '{text}'",
             hint="write 8081, 8081-8090 or 8081,8083",
         )
     return tuple(ports)
 
 
 class Endpoint:
-    """The server of this process and the file by which it is found."""
+    """The server of this process and its file in ~/.penstock/processes."""
 
     def __init__(self, program: str | None = None) -> None:
         self.services = Services()
@@ -81,10 +81,10 @@ class Endpoint:
         self.server: RestServer | None = None
         self._file: Path | None = None
         self._closed = False
-        self._registering = threading.Lock()  # one that closes leaves no file behind
+        self._registering = threading.Lock()  # so that no file is written after `close`
 
     def ensure_started(self, binding: Binding) -> None:
-        """Listen and serve, unless that is so. A port that is taken is only worth a warning."""
+        """Start the server unless it runs. If no port is free, only log a warning."""
         if self.server is not None:
             return
         self.services.web = binding.web
@@ -97,19 +97,19 @@ class Endpoint:
         except OSError as error:
             ports = ", ".join(map(str, binding.ports[:3])) + (", ..." if binding.ports[3:] else "")
             _log.warning(
-                "no REST server at %s, port %s: %s; the job runs without it, and the command line "
-                "does not find it (set rest.port to another port, or to 0 for any)",
+                "cannot start the REST server at %s, port %s: %s; the job runs without it, and the command "
+                "line cannot find it (set rest.port to another port, or to 0 for any free port)",
                 binding.bind_address, ports, error.strerror or error,
             )  # fmt: skip
             return
         self.server.start()
-        # A fork would keep the port taken, without a thread that answers.
+        # A fork would keep the port bound without a thread that answers.
         os.register_at_fork(after_in_child=self.server.socket.close)
         self.token = self.server.access.write_token
         self._register(self.server, binding.security.tls)
 
     def page_address(self) -> str | None:
-        """Return where the web page is, with the token; None if no server listens."""
+        """Return the address of the web page, with the token; None if there is no server."""
         if self.server is None:
             return None
         return f"{self.server.scheme}://{self.server.client_address}/#token={quote(self.token, safe='')}"
@@ -126,17 +126,19 @@ class Endpoint:
                     self._file = processes.write(record)
         except OSError as error:
             _log.warning(
-                "the command line finds the jobs of this process only by -m %s: cannot write to %s: %s",
+                "the command line finds the jobs of this process only with -m %s: cannot write to %s: %s",
                 address, processes.directory(), error.strerror or error,
             )  # fmt: skip
 
     def close(self, patience_s: float = 0.0) -> None:
-        """Remove the file and wait for clients to get what they wait for. The server ends with the process."""
+        """Remove the file and wait for the responses in flight. The server itself ends with the process."""
         self.reporters.close()
         with self._registering:
             self._closed = True
             if self._file is not None:
                 processes.remove(self._file)
         if self.server is not None:
-            self.server.wait_until_idle(patience_s)  # the request that ended the job is one of them
+            self.server.wait_until_idle(
+                patience_s
+            )  # one of them may be the request that stopped the job
             self.services.operations.wait_until_fetched(patience_s)

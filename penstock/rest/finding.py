@@ -27,7 +27,7 @@ def find_vertex_of(job: Json, request: Request) -> Json:
     known = ", ".join(vertex["id"] for vertex in job["vertices"])
     raise HttpError(
         HTTPStatus.NOT_FOUND,
-        f"job '{job['name']}' has no vertex {wanted}",
+        f"unknown vertex {wanted} of job '{job['name']}'",
         f"hint: its vertices are {known}",
     )
 
@@ -45,7 +45,7 @@ def find_subtask_of(vertex: Json, request: Request) -> Json:
     if found is None:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"'{vertex['name']}' has no subtask {wanted}",
+            f"unknown subtask {wanted} of '{vertex['name']}'",
             f"hint: its subtasks are 0 to {len(vertex['subtasks']) - 1}",
         )
     return found
@@ -60,8 +60,8 @@ def find_attempt_of(subtask: Json, request: Request) -> Json:
         known = ", ".join(str(each["attempt"]) for each in attempts)
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"subtask {subtask['subtask']} has no attempt {wanted}",
-            f"hint: its last ones are {known}",
+            f"unknown attempt {wanted} of subtask {subtask['subtask']}",
+            f"hint: its last attempts are {known}",
         )
     return found
 

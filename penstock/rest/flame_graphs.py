@@ -1,7 +1,7 @@
-"""Flame graphs of running subtasks, in Flink's JSON: samples of their stacks, added up to a tree.
+"""Flame graphs of running subtasks, in Flink's JSON: stack samples, aggregated to a tree.
 
-A request gets what was sampled last, and begins a new sample if that is old; so a page that asks again and again sees a new graph every
-few seconds, however many pages there are.
+A request returns the last samples, and starts new ones if those are old. So a page that polls sees a new graph every few seconds,
+however many pages there are.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from penstock.rest.published_jobs import Controller
 from penstock.runtime.inspection.requests import Stacks, StackSamples
 
 SAMPLES: Final = 100
-INTERVAL_MS: Final = 20.0  # a look takes 0.05 ms, in which the subtask stands still
-REFRESH_MS: Final = 10_000  # a graph that is older is made anew
+INTERVAL_MS: Final = 20.0  # a sample takes 0.05 ms, during which the subtask is stopped
+REFRESH_MS: Final = 10_000  # older graphs are sampled again
 _KEPT: Final = 100  # graphs
-_MOST_SUBTASKS: Final = 16  # of a vertex; more would tell the same
+_MOST_SUBTASKS: Final = 16  # sampled per vertex; more would not change the picture
 
-# What Flink says in place of a time when there is no graph.
+# Flink's value of the timestamp while there is no graph.
 TERMINATED: Final = -1
 DISABLED: Final = -2
 WAITING: Final = -3
 
 
 class Kind(enum.Enum):
-    """Which samples count."""
+    """Which samples are included."""
 
     FULL = "full"
     ON_CPU = "on_cpu"
@@ -39,7 +39,7 @@ class Kind(enum.Enum):
 
 
 def tree(kind: Kind, sampled: Iterable[Stacks]) -> dict[str, Any]:
-    """Return samples as a tree: a node has a name, how many samples it was seen in, and its children.
+    """Return samples as a tree: a node has a name, the number of its samples, and its children.
 
     >>> stacks = Stacks(4, {("a", "b"): (2, 0), ("a", "c"): (0, 1)})
     >>> tree(Kind.ON_CPU, [stacks])
@@ -78,7 +78,7 @@ class _Node:
 
 @dataclass(slots=True)
 class _Graph:
-    """The graph of some subtasks: what was sampled last, and what is being sampled."""
+    """The graph of some subtasks: the last samples, and those being taken."""
 
     ended_ms: int = WAITING
     sampled: list[Stacks] = field(default_factory=list)
@@ -87,7 +87,7 @@ class _Graph:
 
 
 class FlameGraphs:
-    """The graphs that were asked for, the last hundred of them. Any thread may use it."""
+    """The last hundred requested graphs. Thread-safe."""
 
     def __init__(self, samples: int = SAMPLES) -> None:
         self._lock = threading.Lock()
@@ -97,12 +97,12 @@ class FlameGraphs:
     def get(
         self, controller: Controller, tasks: Sequence[TaskId], kind: Kind, now_ms: int
     ) -> dict[str, Any]:
-        """Return what there is of some subtasks of a job, and begin to sample them if it is old."""
+        """Return the graph of some subtasks of a job, and start to sample them if it is old."""
         chosen = tuple(tasks[:_MOST_SUBTASKS])
         with self._lock:
             key = (str(controller.get_job_id()), chosen)
             graph = self._graphs.pop(key, None) or _Graph()
-            self._graphs[key] = graph  # the last one now
+            self._graphs[key] = graph  # move to the end: most recently used
             while len(self._graphs) > _KEPT:
                 del self._graphs[next(iter(self._graphs))]
             _collect(graph, now_ms)
@@ -111,7 +111,7 @@ class FlameGraphs:
                     controller.inspect(task, StackSamples(self._samples, INTERVAL_MS, task))
                     for task in chosen
                 ]
-                _collect(graph, now_ms)  # what is refused is refused at once
+                _collect(graph, now_ms)  # a rejected request has failed already
             sampled, ended_ms, refusal = list(graph.sampled), graph.ended_ms, graph.refusal
         if refusal is not None:
             never = isinstance(refusal, UnsupportedOperationError)
@@ -125,13 +125,13 @@ class FlameGraphs:
 
 
 def _collect(graph: _Graph, now_ms: int) -> None:
-    """Take what is sampled, when all of it is."""
+    """Build the graph once all samples have arrived."""
     if not graph.asked or not all(each.done() for each in graph.asked):
         return
     asked, graph.asked = graph.asked, []
     errors = [error for each in asked if (error := each.exception()) is not None]
     sampled = [each.result() for each in asked if each.exception() is None]
-    if sampled:  # subtasks that have just ended are left out
+    if sampled:  # subtasks that have just ended are skipped
         graph.sampled, graph.ended_ms, graph.refusal = sampled, now_ms, None
         return
     graph.refusal = next((each for each in errors if isinstance(each, PenstockError)), None)

@@ -1,4 +1,4 @@
-"""The requests under way, so that the end of a process can wait for them."""
+"""Requests in flight, so that the shutdown of a process can wait for them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterator
 
 
 class Flight:
-    """One request under way."""
+    """One request in flight."""
 
     def __init__(self, flights: Flights) -> None:
         self._flights = flights
         self._under_way = True
 
     def leave(self) -> None:
-        """Be waited for no longer."""
+        """Stop counting: the shutdown does not wait for this request."""
         if self._under_way:
             self._under_way = False
             self._flights.count(-1)
 
 
 class Flights:
-    """Counts the requests under way."""
+    """Counts the requests in flight."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -30,7 +30,7 @@ class Flights:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Flight]:
-        """Count a request until its response was sent."""
+        """Count a request until its response is sent."""
         flight = Flight(self)
         self.count(1)
         try:
@@ -39,12 +39,12 @@ class Flights:
             flight.leave()
 
     def count(self, change: int) -> None:
-        """Add to the number of requests under way."""
+        """Add to the number of requests in flight."""
         with self._changed:
             self._number += change
             self._changed.notify_all()
 
     def wait_until_none(self, patience_s: float) -> bool:
-        """Wait until all requests under way were answered, but not longer than that."""
+        """Wait until no requests are in flight, for at most `patience_s`; return whether there are none."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._number, patience_s)

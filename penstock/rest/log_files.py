@@ -1,4 +1,4 @@
-"""The log lines of this process and of its tasks, as the files that Flink has."""
+"""The log lines of this process and of its tasks, as the log files of Flink's REST API."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from penstock.common.logs.book import Entry, log_book
 from penstock.common.logs.lines import TEXT
 from penstock.rest.messages import Response
 
-_LONGEST: Final = 5_000_000  # characters of a log that are sent, the last ones
+_LONGEST: Final = 5_000_000  # the last characters of a log that are sent
 
 
 def lines_of(source: str, *, printed: bool = False) -> list[Entry]:
-    """Return what a process has logged, or what it has printed."""
+    """Return the lines that a process has logged, or printed."""
     return log_book().entries(
         lambda entry: entry.source == source and (entry.line.stream != "log") is printed
     )
@@ -27,7 +27,7 @@ def log_text(source: str, *, printed: bool = False) -> Response:
 
 
 def log_list(source: str, log: str, printed: str) -> list[dict[str, Any]]:
-    """Return the names, sizes and last changes of the logs of a process."""
+    """Return the names, sizes and modification times of the logs of a process."""
     found = []
     for name, is_printed in ((log, False), (printed, True)):
         entries = lines_of(source, printed=is_printed)

@@ -31,9 +31,9 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks for. `parameters` are the parts of the path that its route names.
+    """A request. `parameters` are the parts of the path that its route names.
 
-    `headers` have names in lower case; `raw` is the body of a route that takes bytes; `who` is the client's name in the audit.
+    `headers` have names in lower case; `raw` is the body of a route that takes bytes; `who` is the client's name in the audit log.
     """
 
     method: str
@@ -46,26 +46,26 @@ class Request:
     who: str = ""
 
     def refuse_unknown_fields(self, known: Collection[str]) -> None:
-        """Refuse a body with a field that nothing reads: it may be one that is misspelt."""
+        """Reject a body with an unknown field: it may be misspelt."""
         unknown = sorted(set(self.body) - set(known))
         if unknown:
             raise HttpError(
                 HTTPStatus.BAD_REQUEST,
-                f"field '{unknown[0]}' is unknown",
-                f"hint: the body may have {', '.join(known)}",
+                f"unknown field '{unknown[0]}'",
+                f"hint: known fields are {', '.join(known)}",
             )
 
     def text(self, *names: str) -> str | None:
-        """Return the first of these fields of the body that is there, which must be a text."""
+        """Return the first of these fields that the body has, which must be a string."""
         value = self._first(names)
         if value is not None and (not isinstance(value, str) or not value):
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be a text")
+            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be a string")
         if value is not None and "\0" in value:
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' has a NUL character")
+            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' contains a NUL character")
         return value
 
     def flag(self, *names: str) -> bool:
-        """Return the first of these fields of the body that is there, which must be a boolean; else False."""
+        """Return the first of these fields that the body has, which must be a boolean; False if it has none."""
         value = self._first(names)
         if value is not None and not isinstance(value, bool):
             raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be true or false")
@@ -80,10 +80,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a client gets: JSON data, or with a `media_type` of its own text or bytes, or a `stream` of them.
+    """A response: JSON data, or text or bytes with their own `media_type`, or a `stream` of them.
 
-    A stream is iterated in a thread, unless it is asynchronous: one that waits for long should be. `sent` is called when all
-    was written.
+    A stream is iterated in a thread, unless it is asynchronous: one that waits for long should be. `sent` is called when the
+    whole response is written.
     """
 
     content: Any = None
@@ -95,12 +95,12 @@ class Response:
 
 
 def error_response(error: HttpError) -> Response:
-    """Return the response that tells an error."""
+    """Return the response for an error."""
     return Response({"errors": list(error.errors)}, error.status, error.headers)
 
 
 def as_http_error(error: PenstockError) -> HttpError:
-    """Return the status and the texts of an error that a job answered with."""
+    """Return the status and the texts for an error of a job."""
     if isinstance(
         error, ArgumentError | ArgumentTypeError | ConfigurationError | InvalidProgramError
     ):

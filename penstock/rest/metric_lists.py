@@ -1,4 +1,4 @@
-"""Metrics of a process in Flink's shapes: names without `get`, values with it, and over several processes aggregated."""
+"""Metrics of processes in Flink's JSON: names without `get`, values with it, aggregated over several processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.rest.messages import HttpError, Request
 
 
 def _skew(values: Sequence[float]) -> float:
-    """Return how uneven values are, in percent: as Flink has it, by how much they differ from their average."""
+    """Return the skew of values in percent, as Flink computes it: their average deviation from the mean."""
     average = sum(values) / len(values)
     if not average:
         return 0.0
@@ -27,7 +27,7 @@ _AGGREGATIONS: Final[dict[str, Callable[[Sequence[float]], float]]] = {
 
 
 def listed(metrics: Mapping[str, float], request: Request) -> list[dict[str, str]]:
-    """Return names, or the values that are asked for."""
+    """Return the metric names, or the requested values."""
     wanted = request.query.get("get")
     if wanted is None:
         return [{"id": name} for name in metrics]
@@ -37,7 +37,7 @@ def listed(metrics: Mapping[str, float], request: Request) -> list[dict[str, str
 
 
 def aggregated(every: Sequence[Mapping[str, float]], request: Request) -> list[dict[str, Any]]:
-    """Return names, or the values that are asked for, of several processes together."""
+    """Return the metric names, or the requested values aggregated over several processes."""
     wanted = request.query.get("get")
     names = dict.fromkeys(name for metrics in every for name in metrics)
     if wanted is None:
@@ -47,8 +47,8 @@ def aggregated(every: Sequence[Mapping[str, float]], request: Request) -> list[d
         if each not in _AGGREGATIONS:
             raise HttpError(
                 HTTPStatus.BAD_REQUEST,
-                f"aggregation '{each}' is unknown",
-                f"hint: there are {', '.join(_AGGREGATIONS)}",
+                f"unknown aggregation '{each}'",
+                f"hint: use {', '.join(_AGGREGATIONS)}",
             )
     found = []
     for name in wanted.split(","):

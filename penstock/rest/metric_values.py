@@ -1,4 +1,4 @@
-"""From a controller's description of a job to values under the names by which Flink's REST API knows them. Pure functions."""
+"""Metric values, under the names of Flink's REST API, from a controller's description of a job. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Final
 Description = Mapping[str, Any]
 Value = int | float | str
 
-_UNKNOWN: Final = -1  # as Flink tells figures of a checkpoint that was not taken yet
+_UNKNOWN: Final = -1  # Flink's value for the metrics of a checkpoint before the first one
 
-# How operators are called in names of metrics: as Flink does it.
+# Flink's characters in operator names that are replaced in metric names.
 _IN_NAMES: Final = str.maketrans(
     {" ": "_", ".": "_", ":": "_", ",": "_", "<": None, ">": None, '"': None}
 )
 
 
 def in_name(operator: str) -> str:
-    """Return the name of an operator as a part of the name of a metric.
+    """Return the name of an operator as a part of a metric name.
 
     >>> in_name("Source: my clicks")
     'Source__my_clicks'
@@ -27,7 +27,7 @@ def in_name(operator: str) -> str:
 
 
 def task_values(vertex: Description, subtask: int) -> dict[str, Value]:
-    """Return what a subtask told last: its own figures, and those of its operators as `operator.metric`."""
+    """Return the last reported metrics of a subtask, and those of its operators as `operator.metric`."""
     found: dict[str, Value] = dict(_at(vertex.get("reports"), subtask))
     names = {each["id"]: in_name(each["name"]) for each in vertex["operators"]}
     for operator, measured in _at(vertex.get("operator_reports"), subtask).items():
@@ -37,7 +37,7 @@ def task_values(vertex: Description, subtask: int) -> dict[str, Value]:
 
 
 def _at(reports: Any, subtask: int) -> Mapping[str, Any]:
-    """Return the report of a subtask; nothing if there is none."""
+    """Return the report of a subtask; empty if there is none."""
     if not reports or not 0 <= subtask < len(reports):
         return {}
     found: Mapping[str, Any] = reports[subtask]
@@ -45,14 +45,14 @@ def _at(reports: Any, subtask: int) -> Mapping[str, Any]:
 
 
 def vertex_values(vertex: Description) -> Iterator[tuple[int, str, Value]]:
-    """Yield all that the subtasks of a vertex told last: subtask, name, value."""
+    """Yield the last reported metrics of the subtasks of a vertex: subtask, name, value."""
     for subtask in range(len(vertex.get("reports", ()))):
         for name, value in task_values(vertex, subtask).items():
             yield subtask, name, value
 
 
 def flat(name: str, kind: str, value: Any) -> Iterator[tuple[str, Value]]:
-    """Yield the values of one metric: the rate of a meter, the figures of a distribution by their names."""
+    """Yield the values of one metric: the rate of a meter, the statistics of a distribution by name."""
     if kind == "meter":
         yield name, value["rate"]
     elif kind == "distribution":
@@ -63,7 +63,7 @@ def flat(name: str, kind: str, value: Any) -> Iterator[tuple[str, Value]]:
 
 
 def distribution(value: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of a distribution with its average; without values it has none but zeros."""
+    """Return the statistics of a distribution with its mean; all are zero if it has no values."""
     count = value["count"]
     mean = value["sum"] / count if count else 0.0
     figures = {name: value[name] or 0 for name in ("sum", "count", "min", "max")}
@@ -71,7 +71,7 @@ def distribution(value: Mapping[str, Any]) -> dict[str, float]:
 
 
 def job_values(job: Description, now: int) -> dict[str, Value]:
-    """Return the figures of a job as a whole."""
+    """Return the metrics of a job as a whole."""
     return {**_life(job, now), **_checkpoints(job), **dict(_latencies(job))}
 
 
@@ -119,7 +119,7 @@ def _latencies(job: Description) -> Iterator[tuple[str, Value]]:
 
 
 def latencies(job: Description) -> Iterator[tuple[dict[str, str], Mapping[str, float]]]:
-    """Yield how long records took from the sources to each subtask: where from and where to by Flink's labels, and the figures."""
+    """Yield the latency from each source to each subtask: Flink's labels of both, and the statistics."""
     heads = {vertex["id"]: vertex["operators"][0]["id"] for vertex in job["vertices"]}
     for vertex in job["vertices"]:
         for subtask, found in enumerate(vertex.get("latencies", ())):
@@ -133,7 +133,7 @@ def latencies(job: Description) -> Iterator[tuple[dict[str, str], Mapping[str, f
 
 
 def _skew(values: list[float]) -> float:
-    """Return how far values lie from their average, in per cent of it: 0 if all are the same.
+    """Return the average deviation of values from their mean, in percent of it: 0 if all are equal.
 
     >>> _skew([10.0, 10.0]), _skew([0.0, 20.0])
     (0.0, 100.0)
@@ -157,7 +157,7 @@ AGGREGATIONS: Final[dict[str, Callable[[list[float]], float]]] = {
 def aggregated(
     values: Iterable[tuple[str, Value]], wanted: set[str], aggregations: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Return the values of each wanted name together; what is no number is left out."""
+    """Return the aggregated values of each requested metric; values that are not numbers are skipped."""
     numbers: dict[str, list[float]] = {}
     for name, value in values:
         if name in wanted and is_number(value):
@@ -169,5 +169,5 @@ def aggregated(
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value can be added up."""
+    """Whether a value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

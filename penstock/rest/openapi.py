@@ -1,4 +1,4 @@
-"""The description of the API as an OpenAPI document, made from the table of routes."""
+"""The OpenAPI document of the API, generated from the route table."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        if "*" not in route.path:  # files of the page are no part of the API
+        if "*" not in route.path:  # the files of the web page are not part of the API
             paths.setdefault(_template(route), {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Penstock",
             "version": penstock.__version__,
-            "description": "Paths and JSON are those of Apache Flink's REST API; what Flink has not is below /penstock or in "
-            "fields of that name. All paths are also there without the version.",
+            "description": "Paths and JSON are those of Apache Flink's REST API; extensions are below /penstock or in "
+            "fields of that name. All paths also work without the version.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": VERSION}],
@@ -42,7 +42,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
             "schemas": {"Errors": fields({"errors": array(TEXT)})},
             "responses": {
                 "Error": {
-                    "description": "what is wrong, and mostly a hint",
+                    "description": "the error, usually with a hint",
                     "content": {
                         "application/json": {"schema": {_REF: "#/components/schemas/Errors"}}
                     },
@@ -88,7 +88,7 @@ def _operation_id(route: Route) -> str:
 
 
 def _security(route: Route) -> list[dict[str, list[str]]]:
-    """Return who may ask: on loopback everybody may read."""
+    """Return the security requirements: on loopback, reading needs none."""
     known: list[dict[str, list[str]]] = [{_BEARER: []}, {_CERTIFICATE: []}]
     return known if route.needs is Role.WRITE else [*known, {}]
 
@@ -116,7 +116,7 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 def _responses(route: Route) -> dict[str, Any]:
     content: dict[str, Any] = {route.media_type: {"schema": dict(route.response or {})}}
     done = {"description": route.summary, "content": content}
-    # What takes a while is accepted, and asked for later.
+    # Asynchronous operations are accepted, and polled for their result.
     success = {"200": done} if route.method == "GET" else {"200": done, "202": done}
     refused = {_REF: "#/components/responses/Error"}
     return {**success, "3XX": refused, "4XX": refused, "501": refused, "503": refused}

@@ -1,4 +1,4 @@
-"""Operations that take a while: a request starts one and gets an id to ask for the result with."""
+"""Asynchronous operations: a request starts one and gets an id with which the client polls for the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT_OPERATIONS = 1000
 
 @dataclass(slots=True)
 class Operation:
-    """One operation: what it is for, its result, whether a client has seen the result."""
+    """One operation: its subject, its result, and whether a client has fetched the result."""
 
     resource: str
     job_id: str | None
@@ -29,12 +29,12 @@ class Operation:
     done_at: float | None = None  # on the monotonic clock
 
     def awaits_its_client(self, now: float, patience_s: float) -> bool:
-        """Whether a client may still come for the result."""
+        """Whether a client may still fetch the result."""
         return not self.fetched and (self.done_at is None or now < self.done_at + patience_s)
 
 
 class Operations:
-    """The operations of this process, the last 1000 of them."""
+    """The last 1000 operations of this process."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class Operations:
         begin: Callable[[], Future[Any]],
         trigger_id: str | None = None,
     ) -> Response:
-        """Begin an operation and answer with its id.
+        """Start an operation and respond with its id.
 
-        A second request with the same `trigger_id` begins nothing, so a client may repeat a request that got no answer.
+        A second request with the same `trigger_id` starts nothing, so a client may repeat a request that got no response.
         """
         trigger_id = trigger_id or uuid.uuid4().hex
         with self._changed:
             known = self._operations.get(trigger_id)
             if known is not None and (known.resource, known.job_id) != (resource, job_id):
-                raise HttpError(HTTPStatus.CONFLICT, f"trigger id {trigger_id} is taken")
+                raise HttpError(HTTPStatus.CONFLICT, f"trigger id {trigger_id} is already in use")
             if known is None:
                 operation = self._operations[trigger_id] = Operation(resource, job_id)
-                self._forget_old_ones()
+                self._evict_old()
         if known is None:
             try:
                 begin().add_done_callback(lambda future: self._done(operation, future))
@@ -73,7 +73,7 @@ class Operations:
                 raise
         return Response({"request-id": trigger_id}, HTTPStatus.ACCEPTED)
 
-    def _forget_old_ones(self) -> None:
+    def _evict_old(self) -> None:
         excess = len(self._operations) - KEPT_OPERATIONS
         done = [name for name, each in self._operations.items() if each.result.done()]
         for name in done[: max(excess, 0)]:
@@ -97,11 +97,11 @@ class Operations:
         trigger_id: str,
         describe: Callable[[Any], dict[str, Any]],
     ) -> Response:
-        """Answer how an operation stands, in Flink's shape; `describe` puts its result into JSON."""
+        """Respond with the status of an operation, in Flink's JSON; `describe` converts its result to JSON."""
         with self._changed:
             operation = self._operations.get(trigger_id)
         if operation is None or (operation.resource, operation.job_id) != (resource, job_id):
-            raise HttpError(HTTPStatus.NOT_FOUND, f"operation {trigger_id} is unknown")
+            raise HttpError(HTTPStatus.NOT_FOUND, f"unknown operation {trigger_id}")
         if not operation.result.done():
             return Response({"status": {"id": "IN_PROGRESS"}, "operation": None})
         error = operation.result.exception()
@@ -117,7 +117,7 @@ class Operations:
             self._changed.notify_all()
 
     def wait_until_fetched(self, patience_s: float) -> None:
-        """Wait for clients to see the results of what is under way or ended just now, but not longer than that."""
+        """Wait until clients have fetched the results of running and recent operations, for at most `patience_s`."""
         started = self._clock()
         with self._changed:
             while (now := self._clock()) < started + patience_s and any(
@@ -128,13 +128,13 @@ class Operations:
 
 
 def run_in_background(call: Callable[[], Any]) -> Future[Any]:
-    """Run a call in a thread of its own and return its result to be."""
+    """Run a call in its own thread and return its future."""
     future: Future[Any] = Future()
 
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - it is handed to whoever asks for the result
+        except BaseException as error:  # noqa: BLE001 - the future raises it
             future.set_exception(error)
 
     threading.Thread(target=run, name="penstock-rest-operation", daemon=True).start()

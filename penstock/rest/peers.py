@@ -1,6 +1,6 @@
-"""The other JobManagers of a cluster: standbys tell the leader where they are, and the leader tells clients.
+"""The standby JobManagers of a cluster: they send their addresses to the leader, which reports them to clients.
 
-A page that was loaded from the leader can only ask the leader. When that dies it must know where to go on, so it is told before.
+A page that was loaded from the leader knows only the leader. It needs the other addresses before the leader dies.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-KNOWN_S: Final = 15.0  # for which a standby is known after it was heard of
+KNOWN_S: Final = 15.0  # after its last heartbeat, a standby is still listed for this long
 _MOST: Final = 64
 
 
 class Peers:
-    """The standbys that the leader has heard of. Any thread may ask."""
+    """The standbys known to the leader. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -23,7 +23,7 @@ class Peers:
         self._heard: dict[str, float] = {}
 
     def note(self, address: str) -> None:
-        """A standby has said that it is there."""
+        """Record the heartbeat of a standby."""
         with self._lock:
             self._heard.pop(address, None)
             self._heard[address] = self._clock()
@@ -31,7 +31,7 @@ class Peers:
                 del self._heard[next(iter(self._heard))]
 
     def addresses(self) -> list[str]:
-        """Return where the standbys are that were heard of not long ago."""
+        """Return the addresses of standbys with a recent heartbeat."""
         with self._lock:
             now = self._clock()
             return [address for address, at in self._heard.items() if now - at <= KNOWN_S]

@@ -1,4 +1,4 @@
-"""The files by which the command line finds the processes of this user that run jobs."""
+"""The files through which the command line finds the processes of this user that run jobs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """What a process with jobs tells about itself.
+    """How to reach a process that runs jobs.
 
-    `started` is when the process started, as the operating system says it: a later process with the same pid differs in it.
+    `started` is the start time of the process according to the operating system: it distinguishes a later process with the same pid.
     """
 
     pid: int
@@ -30,7 +30,7 @@ class ProcessRecord:
     address: str
     token: str
     program: str = ""
-    certificate: str | None = None  # the file of the one that it shows, where it speaks TLS
+    certificate: str | None = None  # the file with its certificate, if it uses TLS
 
 
 def directory() -> Path:
@@ -69,9 +69,9 @@ def remove(path: Path) -> None:
 
 
 def read_all() -> list[ProcessRecord]:
-    """Return the records of processes that live, and delete those of processes that are gone.
+    """Return the records of running processes, and delete those of processes that have ended.
 
-    A process of another host that shares the home directory cannot be checked: its record is left alone.
+    A process of another host that shares the home directory cannot be checked: its record is kept.
     """
     here = socket.gethostname()
     living = []
@@ -91,7 +91,7 @@ def _read(path: Path) -> ProcessRecord | None:
         if path.stat().st_uid != os.getuid():
             return None
         return ProcessRecord(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):  # gone meanwhile, or not of this version
+    except (OSError, ValueError, TypeError):  # deleted meanwhile, or written by another version
         return None
 
 
@@ -100,7 +100,7 @@ def _host(record: ProcessRecord) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine for itself: a name that only begins like such an address may be anybody's."""
+    """Whether a host is a loopback address or `localhost`; other names that begin like one are not."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -108,19 +108,19 @@ def is_loopback(host: str) -> bool:
 
 
 def process_start(pid: int) -> str | None:
-    """Return when a process started, in words of the operating system, or None if there is no such process."""
+    """Return the start time of a process as the operating system prints it, or None if there is no such process."""
     if _BOOT_ID.exists():
         try:
-            # After the name, which may contain anything: state, ..., start in clock ticks since the system's.
+            # After the name, which may contain anything: state, ..., start time in clock ticks since boot.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return None
         return None if fields[0] == "Z" else f"{_BOOT_ID.read_text().strip()}/{fields[19]}"
     try:
-        listed = subprocess.run(  # noqa: S603 - a number is no untrusted input
+        listed = subprocess.run(  # noqa: S603 - the input is a number
             ["ps", "-o", "lstart=", "-p", str(pid)],  # noqa: S607 - wherever the system has it
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-    except FileNotFoundError:  # then records have no start, and none can be told from another
+    except FileNotFoundError:  # then records have no start time, and a reused pid is not noticed
         return None
     return listed.stdout.strip() or None

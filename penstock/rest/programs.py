@@ -1,4 +1,4 @@
-"""Python programs that clients have uploaded, to be run by a session: what Flink has jars for."""
+"""Python programs that clients have uploaded to a session: the counterpart of Flink's jars."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.rest.messages import HttpError
 
 MAX_PROGRAM_BYTES: Final = 64 << 20
 _MOST: Final = 1_000
-_PATIENCE_S: Final = 120.0  # in which a program has made its job
+_PATIENCE_S: Final = 120.0  # until a program must have submitted its job
 _NAME: Final = re.compile(r"[\w.-]{1,100}\.py", re.ASCII)
 _JOB_ID: Final = re.compile(r"\b[0-9a-f]{32}\b")
 
@@ -39,13 +39,13 @@ class Program:
     uploaded_ms: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `/jars` lists it."""
+        """Return the program as `/jars` lists it."""
         entry = {"name": self.name.removesuffix(".py"), "description": None}
         return {"id": self.id, "name": self.name, "uploaded": self.uploaded_ms, "entry": [entry]}
 
 
 class Programs:
-    """The programs that this process has. They go with it."""
+    """The uploaded programs. They are deleted when the process ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,12 +53,12 @@ class Programs:
         self._directory: Path | None = None
 
     def add(self, name: str, content: bytes) -> Program:
-        """Keep a program."""
+        """Store a program."""
         if not _NAME.fullmatch(name):
             raise HttpError(
                 HTTPStatus.BAD_REQUEST,
-                f"'{name[:100]}' is no Python file",
-                "hint: upload a program, whose name ends with .py; its other files go with --py-files",
+                f"'{name[:100]}' is not a Python file",
+                "hint: upload a program whose name ends with .py; its other files are given with --py-files",
             )
         try:
             compile(content, name, "exec")
@@ -70,8 +70,8 @@ class Programs:
             if len(self._programs) >= _MOST:
                 raise HttpError(
                     HTTPStatus.CONFLICT,
-                    f"there are {_MOST} programs",
-                    "hint: DELETE /jars/<id> removes one",
+                    f"the limit of {_MOST} programs is reached",
+                    "hint: delete one with DELETE /jars/<id>",
                 )
             if self._directory is None:
                 self._directory = Path(temporary.create_directory("programs"))
@@ -84,24 +84,24 @@ class Programs:
             return program
 
     def all(self) -> list[Program]:
-        """Return all, the newest first."""
+        """Return all programs, the newest first."""
         with self._lock:
             return list(self._programs.values())[::-1]
 
     def find(self, identity: str) -> Program:
-        """Return one."""
+        """Return a program by its id."""
         with self._lock:
             program = self._programs.get(identity)
         if program is None:
             raise HttpError(
                 HTTPStatus.NOT_FOUND,
-                f"there is no program {identity}",
-                "hint: GET /jars lists them, POST /jars/upload takes one",
+                f"unknown program {identity}",
+                "hint: GET /jars lists programs, POST /jars/upload adds one",
             )
         return program
 
     def remove(self, identity: str) -> None:
-        """Delete one."""
+        """Delete a program."""
         program = self.find(identity)
         with self._lock:
             self._programs.pop(identity, None)
@@ -109,11 +109,11 @@ class Programs:
 
 
 def file_of_form(content_type: str, body: bytes) -> tuple[str, bytes]:
-    """Return the name and the content of the file in a form that was sent (multipart/form-data)."""
+    """Return the name and the content of the file in a form (multipart/form-data)."""
     if not content_type.lower().startswith("multipart/form-data"):
         raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "a program is sent as a form with a file",
+            "a program must be sent as a form with a file",
             "hint: curl -F 'jarfile=@job.py' .../jars/upload",
         )
     try:
@@ -122,7 +122,7 @@ def file_of_form(content_type: str, body: bytes) -> tuple[str, bytes]:
         raise HttpError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error}") from error
     if len(files) != 1:
         raise HttpError(
-            HTTPStatus.BAD_REQUEST, f"the form has {len(files)} files, and one program is wanted"
+            HTTPStatus.BAD_REQUEST, f"the form has {len(files)} files, expected one program"
         )
     return files[0]
 
@@ -142,28 +142,29 @@ def _files_in(content_type: str, body: bytes) -> list[tuple[str, bytes]]:
 
 
 def run_program(program: Program, options: Sequence[str], arguments: Sequence[str]) -> str:
-    """Run a program in a process of its own, which sends its job to this one; return the job's id."""
+    """Run a program in its own process, which submits its job to this one; return the job id."""
     own = [each for each in processes.read_all() if each.pid == os.getpid()]
     if not own:
         raise HttpError(
-            HTTPStatus.CONFLICT, "this process cannot be found by the programs that it starts"
+            HTTPStatus.CONFLICT,
+            "programs cannot reach this process: it has no file in ~/.penstock/processes",
         )
     command = ["run", f"--session={own[0].address}", "--detached", *options]
-    told = _penstock([*command, str(program.path), *arguments], own[0].token)
-    found = _JOB_ID.search(told)
+    output = _penstock([*command, str(program.path), *arguments], own[0].token)
+    found = _JOB_ID.search(output)
     if found is None:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"{program.name} has run, and sent no job",
-            told.strip()[-2000:] or "hint: a program ends with env.execute()",
+            f"{program.name} ended without submitting a job",
+            output.strip()[-2000:] or "hint: call env.execute() in the program",
         )
     return found[0]
 
 
 def plan_of(program: Program, options: Sequence[str], arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the plan of a program, which is not run further than to its first job."""
-    told = _penstock(["plan", "--json", *options, str(program.path), *arguments], None)
-    shown: dict[str, Any] = json.loads(told[told.index("{") :])
+    """Return the plan of a program, which is run up to its first job."""
+    output = _penstock(["plan", "--json", *options, str(program.path), *arguments], None)
+    shown: dict[str, Any] = json.loads(output[output.index("{") :])
     return {
         "jid": "0" * 32,
         "name": shown["name"],
@@ -198,13 +199,14 @@ def _penstock(arguments: Sequence[str], token: str | None) -> str:
     if token is not None:
         environment["PENSTOCK_TOKEN"] = token
     try:
-        ran = subprocess.run(  # noqa: S603 - for whom the write role was shown
+        ran = subprocess.run(  # noqa: S603 - the client has the write role
             [sys.executable, "-m", "penstock", *arguments],
             capture_output=True, text=True, check=False, timeout=_PATIENCE_S, env=environment,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise HttpError(
-            HTTPStatus.GATEWAY_TIMEOUT, f"the program has not come to an end in {_PATIENCE_S:.0f} s"
+            HTTPStatus.GATEWAY_TIMEOUT,
+            f"the program did not submit its job within {_PATIENCE_S:.0f} s",
         ) from error
     if ran.returncode:
         raise HttpError(

@@ -1,4 +1,4 @@
-"""Connections of the server: how long their requests may take to come, and what is no HTTP."""
+"""Connections of the server: timeouts of their requests, and responses to invalid HTTP."""
 
 from __future__ import annotations
 
@@ -32,17 +32,15 @@ def _canned(status: HTTPStatus, error: str, *headers: str) -> bytes:
     return "\r\n".join([*lines, "", content]).encode()
 
 
-_TOO_MANY = _canned(
-    HTTPStatus.SERVICE_UNAVAILABLE, "too many clients are connected", "Retry-After: 1"
-)
+_TOO_MANY = _canned(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections", "Retry-After: 1")
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class Connection(H11Protocol):
     """One connection.
 
-    Who comes when all are taken is sent away at once. A request that does not arrive in time gives its connection up, and so
-    does a client that takes nothing of a response for long.
+    A connection beyond the limit is rejected at once. It is closed if a request does not arrive in time, or if the client does
+    not read its response for too long.
     """
 
     limits = Limits()
@@ -59,7 +57,7 @@ class Connection(H11Protocol):
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, if there is room."""
+        """Accept the connection unless there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             transport.write(_TOO_MANY)
@@ -70,64 +68,64 @@ class Connection(H11Protocol):
         self._expect_request()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sends."""
+        """Process data from the client."""
         if self.transport.is_closing():
             return
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._forget_timer()
+            self._cancel_timer()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         self._expect_request()
         super().on_response_complete()
         if self.cycle is not None and not self.cycle.response_complete:
-            self._forget_timer()  # it was here already
+            self._cancel_timer()  # pipelined: the next request has arrived already
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of the connection."""
-        self._forget_timer()
+        """Release the connection."""
+        self._cancel_timer()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Tell what is no HTTP, as JSON too."""
+        """Report invalid HTTP, as JSON like other errors."""
         with contextlib.suppress(h11.LocalProtocolError):
             self.conn.send(h11.ConnectionClosed())
         self.transport.write(_canned(HTTPStatus.BAD_REQUEST, msg))
         self.transport.close()
 
     def _expect_request(self) -> None:
-        self._forget_timer()
+        self._cancel_timer()
         self._unsent = self.transport.get_write_buffer_size()
         self._timer = self.loop.call_later(
-            self.limits.sending_s if self._unsent else self.limits.arrival_s, self._give_up
+            self.limits.sending_s if self._unsent else self.limits.arrival_s, self._on_timeout
         )
 
-    def _give_up(self) -> None:
+    def _on_timeout(self) -> None:
         unsent = self.transport.get_write_buffer_size()
         if not unsent:
             self.transport.abort()
-        elif unsent < self._unsent:  # slow, but it takes what it asked for
+        elif unsent < self._unsent:  # slow, but the client is reading
             self._expect_request()
         else:
             self._abort()
 
     def _abort(self) -> None:
-        """End the connection; what the system has not sent yet is not sent any more."""
+        """Abort the connection; data in the system's buffers is discarded."""
         connection = self.transport.get_extra_info("socket")
         if connection is not None:
             with contextlib.suppress(OSError):
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         self.transport.abort()
 
-    def _forget_timer(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 def _common_name(ssl_object: ssl.SSLObject | None) -> str | None:
-    """Return the common name in a client's certificate, or None if it has shown none."""
+    """Return the common name in the client's certificate, or None if it has none."""
     certificate: Any = None if ssl_object is None else ssl_object.getpeercert()
     if not certificate:
         return None

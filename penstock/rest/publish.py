@@ -1,7 +1,7 @@
 """Makes the jobs of this process reachable for the command line and the REST API.
 
-A job must not wait for this, so it only notes the job and starts a thread, and imports nothing else: the server's modules
-take longer to import than a small job may be delayed.
+A job must not wait for this, so `publish` only queues the job and starts a thread, and this module imports nothing else: importing
+the server's modules would delay a small job noticeably.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from penstock.rest.endpoint import Endpoint
     from penstock.rest.published_jobs import Controller
 
-# How long the end of the process waits for a client that has asked for a savepoint and polls for its path
+# How long the process waits at exit for a client that has triggered a savepoint and polls for its path
 EXIT_PATIENCE_S = 2.0
-# How long it waits for a job that is just being published
+# How long it waits for a job that is being published
 PUBLISHING_PATIENCE_S = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 class Candidate(Protocol):
-    """One of several processes of a cluster, of which one leads."""
+    """One of several JobManager processes of a cluster, of which one is the leader."""
 
     def elsewhere(self) -> str | None:
-        """Return None if this process leads, else the leader's address, or an empty text if it is not known. Never waits."""
+        """Return None if this process is the leader, else the leader's address, or an empty string if unknown. Never blocks."""
 
     def shared_token(self, own: str) -> str:
-        """Return the token for clients of all these processes; `own` if this is the first one."""
+        """Return the token that all processes of the cluster share; `own` if this is the first one."""
 
 
 class Publisher:
-    """The one of this process: creates its endpoint when the first job comes, and closes it at exit."""
+    """The publisher of this process: creates the endpoint for the first job, and closes it at exit."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -49,7 +49,7 @@ class Publisher:
         self._served = threading.Event()
 
     def publish(self, controller: Controller, configuration: Configuration) -> None:
-        """Note a job, and see to it in the background."""
+        """Queue a job and publish it in the background."""
         self._waiting.append((controller, Configuration(configuration)))
         threading.Thread(target=self._publish_waiting, name="penstock-publish", daemon=True).start()
 
@@ -59,15 +59,15 @@ class Publisher:
                 controller, configuration = self._waiting.pop(0)
                 try:
                     self._publish(controller, configuration)
-                except Exception as error:  # noqa: BLE001 - a job must not fail because nobody can watch it
-                    _log.warning("the command line cannot reach the job: %s", error)
+                except Exception as error:  # noqa: BLE001 - a job must not fail because it cannot be published
+                    _log.warning("the job is not reachable for the command line: %s", error)
 
     def _publish(self, controller: Controller, configuration: Configuration) -> None:
         from penstock.rest.endpoint import Binding, Endpoint
 
         if self.endpoint is None:
             self.endpoint = Endpoint()
-        if self._closed:  # `close` may have come before there was an endpoint to close
+        if self._closed:  # `close` may have run before the endpoint existed
             return
         self.endpoint.services.jobs.publish(controller)
         self.endpoint.ensure_started(Binding.from_configuration(configuration))
@@ -75,13 +75,13 @@ class Publisher:
         self.endpoint.reporters.ensure_started(configuration, self.endpoint.services)
 
     def page_address(self, patience_s: float) -> str | None:
-        """Return where the web page is, with the token that logs in who opens it; None if it is nowhere in time."""
+        """Return the address of the web page, with the token that logs in; None if there is none within `patience_s`."""
         if not self._served.wait(patience_s) or self.endpoint is None:
             return None
         return self.endpoint.page_address()
 
     def serve(self, candidate: Candidate, configuration: Configuration) -> str:
-        """Answer clients from now on, or send them to the leader; return the address."""
+        """Start to answer clients, or redirect them to the leader; return the address."""
         from penstock.rest.announcing import announce
         from penstock.rest.endpoint import TOKEN_VARIABLE, Binding, Endpoint
 
@@ -101,12 +101,12 @@ class Publisher:
             return address
 
     def withdraw(self, controller: Controller) -> None:
-        """Let go of a job. One that was not published yet is let go of when others look."""
+        """Release an ended job. If it is not published yet, it is released later, when jobs are listed."""
         if self.endpoint is not None:
             self.endpoint.services.jobs.withdraw(controller)
 
     def close(self, patience_s: float = EXIT_PATIENCE_S) -> None:
-        """Publish no more, remove what leads clients here, and wait for those who wait for a result."""
+        """Stop publishing, remove the process file, and wait for clients that wait for a result."""
         if self.pid != os.getpid():
             return
         self._closed = True
@@ -124,7 +124,7 @@ _publisher: Publisher | None = None
 
 
 def publisher() -> Publisher:
-    """Return the publisher of this process. A fork has neither the threads nor the files of its parent's."""
+    """Return the publisher of this process. A forked process gets a new one, because it has neither the threads nor the files of its parent."""
     global _publisher
     with _creating:
         if _publisher is None or _publisher.pid != os.getpid():
@@ -134,31 +134,31 @@ def publisher() -> Publisher:
 
 
 def serve(candidate: Candidate, configuration: Configuration) -> str:
-    """Make this process reachable as one of several, of which one leads; return its address, empty if it is to have none."""
+    """Make this process reachable as one of several JobManagers; return its address, empty if it has no REST server."""
     if not configuration.get(options.REST_ENABLED):
         return ""
     return publisher().serve(candidate, configuration)
 
 
 def page_address(patience_s: float = 60.0) -> str | None:
-    """Return the address of this process's web page, once a job of it is reachable; None if none is in time.
+    """Return the address of this process's web page, once a job is published; None if none is within `patience_s`.
 
-    Who opens it can also change jobs: the token is in the address, in the part that browsers keep to themselves.
+    It grants write access: the token is in the fragment of the address, which browsers do not send.
     """
     return publisher().page_address(patience_s)
 
 
 def publish(controller: Controller, configuration: Configuration) -> None:
-    """Make a job reachable for the command line and the REST API; never fails, hardly takes time."""
+    """Make a job reachable for the command line and the REST API; never fails and returns at once."""
     try:
         if configuration.get(options.REST_ENABLED):
             publisher().publish(controller, configuration)
     except Exception as error:  # noqa: BLE001 - as above
-        _log.warning("the command line cannot reach the job: %s", error)
+        _log.warning("the job is not reachable for the command line: %s", error)
 
 
 def withdraw(controller: Controller) -> None:
-    """Tell that a job has ended: it stays visible, and what it used is let go of."""
+    """Release the resources of an ended job. It stays visible."""
     try:
         publisher().withdraw(controller)
     except Exception as error:  # noqa: BLE001 - as above

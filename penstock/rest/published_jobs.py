@@ -1,4 +1,4 @@
-"""The jobs of this process, running and ended."""
+"""The running and ended jobs of this process."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _log = logging.getLogger(__name__)
 
 
 class Controller(Protocol):
-    """What runs a job, as the REST server sees it. Methods may be called from any thread."""
+    """The controller of a job, as the REST server uses it. Methods may be called from any thread."""
 
     def get_job_id(self) -> JobID:
-        """Return the job's identity."""
+        """Return the job id."""
 
     def get_job_status(self) -> JobStatus:
         """Return the job's status."""
@@ -36,31 +36,31 @@ class Controller(Protocol):
         """Stop the job with a savepoint; the result is its path."""
 
     def cancel(self) -> Future[None]:
-        """Cancel the job; done when it is."""
+        """Cancel the job; done when it has ended."""
 
     def rescale(
         self, parallelism: int | Mapping[str, int], vertices: Mapping[str, int] | None = None, /
     ) -> Future[dict[str, int]]:
-        """Change the parallelism, of all vertices or of some, or of some after all; the result is what it is now, by vertex."""
+        """Change the parallelism of all vertices, of some, or of all with exceptions; the result is the parallelism by vertex."""
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest, /) -> Future[Any]:
-        """Ask something about a task or a slot that runs."""
+        """Send an inspection request to a running task or slot."""
 
     def slots(self) -> list[SlotInfo]:
-        """Return the slots that run and can be asked."""
+        """Return the running slots that can be inspected."""
 
     def diagnose(self, now_ms: int, /) -> dict[str, Any]:
-        """Return what there is to say about the job and what helps, as JSON data; takes a second or so."""
+        """Return the diagnosis of the job as JSON data; takes about a second."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what there is to tell about the job, as JSON data."""
+        """Return the description of the job as JSON data."""
 
 
 class PublishedJobs:
     """The jobs of this process.
 
-    Of an ended job only its last description is kept, from when it is withdrawn or another job comes, so that what it used
-    can be freed; and only of the last 100.
+    Of an ended job only the last description is kept, so that its resources can be freed, as soon as it is withdrawn or another
+    job is published; and only of the last 100 jobs.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class PublishedJobs:
         self._ended: dict[str, dict[str, Any]] = {}
 
     def publish(self, controller: Controller) -> None:
-        """Add a job. A job that goes on under the id of an ended one takes its place."""
+        """Add a job. A job that resumes an ended one under the same id replaces it."""
         self._withdraw_ended()
         job_id = str(controller.get_job_id())
         with self._lock:
@@ -78,13 +78,13 @@ class PublishedJobs:
             self._running[job_id] = controller
 
     def withdraw(self, controller: Controller) -> None:
-        """Let go of a job. It stays visible if it has ended."""
+        """Release a job. It stays visible if it has ended."""
         job_id = str(controller.get_job_id())
         description = None
         try:
             if controller.get_job_status().is_terminal_state():
                 description = controller.describe()
-        except Exception:  # noqa: BLE001 - whatever the controller's state is, it must be let go of
+        except Exception:  # noqa: BLE001 - the controller must be released in any state
             _log.warning("job %s could not be described when it ended", job_id, exc_info=True)
         with self._lock:
             if self._running.get(job_id) is not controller:
@@ -103,7 +103,7 @@ class PublishedJobs:
                 self.withdraw(controller)
 
     def controllers(self) -> list[Controller]:
-        """Return what runs the jobs that have not ended."""
+        """Return the controllers of the jobs that have not ended."""
         with self._lock:
             controllers = list(self._running.values())
         return [each for each in controllers if not each.get_job_status().is_terminal_state()]
@@ -127,7 +127,7 @@ class PublishedJobs:
         raise self._unknown(job_id)
 
     def running(self, job_id: str) -> Controller:
-        """Return what runs a job; refused if the job has ended."""
+        """Return the controller of a job; an error if the job has ended."""
         with self._lock:
             controller = self._running.get(job_id)
         if controller is not None and not controller.get_job_status().is_terminal_state():
@@ -141,6 +141,8 @@ class PublishedJobs:
         names = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
         return HttpError(
             HTTPStatus.NOT_FOUND,
-            f"job {job_id} is unknown here",
-            f"hint: this process has {names}" if known else "hint: this process has no jobs",
+            f"unknown job {job_id}",
+            f"hint: the jobs of this process are {names}"
+            if known
+            else "hint: this process has no jobs",
         )

@@ -1,4 +1,4 @@
-"""The table of routes, and how a request finds its handler."""
+"""The route table, and the lookup of a request's handler."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ MAX_BODY_BYTES = 1 << 20
 
 
 def now_ms() -> int:
-    """Return the wall clock's time."""
+    """Return the wall-clock time in milliseconds."""
     return int(time.time() * 1000)
 
 
 @dataclass(slots=True)
 class Services:
-    """What handlers work with.
+    """The services that handlers use.
 
-    `elsewhere` returns None where this process answers itself; the address of the process that leads where another does;
-    and an empty text where nobody leads at the moment.
+    `elsewhere` returns None if this process is the leader, the address of the leader if it is another process, and an empty string
+    if there is no leader at the moment.
     """
 
     jobs: PublishedJobs = field(default_factory=PublishedJobs)
@@ -45,7 +45,7 @@ class Services:
     flame_graphs: FlameGraphs = field(default_factory=FlameGraphs)
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
     programs: Programs = field(default_factory=Programs)
-    session: Session | None = None  # if this process takes jobs from clients
+    session: Session | None = None  # if this process is a session
     peers: Peers = field(default_factory=Peers)
     web: WebSettings = field(default_factory=WebSettings)
     now_ms: Callable[[], int] = now_ms
@@ -56,22 +56,22 @@ Handler = Callable[[Services, Request], Response]
 
 
 class Role(enum.IntEnum):
-    """What a client must be allowed to do. A higher one includes the lower ones."""
+    """The permission that a route requires. A higher role includes the lower ones."""
 
-    OPEN = 0  # nothing: files of the page, which shows nothing by itself
+    OPEN = 0  # no permission: the files of the web page, which contain no data
     READ = 1
     WRITE = 2
 
 
-Schema = Mapping[str, Any]  # JSON Schema, as OpenAPI 3.1 has it
+Schema = Mapping[str, Any]  # JSON Schema, as in OpenAPI 3.1
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path. Parts of the path that begin with ':' are parameters; a last one with '*' takes all that follows.
+    """One method of one path. Parts of the path that begin with ':' are parameters; a last one with '*' matches the rest of the path.
 
-    Without `role`, GET asks for READ and all else for WRITE. A body is a JSON object, unless `takes_bytes`: then the handler
-    finds it in `request.raw`. What `query`, `body` and `response` say is for the description of the API.
+    Without `role`, GET requires READ and other methods require WRITE. A body is a JSON object, unless `takes_bytes`: then it is in
+    `request.raw`. `query`, `body` and `response` are schemas for the OpenAPI document.
     """
 
     method: str
@@ -85,13 +85,11 @@ class Route:
     takes_bytes: bool = False
     max_body_bytes: int = MAX_BODY_BYTES
     media_type: str = "application/json"
-    answered_by_standbys: bool = (
-        False  # what every process tells of itself, also one that does not lead
-    )
+    answered_by_standbys: bool = False  # answered by standbys too, not redirected to the leader
 
     @property
     def needs(self) -> Role:
-        """The role that a client must have."""
+        """The role that a client needs."""
         if self.role is not None:
             return self.role
         return Role.READ if self.method == "GET" else Role.WRITE
@@ -102,7 +100,7 @@ class Route:
         return self.path.strip("/").split("/")
 
     def match(self, segments: list[str]) -> dict[str, str] | None:
-        """Return the parameters if a path is this route's, else None."""
+        """Return the parameters if the path matches, else None."""
         expected = self.segments
         parameters = {}
         if expected[-1].startswith("*"):
@@ -122,13 +120,13 @@ class Route:
 
 
 class RouteTable:
-    """Finds the route of a request. Where several fit, the one that spells out more of the path, from the left, is taken."""
+    """Finds the route of a request. If several match, the one with more literal parts from the left is used."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self.routes = tuple(sorted(routes, key=_how_vague))
+        self.routes = tuple(sorted(routes, key=_specificity))
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Return the route of a path as it was sent, with or without a version, and the parameters in it."""
+        """Return the route and the parameters of a path as it was sent, with or without a version."""
         allowed = []
         segments = split(path)
         for route in self.routes:
@@ -142,10 +140,10 @@ class RouteTable:
             methods = ", ".join(sorted(set(allowed)))
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
-                f"{method} is not possible for {path}, only {methods}",
+                f"{method} is not allowed for {path}, only {methods}",
                 headers={"Allow": methods},
             )
-        raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path}")
+        raise HttpError(HTTPStatus.NOT_FOUND, f"unknown path {path}")
 
 
 def split(path: str) -> list[str]:
@@ -155,14 +153,14 @@ def split(path: str) -> list[str]:
     return [unquote(part) for part in path.strip("/").split("/")]
 
 
-def _how_vague(route: Route) -> list[int]:
+def _specificity(route: Route) -> list[int]:
     return [{":": 1, "*": 2}.get(part[:1], 0) for part in route.segments]
 
 
 def call(
     route: Route, services: Services, request: Request, parameters: Mapping[str, str]
 ) -> Response:
-    """Call the handler of a route; raise an HttpError if it refuses."""
+    """Call the handler of a route; its errors become HttpErrors."""
     try:
         return route.handler(services, replace(request, parameters=parameters))
     except PenstockError as error:

@@ -1,4 +1,4 @@
-"""JSON Schema for the description of the API, in few words."""
+"""Short constructors of JSON Schema for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ INDEX: Final[Schema] = {"type": "integer", "minimum": 0}
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return a schema that also takes null."""
+    """Return a schema that also accepts null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def choice(*values: str) -> Schema:
-    """Return the schema of a text that is one of some."""
+    """Return the schema of an enum of strings."""
     return {"type": "string", "enum": list(values)}
 
 
@@ -31,12 +31,12 @@ def array(items: Schema) -> Schema:
 
 
 def mapping(values: Schema) -> Schema:
-    """Return the schema of an object with any names."""
+    """Return the schema of an object with arbitrary keys."""
     return {"type": "object", "additionalProperties": values}
 
 
 def fields(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object of an answer, which may have more than is told here."""
+    """Return the schema of an object in a response, which may have additional fields."""
     return {
         "type": "object",
         "properties": {**required, **(optional or {})},
@@ -45,7 +45,7 @@ def fields(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None
 
 
 def body(optional: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
-    """Return the schema of the body of a request, which must not have more."""
+    """Return the schema of a request body, which must not have other fields."""
     return {
         "type": "object",
         "properties": dict(optional),
@@ -59,7 +59,7 @@ _STATUS: Final = fields({"id": choice("IN_PROGRESS", "COMPLETED")})
 
 
 def operation(result: Mapping[str, Schema]) -> Schema:
-    """Return the schema of how an operation stands, whose result has these fields."""
+    """Return the schema of the status of an operation whose result has these fields."""
     failure = fields({"class": TEXT, "message": TEXT, "stack-trace": TEXT})
     outcome = fields({}, {**result, "failure-cause": failure})
     return fields({"status": _STATUS}, {"operation": nullable(outcome)})

@@ -1,4 +1,4 @@
-"""Who may ask for what: tokens, client certificates, names of this server."""
+"""Access control: tokens, client certificates, host names of this server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.rest.tls import TlsSettings
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """What options say about who may ask for what."""
+    """The security options."""
 
     tls: TlsSettings | None = None
     token_file: str | None = None
@@ -41,9 +41,9 @@ class SecuritySettings:
         )
 
     def access(self, token: str, *, open_to_readers: bool, names: Collection[str]) -> Access:
-        """Return who may ask for what of a server with this token, unless a file has another one.
+        """Return the access rules of a server with this token, unless a token file is configured.
 
-        Who must show a certificate is never let in without one, also not from this machine.
+        If client certificates are required, no client is admitted without one, not even from this machine.
         """
         mutual = self.tls is not None and self.tls.trusted is not None
         return Access(
@@ -57,7 +57,7 @@ class SecuritySettings:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who asks: its role, and its name in the audit."""
+    """A client: its role, and its name in the audit log."""
 
     role: Role
     name: str
@@ -67,22 +67,22 @@ class Client:
 class Access:
     """Decides the role of clients.
 
-    A token, or a certificate that the server has checked, says it; without either a client may read where only this machine
-    can connect. Such a server answers those only under its own names, so that a web page cannot reach it by a name that it
-    makes point here.
+    The role comes from a token or from a certificate that the server has verified. Without either a client may read if the server
+    listens on loopback only. Such a server checks the Host header, so that a web page cannot reach it through a name that resolves
+    to loopback (DNS rebinding).
     """
 
     write_token: str
     read_token: str | None = None
     open_to_readers: bool = True  # on loopback
     names: Collection[str] = ("localhost",)
-    # The common names of the certificates that may write; None: all that the server's authorities have signed.
+    # The common names of the certificates with the write role; None: all certificates that the server trusts.
     writers: Collection[str] | None = None
 
     def admit(self, headers: Mapping[str, str], peer: str | None, needs: Role) -> Client:
-        """Return the client of a request with these headers; raise an HttpError if it may not ask.
+        """Return the client of a request with these headers; raise an HttpError if its role is too low.
 
-        `peer` is the common name in the certificate that the client has shown.
+        `peer` is the common name in the client's certificate.
         """
         client = self._known(headers.get("authorization", ""), peer)
         if client is None:
@@ -91,7 +91,7 @@ class Access:
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 f"{client.name} may only read",
-                "hint: changes need a token or certificate with the role write",
+                "hint: changes need a token or certificate with the write role",
             )
         return client
 
@@ -110,7 +110,7 @@ class Access:
             return Client(Role.WRITE, "the write token")
         if self.read_token is not None and hmac.compare_digest(given, self.read_token.encode()):
             return Client(Role.READ, "the read token")
-        raise _unauthorized("the token is wrong")
+        raise _unauthorized("invalid token")
 
     def _unknown(self, host: str | None, needs: Role) -> Client:
         allowed = Role.READ if self.open_to_readers else Role.OPEN
@@ -128,7 +128,7 @@ class Access:
         if name not in self.names and not is_loopback(name):
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
-                f"this server is not called '{name}'",
+                f"unknown host name '{name}'",
                 "hint: set rest.address to the name that clients use",
             )
 

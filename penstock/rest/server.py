@@ -1,6 +1,6 @@
-"""The HTTP server of a process. It listens from the start, and is loaded when the first client comes.
+"""The HTTP server of a process. It listens from the start, and is loaded when the first client connects.
 
-Few jobs are ever looked at, and loading the server takes longer than a small job: so a thread only waits for a connection.
+Few jobs ever get a request, and loading the server takes longer than a small job. So a thread only waits for a connection first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class RestServer:
-    """A server that listens on the first of some ports that is free; port 0 is any."""
+    """A server that listens on the first free port of a list; port 0 is any free port."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class RestServer:
         self._routes = routes
         self._limits = limits or Limits()
         security = security or SecuritySettings()
-        # What is wrong with these is found here, when nobody has connected yet.
+        # Errors in these settings are raised here, before a client connects.
         self.access = security.access(
             token,
             open_to_readers=is_loopback(bind_address),
@@ -61,22 +61,22 @@ class RestServer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Answer clients, in a thread."""
+        """Serve clients in a thread."""
         self._thread = threading.Thread(target=self._run, name="penstock-rest", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            if self._wait_for_a_client():
+            if self._wait_for_client():
                 self._serve()
-        except Exception:  # noqa: BLE001 - the jobs go on
+        except Exception:  # noqa: BLE001 - the jobs continue
             if self.socket.fileno() != -1:
                 _log.exception("the REST server has failed")
         finally:
             self.socket.close()
 
-    def _wait_for_a_client(self) -> bool:
-        """Return True when there is one, and False when the server ends before."""
+    def _wait_for_client(self) -> bool:
+        """Return True when a client connects, and False when the server is closed first."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.socket, selectors.EVENT_READ)
             selector.register(self._ending, selectors.EVENT_READ)
@@ -95,11 +95,11 @@ class RestServer:
         ).run_on(self.socket, self._ending, self._tls)
 
     def wait_until_idle(self, patience_s: float) -> bool:
-        """Wait until all requests under way were answered, but not longer than that."""
+        """Wait until no requests are in flight, for at most `patience_s`; return whether there are none."""
         return self._flights.wait_until_none(patience_s)
 
     def close(self) -> None:
-        """Answer no more, and let go of the port."""
+        """Stop serving and release the port."""
         with contextlib.suppress(OSError):
             self._end.send(b"x")
         if self._thread is None:

@@ -20,7 +20,7 @@ from penstock.rest.security import Access
 
 
 class Server:
-    """Serves an application on a socket until it is told to end."""
+    """Serves an application on a socket until it is stopped."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Server:
     def run_on(
         self, listening: socket.socket, ending: socket.socket, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Answer who connects to one socket, until something can be read from the other."""
+        """Serve the connections of one socket until the other socket becomes readable."""
         asyncio.run(self._run(listening, ending, tls))
 
     async def _run(
@@ -58,7 +58,7 @@ class Server:
             date_header=False,
             backlog=1024,
             h11_max_incomplete_event_size=self._limits.head_bytes,
-            timeout_keep_alive=10**6,  # Connection has timers of its own
+            timeout_keep_alive=10**6,  # Connection has its own timers
         )
         server = _Uvicorn(config, tls, self._limits.arrival_s)
         asyncio.get_running_loop().add_reader(ending, server.ended.set)
@@ -66,7 +66,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn's server, without a clock that ticks while nobody asks, and with an end that takes no time."""
+    """uvicorn's server, without a periodic tick while it is idle, and with an immediate shutdown."""
 
     def __init__(
         self, config: uvicorn.Config, tls: ssl.SSLContext | None, handshake_s: float
@@ -93,14 +93,14 @@ class _Uvicorn(uvicorn.Server):
         self.started = True
 
     async def main_loop(self) -> None:
-        """Wait for the end."""
+        """Wait for the shutdown."""
         await self.ended.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let go of the port and of all connections."""
+        """Release the port and close all connections."""
         for listening in sockets or ():
             asyncio.get_running_loop().remove_reader(listening)
-        # Those that were just accepted become connections; asyncio forgets them if the server is closed before.
+        # Let sockets that were just accepted become connections; asyncio leaks them if the server is closed before.
         for _ in range(3):
             await asyncio.sleep(0)
         for server in self.servers:

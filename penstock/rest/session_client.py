@@ -1,4 +1,4 @@
-"""Finds the session that a program is to be sent to."""
+"""Finds the session to which a program is submitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.rest.endpoint import TOKEN_VARIABLE
 from penstock.rest.processes import ProcessRecord
 from penstock.rest.session import PROGRAM
 
-_SENDING_S = 300.0  # a program may be large, and the way long
+_SENDING_S = 300.0  # a program may be large, and the network slow
 
 
 def sessions() -> list[ProcessRecord]:
@@ -24,7 +24,7 @@ def sessions() -> list[ProcessRecord]:
 def find_session(
     address: str | None = None, token: str | None = None, trusted: str | None = None
 ) -> RestClient:
-    """Return a client of the session at an address, or of the one that this user has started here."""
+    """Return a client of the session at an address, or of this user's session on this machine."""
     token = token or os.environ.get(TOKEN_VARIABLE)
     found = sessions()
     if address is not None:
@@ -32,7 +32,9 @@ def find_session(
         found = [record for record in found if record.address == plain.address]
         if not found:
             return RestClient(address, token, timeout_s=_SENDING_S, trusted=trusted)
-    if len({record.token for record in found}) == 1:  # one session, or several JobManagers of one
+    if (
+        len({record.token for record in found}) == 1
+    ):  # one session, possibly with several JobManagers
         own = found[0]
         return RestClient(
             ",".join(record.address for record in found),
@@ -42,18 +44,18 @@ def find_session(
         )
     if found:
         raise JobRequestError(
-            f"{len(found)} sessions run here",
+            f"{len(found)} sessions run on this machine",
             detail=", ".join(f"{record.address} (pid {record.pid})" for record in found),
-            hint="name one: --session HOST:PORT",
+            hint="select one with --session HOST:PORT",
         )
     raise JobRequestError(
-        "no session runs here",
-        hint="start one with 'penstock session start', or name one elsewhere: --session HOST:PORT",
+        "no session runs on this machine",
+        hint="start one with 'penstock session start', or use another one with --session HOST:PORT",
     )
 
 
 def session_of(configuration: Configuration) -> RestClient:
-    """Return a client of the session that options name: rest.address and rest.port, or the one of this user."""
+    """Return a client of the session at rest.address and rest.port, or of this user's session."""
     port = configuration.get(options.REST_PORT)
     if port == 0:
         return find_session()

@@ -1,4 +1,4 @@
-"""From a controller's description of a job to Flink's JSON."""
+"""Flink's JSON of jobs, from a controller's description of a job."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def overview(job: Description, now: int) -> dict[str, Any]:
 
 
 def details(job: Description, now: int) -> dict[str, Any]:
-    """Return a job as `/jobs/<id>` shows it; what Flink has not is under `penstock`."""
+    """Return a job as `/jobs/<id>` shows it; extensions are in the field `penstock`."""
     vertices = job["vertices"]
     status_times = job["status_times"]
     return {
@@ -82,7 +82,7 @@ def _in_details(job: Description, vertex: Description, now: int) -> dict[str, An
 
 
 def plan(job: Description) -> dict[str, Any]:
-    """Return the plan of a job as `/jobs/<id>/plan` has it."""
+    """Return the plan of a job as `/jobs/<id>/plan` shows it."""
     edges = job.get("edges", ())
     nodes = []
     for vertex in job["vertices"]:
@@ -109,7 +109,7 @@ def plan(job: Description) -> dict[str, Any]:
 
 
 def _chain(vertex: Description) -> str:
-    """Return the operators of a chain, one below the other as Flink's page breaks lines."""
+    """Return the operators of a chain, with the line breaks of Flink's web page."""
     first, *others = [operator["name"] for operator in vertex["operators"]] or [vertex["name"]]
     return f"{first}<br/>" + "".join(f"+- {name}<br/>" for name in others)
 
@@ -123,7 +123,7 @@ def config(job: Description) -> dict[str, Any]:
         "execution-config": {
             "restart-strategy": settings["restart_strategy"],
             "job-parallelism": settings["parallelism"],
-            "object-reuse-mode": True,  # as operators of a chain hand records to each other
+            "object-reuse-mode": True,  # chained operators pass records without copying them
             "user-config": settings["user_config"],
         },
         "penstock": {"mode": settings["mode"]},
@@ -131,7 +131,7 @@ def config(job: Description) -> dict[str, Any]:
 
 
 def exceptions(job: Description, most: int) -> dict[str, Any]:
-    """Return what a job has failed with as `/jobs/<id>/exceptions` shows it, the newest first; old clients read the rest."""
+    """Return the failures of a job as `/jobs/<id>/exceptions` shows them, the newest first; other fields are for old clients."""
     history = job.get("exceptions") or {"entries": [], "truncated": False}
     entries = history["entries"][:most]
     truncated = history["truncated"] or len(history["entries"]) > most
@@ -178,7 +178,7 @@ def _exception(entry: Description) -> dict[str, Any]:
 
 
 def accumulators(job: Description) -> dict[str, Any]:
-    """Return what functions have counted as `/jobs/<id>/accumulators` shows it."""
+    """Return the accumulators of a job as `/jobs/<id>/accumulators` shows them."""
     return {
         "job-accumulators": [],
         "user-task-accumulators": [user_accumulator(each) for each in job.get("accumulators", ())],
@@ -187,7 +187,7 @@ def accumulators(job: Description) -> dict[str, Any]:
 
 
 def user_accumulator(accumulator: Description) -> dict[str, str]:
-    """Return one of them."""
+    """Return one accumulator."""
     return {
         "name": f"{accumulator['operator']}.{accumulator['name']}",
         "type": accumulator["type"],
@@ -210,11 +210,11 @@ def _settings(job: Description) -> dict[str, Any]:
 
 
 def times(start: int | None, end: int | None, now: int) -> dict[str, int]:
-    """Return when something began and ended, and how long it took so far."""
+    """Return the start time, the end time, and the duration so far."""
     return vertex_shapes.times(start, end, now)
 
 
 def count_states(states: Iterable[str]) -> dict[str, int]:
-    """Return how many are in each state, all states named."""
+    """Return the number of subtasks in each state, including states with none."""
     counts = Counter(states)
     return {state: counts[state] for state in vertex_shapes.TASK_STATES}

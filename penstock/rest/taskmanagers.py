@@ -1,4 +1,4 @@
-"""The taskmanagers of this process: Spark's executors, or the process itself where it runs its tasks in threads."""
+"""The TaskManagers: Spark's executors, or this process if it runs its tasks in threads."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from penstock.spark.executors import Executor, executors
 from penstock.spark.logs import taskmanager_of_process
 
 _MEGABYTE: Final = 1 << 20
-_PATIENCE_S: Final = 5.0  # for a slot that is asked for its threads
-_NO_SLOTS: Final = "No slot stays here: tasks of jobs that run in epochs come and go, and only those of pipelined jobs can be asked."
+_PATIENCE_S: Final = 5.0  # for the thread dump of a slot
+_NO_SLOTS: Final = "No slots to inspect: thread dumps are only available for jobs in pipelined mode; in epoch mode tasks are short-lived."
 
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A slot of a job that runs on a taskmanager."""
+    """An allocated slot: the controller of its job, and the slot."""
 
     controller: Controller
     slot: SlotInfo
@@ -34,7 +34,7 @@ class Resident:
 
 @dataclass(frozen=True, slots=True)
 class TaskManager:
-    """One taskmanager, with the slots of jobs that stay on it."""
+    """One TaskManager, with the slots that pipelined jobs have allocated on it."""
 
     executor: Executor
     residents: tuple[Resident, ...] = ()
@@ -45,7 +45,7 @@ class TaskManager:
         return self.executor.id
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `/taskmanagers` lists it."""
+        """Return the TaskManager as `/taskmanagers` lists it."""
         executor = self.executor
         host, _, port = executor.address.rpartition(":")
         free = max(executor.slots - executor.busy_slots, 0)
@@ -67,7 +67,7 @@ class TaskManager:
         }
 
     def details(self) -> dict[str, Any]:
-        """Return it as `/taskmanagers/<id>` shows it."""
+        """Return the TaskManager as `/taskmanagers/<id>` shows it."""
         share = self.executor.max_memory // max(self.executor.slots, 1)
         return {
             **self.to_json(),
@@ -83,7 +83,7 @@ class TaskManager:
         }
 
     def metrics(self) -> dict[str, float]:
-        """Return its metrics, by Flink's names where it has them."""
+        """Return its metrics, with Flink's names where Flink has them."""
         memory = self.executor.memory
         return {
             "Status.JVM.Memory.Heap.Used": memory.get("JVMHeapMemory", 0),
@@ -100,7 +100,7 @@ class TaskManager:
         }
 
     def threads(self) -> list[dict[str, str]]:
-        """Return what the threads of its processes are doing, in Flink's shape."""
+        """Return the thread dump of its processes, in Flink's JSON."""
         if self.id == LOCAL:
             return describe_threads(dump_threads())
         found: list[dict[str, str]] = []
@@ -118,13 +118,13 @@ def _ask(resident: Resident) -> list[dict[str, str]]:
     try:
         dump = resident.controller.inspect(slot.id, ThreadDump()).result(_PATIENCE_S)
     except (PenstockError, TimeoutError) as error:
-        told = f"process {slot.process}: {error or 'it does not answer'}"
-        return [{"threadName": str(slot.id), "stringifiedThreadInfo": told}]
+        problem = f"process {slot.process}: {error or 'no response'}"
+        return [{"threadName": str(slot.id), "stringifiedThreadInfo": problem}]
     return describe_threads(dump, f"process {slot.process}, ")
 
 
 def describe_threads(threads: tuple[ThreadInfo, ...], where: str = "") -> list[dict[str, str]]:
-    """Return threads in Flink's shape."""
+    """Return threads in Flink's JSON."""
     return [
         {
             "threadName": each.name,
@@ -139,13 +139,13 @@ def describe_threads(threads: tuple[ThreadInfo, ...], where: str = "") -> list[d
 
 @dataclass(frozen=True, slots=True)
 class TaskManagers:
-    """All of them, at this moment."""
+    """All current TaskManagers."""
 
     all: tuple[TaskManager, ...] = field(default=())
 
     @classmethod
     def now(cls, jobs: PublishedJobs) -> TaskManagers:
-        """Ask Spark, and the jobs of this process."""
+        """Get the current TaskManagers from Spark and from the jobs of this process."""
         found = executors()
         known = (_this_process(),) if found is None else tuple(found)
         residents: dict[str, list[Resident]] = {}
@@ -158,12 +158,12 @@ class TaskManagers:
         return cls(tuple(TaskManager(each, tuple(residents.get(each.id, ()))) for each in known))
 
     def find(self, wanted: str) -> TaskManager | None:
-        """Return one by its id."""
+        """Return a TaskManager by its id."""
         return next((each for each in self.all if each.id == wanted), None)
 
 
 def place_of(slot: SlotInfo, known: tuple[Executor, ...]) -> str:
-    """Return the id of the taskmanager that a slot is on."""
+    """Return the id of the TaskManager of a slot."""
     if slot.process == os.getpid() and any(each.id == LOCAL for each in known):
         return LOCAL
     on_host = [each for each in known if each.address.rpartition(":")[0].strip("[]") == slot.host]
@@ -175,7 +175,7 @@ def place_of(slot: SlotInfo, known: tuple[Executor, ...]) -> str:
 
 
 def with_ids(places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return where subtasks are, from a job's description, each with the id of its taskmanager."""
+    """Return the locations of subtasks, from a job's description, each with the id of its TaskManager."""
     if not places:
         return []
     found = executors()
@@ -271,21 +271,21 @@ def _collections(memory: Mapping[str, int], what: str) -> int:
 def _physical_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):  # not on this system
+    except (ValueError, OSError):  # not available on this system
         return 0
 
 
 def resident_memory() -> int:
-    """Return how much memory this process has, in bytes; 0 where the system does not tell."""
+    """Return the resident memory of this process in bytes; 0 if the system does not report it."""
     try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - it is no file
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - not a regular file
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
 
 
 def process_metrics() -> dict[str, float]:
-    """Return what this process needs, by Flink's names where it has them."""
+    """Return the metrics of this process, with Flink's names where Flink has them."""
     times = os.times()
     return {
         "Status.JVM.CPU.Time": int((times.user + times.system) * 1e9),

@@ -10,14 +10,14 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.errors import ConfigurationError
 
-# Where a client finds whom it trusts, and what it shows of itself
+# Environment variables of clients: the certificates to trust, and the client's own certificate
 CA_VARIABLE = "PENSTOCK_TLS_CA"
 CERTIFICATE_VARIABLE = "PENSTOCK_TLS_CERTIFICATE"
 
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """What a server shows to clients, and whom it trusts; `trusted` None: it asks clients for no certificate."""
+    """The certificate of a server, and the certificates that it trusts; `trusted` None: no client certificates are required."""
 
     certificate: str
     password: str | None = None
@@ -25,21 +25,21 @@ class TlsSettings:
 
     @staticmethod
     def from_configuration(configuration: Configuration) -> TlsSettings | None:
-        """Read Flink's options; None if TLS is not wanted."""
+        """Read Flink's options; None if TLS is disabled."""
         mutual = configuration.get(options.REST_SSL_AUTHENTICATION)
         if not configuration.get(options.REST_SSL_ENABLED):
             if mutual:
                 raise ConfigurationError(
-                    f"'{options.REST_SSL_AUTHENTICATION.key}' is set, and TLS is off",
-                    hint=f"set {options.REST_SSL_ENABLED.key} to true, too",
+                    f"'{options.REST_SSL_AUTHENTICATION.key}' is set, but TLS is disabled",
+                    hint=f"also set {options.REST_SSL_ENABLED.key} to true",
                 )
             return None
         certificate = configuration.get(options.REST_SSL_KEYSTORE)
         trusted = configuration.get(options.REST_SSL_TRUSTSTORE)
         if certificate is None:
-            raise _missing(options.REST_SSL_KEYSTORE.key, "its certificate and key")
+            raise _missing(options.REST_SSL_KEYSTORE.key, "the certificate and key of the server")
         if mutual and trusted is None:
-            raise _missing(options.REST_SSL_TRUSTSTORE.key, "whose certificates it trusts")
+            raise _missing(options.REST_SSL_TRUSTSTORE.key, "the certificates to trust")
         return TlsSettings(
             certificate,
             configuration.get(options.REST_SSL_KEY_PASSWORD),
@@ -47,7 +47,7 @@ class TlsSettings:
         )
 
     def context(self) -> ssl.SSLContext:
-        """Return what the server speaks TLS with."""
+        """Return the TLS context of the server."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         _load(context, self.certificate, self.password)
@@ -58,11 +58,11 @@ class TlsSettings:
 
 
 def client_context(trusted: str | None = None) -> ssl.SSLContext:
-    """Return what a client speaks TLS with: it trusts the authorities in a file, else those of the system."""
+    """Return the TLS context of a client, which trusts the certificates in a file, or those of the system."""
     context = ssl.create_default_context()
     trusted = os.environ.get(CA_VARIABLE) or trusted
     if trusted:
-        # A certificate that nobody else has signed, or of which only itself is given, is enough.
+        # Accept a self-signed certificate, or one that is given without its issuers.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _trust(context, trusted)
     own = os.environ.get(CERTIFICATE_VARIABLE)
@@ -73,7 +73,7 @@ def client_context(trusted: str | None = None) -> ssl.SSLContext:
 
 def _load(context: ssl.SSLContext, path: str, password: str | None) -> None:
     try:
-        # Without a password OpenSSL would ask for one at the terminal.
+        # Without a password OpenSSL would prompt for one in the terminal.
         context.load_cert_chain(path, password=password if password is not None else "")
     except (OSError, ssl.SSLError) as error:
         raise _unusable(path, "a certificate with its key", error) from error
@@ -88,13 +88,13 @@ def _trust(context: ssl.SSLContext, path: str) -> None:
 
 def _unusable(path: str, what: str, error: OSError) -> ConfigurationError:
     return ConfigurationError(
-        f"'{path}' cannot be read as {what}",
+        f"cannot read {what} from '{path}'",
         detail=str(error.strerror or error),
-        hint="files are PEM; 'openssl pkcs12 -in FILE -nodes' makes one of a keystore of Java's",
+        hint="the file must be PEM; 'openssl pkcs12 -in FILE -nodes' converts a Java keystore",
     )
 
 
 def _missing(option: str, what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"TLS is on, and '{option}' does not say {what}", hint="name a file in PEM"
+        f"TLS is enabled, but '{option}' is not set", hint=f"set it to a PEM file with {what}"
     )

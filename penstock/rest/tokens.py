@@ -11,12 +11,12 @@ from penstock.errors import ConfigurationError
 
 
 def create_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a random token."""
     return secrets.token_urlsafe(32)
 
 
 def read_or_create(path: str) -> str:
-    """Return the token in a file; one that is not there is made, for its owner alone."""
+    """Return the token in a file; create a file that only its owner can read if it does not exist."""
     file = Path(path)
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -38,14 +38,14 @@ def _read(file: Path) -> str:
         raise _unusable(str(file), getattr(error, "strerror", None) or str(error)) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigurationError(
-            f"others may read the token in '{file}'",
+            f"token file '{file}' is readable by other users",
             detail=f"its mode is {stat.S_IMODE(mode):o}",
-            hint=f"chmod 600 {file}, and change the token if somebody may have seen it",
+            hint=f"chmod 600 {file}, and change the token if another user may have read it",
         )
     if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
-        raise _unusable(str(file), "a token is at least 16 characters of ASCII without spaces")
+        raise _unusable(str(file), "a token must have at least 16 ASCII characters and no spaces")
     return token
 
 
 def _unusable(path: str, detail: str) -> ConfigurationError:
-    return ConfigurationError(f"no token can be read from '{path}'", detail=detail)
+    return ConfigurationError(f"cannot read a token from '{path}'", detail=detail)

@@ -1,8 +1,7 @@
-"""Lets requests in one after another, no faster than a share of a processor can answer them.
+"""Throttles requests, so that handling them uses at most a given share of a processor.
 
-A job must not become slower because somebody looks at it, so what answering takes is measured and bounded. After a rest a
-burst passes at once, which is all that people, pages and scrapers need; a flood of requests is answered at the pace that
-the share allows.
+Requests must not slow a job down, so their processor time is measured and bounded (a token bucket). After an idle period a burst
+passes at once, which is enough for people, pages and scrapers; a flood of requests is handled at the rate that the share allows.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from penstock.rest.limits import Limits
 from penstock.rest.messages import HttpError
 
 _LONGEST_WAIT_S = (
-    2.0  # for what others have taken: one request that takes long must not keep all others waiting
+    2.0  # upper bound of the debt: one expensive request must not delay all others for longer
 )
 
-_SHORTEST_WAIT_S = 1e-6  # less is an error of rounding
+_SHORTEST_WAIT_S = 1e-6  # shorter waits are rounding errors
 
 
 class ProcessorBudget:
-    """What may be taken of a processor: a share of the time, and what was left of the last seconds. Pure but for its lock."""
+    """A token bucket of processor time: refilled at `share`, up to `burst_s`. Pure but for its lock."""
 
     def __init__(self, share: float, burst_s: float) -> None:
         self._share = share
@@ -34,12 +33,12 @@ class ProcessorBudget:
         self._lock = threading.Lock()
 
     def take(self, seconds: float) -> None:
-        """Note that answering has taken processor time."""
+        """Subtract used processor time."""
         with self._lock:
             self._left_s = max(self._left_s - seconds, -_LONGEST_WAIT_S * self._share)
 
     def wait_s(self, now: float) -> float:
-        """Return in how many seconds something may be taken again; 0 is now."""
+        """Return the seconds until the next request may start; 0 is now."""
         with self._lock:
             passed = 0.0 if self._at is None else max(0.0, now - self._at)
             self._at = now
@@ -49,7 +48,7 @@ class ProcessorBudget:
 
 
 class Turnstile:
-    """The one of a server: belongs to the thread of its event loop."""
+    """The throttle of a server. It belongs to the thread of the event loop."""
 
     def __init__(
         self,
@@ -60,23 +59,23 @@ class Turnstile:
         self.budget = ProcessorBudget(limits.processor_share, limits.burst_s)
         self._most = limits.waiting
         self._waiting = 0
-        self._turn = asyncio.Lock()  # which is handed on in the order of coming
+        self._turn = asyncio.Lock()  # first come, first served
         self._clock = clock
         self._sleep = sleep
         self._loop_s = time.thread_time()
 
     def note_loop_time(self) -> None:
-        """Count what this thread has worked since this was called last."""
+        """Subtract the processor time of this thread since the last call."""
         now = time.thread_time()
         self.budget.take(now - self._loop_s)
         self._loop_s = now
 
     async def pass_through(self) -> None:
-        """Wait for a turn; refused if there are too many who do."""
+        """Wait until the request may start; an error if too many requests are queued."""
         if self._waiting >= self._most:
             raise HttpError(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                f"{self._waiting} requests are waiting for an answer",
+                f"too many requests: {self._waiting} are queued",
                 headers={"Retry-After": "5"},
             )
         self._waiting += 1

@@ -1,4 +1,4 @@
-"""From the description of a vertex to Flink's JSON: subtasks, attempts, times, back-pressure."""
+"""Flink's JSON of a vertex, from its description: subtasks, attempts, times, backpressure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TASK_STATES: Final = (
     "CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "CANCELING", "CANCELED",
     "FAILED", "RECONCILING",
 )  # fmt: skip
-NOWHERE: Final = "(unassigned)"  # Flink's word for a subtask without a place
+NOWHERE: Final = "(unassigned)"  # Flink's host of a subtask that is not scheduled
 _LIFE: Final = ("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING")
 _ENDS: Final = ("FINISHED", "CANCELED", "FAILED")
 _COUNTED: Final = {
@@ -31,26 +31,26 @@ _SHARES: Final = {
     "idle": "idleTimeMsPerSecond",
     "busy": "busyTimeMsPerSecond",
 }
-_LOW, _HIGH = 0.1, 0.5  # up to which part of the time back-pressure is "ok", and "low"
+_LOW, _HIGH = 0.1, 0.5  # ratios up to which backpressure is "ok" and "low"
 
 
 def reports(vertex: Description) -> list[Description]:
-    """Return what the subtasks of a vertex told last, nothing of those that have not."""
+    """Return the last reports of the subtasks of a vertex, without those that have none."""
     known: Sequence[Description] = vertex.get("reports", ())
     return [*known, *({} for _ in range(len(vertex["subtasks"]) - len(known)))]
 
 
-def io_metrics(told: Sequence[Description]) -> dict[str, Any]:
-    """Return what subtasks told, added up as Flink shows it."""
-    known = [report for report in told if report]
-    complete = bool(known) and len(known) == len(told)
+def io_metrics(reported: Sequence[Description]) -> dict[str, Any]:
+    """Return what subtasks reported, added up as Flink shows it."""
+    known = [report for report in reported if report]
+    complete = bool(known) and len(known) == len(reported)
     shown: dict[str, Any] = {}
     for shape, name in _COUNTED.items():
         shown[shape] = sum(_number(report, name) for report in known)
         shown[f"{shape}-complete"] = complete
     for shape, name in _ACCUMULATED.items():
         shown[shape] = sum(_number(report, name) for report in known)
-    # Flink adds up the time since the start; here the shares of the last second are told, too.
+    # Flink adds up the time since the start; here the shares of the last second are reported, too.
     return shown | {f"{share}-ratio": _share(known, name) for share, name in _SHARES.items()}
 
 
@@ -59,17 +59,17 @@ def _number(report: Mapping[str, Any], name: str) -> float:
     return value if isinstance(value, int | float) else 0
 
 
-def _share(told: Sequence[Description], name: str) -> float:
-    if not told:
+def _share(reported: Sequence[Description], name: str) -> float:
+    if not reported:
         return 0.0
-    return round(sum(_number(report, name) for report in told) / len(told) / 1000, 3)
+    return round(sum(_number(report, name) for report in reported) / len(reported) / 1000, 3)
 
 
 def vertex_details(vertex: Description, places: Sequence[Description], now: int) -> dict[str, Any]:
     """Return a vertex as `/jobs/<id>/vertices/<id>` shows it: its subtasks, each in its current attempt."""
-    told = reports(vertex)
+    reported = reports(vertex)
     subtasks = [
-        subtask(each["subtask"], each["current"], told[each["subtask"]], places, now)
+        subtask(each["subtask"], each["current"], reported[each["subtask"]], places, now)
         for each in vertex["subtasks"]
     ]
     return {
@@ -114,7 +114,7 @@ def subtask(
 
 
 def place(places: Sequence[Description], number: int) -> dict[str, str]:
-    """Return where a subtask is: the machine, and the taskmanager."""
+    """Return the location of a subtask: its host and TaskManager."""
     for each in places:
         if each["subtask"] == number:
             return {
@@ -129,7 +129,7 @@ def _end(entered: Mapping[str, int]) -> int | None:
 
 
 def _status_durations(entered: Mapping[str, int], now: int) -> dict[str, int]:
-    """Return how long an attempt was in each state of its life; -1 where it was not."""
+    """Return how long an attempt was in each state; -1 for states that it was not in."""
     ordered = sorted(entered.items(), key=lambda item: item[1])
     left = {state: ordered[i + 1][1] for i, (state, _) in enumerate(ordered[:-1])}
     return {
@@ -155,11 +155,11 @@ def subtask_times(vertex: Description, places: Sequence[Description], now: int) 
 
 
 def by_taskmanager(vertex: Description, places: Sequence[Description], now: int) -> dict[str, Any]:
-    """Return a vertex by the processes that its subtasks are in, as `/jobs/<id>/vertices/<id>/taskmanagers` shows it."""
+    """Return a vertex by the TaskManagers of its subtasks, as `/jobs/<id>/vertices/<id>/taskmanagers` shows it."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for each in vertex_details(vertex, places, now)["subtasks"]:
         groups.setdefault(each["taskmanager-id"], []).append(each)
-    told = reports(vertex)
+    reported = reports(vertex)
     shown = []
     for name, subtasks in groups.items():
         starts = [each["start-time"] for each in subtasks if each["start-time"] >= 0]
@@ -172,9 +172,9 @@ def by_taskmanager(vertex: Description, places: Sequence[Description], now: int)
                 "endpoint": subtasks[0]["endpoint"],
                 "host": subtasks[0]["endpoint"],
                 "taskmanager-id": name,
-                "status": _whole(counts, len(subtasks)),
+                "status": _aggregate_state(counts, len(subtasks)),
                 **times(start, end, now),
-                "metrics": io_metrics([told[each["subtask"]] for each in subtasks]),
+                "metrics": io_metrics([reported[each["subtask"]] for each in subtasks]),
                 "status-counts": {state: counts[state] for state in TASK_STATES},
                 "aggregated": _aggregated(subtasks),
             }
@@ -182,8 +182,8 @@ def by_taskmanager(vertex: Description, places: Sequence[Description], now: int)
     return {"id": vertex["id"], "name": vertex["name"], "now": now, "taskmanagers": shown}
 
 
-def _whole(counts: Mapping[str, int], number: int) -> str:
-    """Return the state of several subtasks together, as Flink's vertices have it."""
+def _aggregate_state(counts: Mapping[str, int], number: int) -> str:
+    """Return the state of several subtasks together, as Flink aggregates it for vertices."""
     for state in ("FAILED", "CANCELING", "CANCELED"):
         if counts.get(state):
             return state
@@ -208,7 +208,7 @@ def _aggregated(subtasks: Sequence[Description]) -> dict[str, Any]:
 
 
 def distribution(values: Iterable[float]) -> dict[str, float]:
-    """Return how values are spread, in the fields that Flink has for it."""
+    """Return the distribution of values, in Flink's fields."""
     ordered = sorted(values)
     last = len(ordered) - 1
     if last < 0:
@@ -226,11 +226,11 @@ def distribution(values: Iterable[float]) -> dict[str, float]:
 
 def back_pressure(vertex: Description, now: int) -> dict[str, Any]:
     """Return a vertex as `/jobs/<id>/vertices/<id>/backpressure` shows it."""
-    told = reports(vertex)
-    if not any(told):
-        return {"status": "deprecated"}  # as Flink says of a vertex that nobody has sampled
+    reported = reports(vertex)
+    if not any(reported):
+        return {"status": "deprecated"}  # Flink's status of a vertex that was not sampled
     subtasks: list[dict[str, Any]] = []
-    for number, report in enumerate(told):
+    for number, report in enumerate(reported):
         ratio = _share([report], _SHARES["backpressured"])
         level = _level(ratio)
         subtasks.append(
@@ -259,7 +259,7 @@ def _level(ratio: float) -> str:
 
 
 def times(start: int | None, end: int | None, now: int) -> dict[str, int]:
-    """Return when something began and ended, and how long it took so far."""
+    """Return the start time, the end time, and the duration so far."""
     return {
         "start-time": -1 if start is None else start,
         "end-time": -1 if end is None else end,

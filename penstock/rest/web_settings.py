@@ -1,4 +1,4 @@
-"""What a web page may do, and how often it asks."""
+"""Settings of the web page: permitted actions and refresh interval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.common.configuration import Configuration
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """Whether a page takes programs, cancels and rescales jobs; and after what time it asks for news."""
+    """Whether the page may upload programs, cancel and rescale jobs; and its refresh interval."""
 
     submit: bool = True
     cancel: bool = True

@@ -87,7 +87,7 @@ class JobManager:
             self._place.stop()
             raise ConfigurationError(
                 "the session cannot listen for clients",
-                hint="set rest.port to another port, or leave it out for any that is free",
+                hint="set rest.port to another port, or remove it to use any free port",
             )
         self._endpoint.reporters.ensure_started(self._configuration, self._endpoint.services)
         if self._campaign is not None:
@@ -105,7 +105,7 @@ class JobManager:
             self._place.start()
             self._dispatcher.recover(token)
         except Exception:
-            # Another JobManager may have more luck; one that leads and does nothing is in its way.
+            # Another JobManager may succeed; a leader that does nothing would block it.
             self.shut_down(keeps_jobs=True)
             raise
 
@@ -125,7 +125,7 @@ class JobManager:
         return self._dispatcher.ignored_options(Submission.from_json(submission))
 
     def describe(self) -> dict[str, Any]:
-        """Return what there is to tell about the session, as JSON data."""
+        """Return the description of the session as JSON data."""
         leads = self._campaign is None or self._campaign.leads
         if leads:
             self._place.resources.observe(self._place.capacity())
@@ -156,13 +156,13 @@ class JobManager:
     # The end
 
     def wait(self) -> None:
-        """Wait until somebody shuts it down, then end the jobs and let go of everything."""
+        """Wait for the shutdown, then end the jobs and release all resources."""
         while not self._over.wait(0.5):  # in pieces, so that signals are seen
             pass
         self.close(keeps_jobs=self._keeps_jobs)
 
     def close(self, *, keeps_jobs: bool, patience_s: float = 20.0) -> None:
-        """End the jobs and let go of everything."""
+        """End the jobs and release all resources."""
         started = time.monotonic()
         if not keeps_jobs and (self._campaign is None or self._campaign.leads):
             self._dispatcher.cancel_all(patience_s)
@@ -171,7 +171,7 @@ class JobManager:
             self._campaign.close()
         self._endpoint.close(2.0)
         self._place.stop()
-        _log.info("the session has ended within %.1f s", time.monotonic() - started)
+        _log.info("the session stopped within %.1f s", time.monotonic() - started)
 
 
 def _store(services: HighAvailability | None) -> JobStore:

@@ -62,7 +62,8 @@ def submit(
     answer = _again(lambda: client.request("POST", "/penstock/jobs", submission.to_json()))
     for key in answer.get("ignored-options", ()):
         _log.warning(
-            "option '%s' has no effect: it is the session's, and is set when that is started", key
+            "option '%s' has no effect: it belongs to the session and is set when the session starts",
+            key,
         )
     attached = configuration.get(options.EXECUTION_ATTACHED)
     return RemoteJobController(client, str(answer["jobid"]), job_name, attached=attached)
@@ -74,8 +75,8 @@ def _refuse_collecting(transformations: Sequence[Transformation]) -> None:
         spec = getattr(step, "spec", None)
         if spec is not None and isinstance(spec.writes_to, CollectSink):
             raise UnsupportedOperationError(
-                "a job of a session brings no records back to the program",
-                detail="execute_and_collect() has them in the process that runs the job",
+                "execute_and_collect() is not supported in a session",
+                detail="the records would be in the process that runs the job",
                 hint="write to a sink, or run the program without a session",
             )
 
@@ -119,7 +120,7 @@ class RemoteJobController:
         return _in_background(self._wait_for_end)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
-        """Take a savepoint while the job goes on; the result is its path."""
+        """Take a savepoint while the job continues; the result is its path."""
         body = {} if savepoint_directory is None else {"target-directory": savepoint_directory}
         return self._operation("/savepoints", "/savepoints", body, _location)
 
@@ -142,7 +143,7 @@ class RemoteJobController:
         return self._operation("/rescale", "/rescale", body, _parallelism)
 
     def wait(self) -> JobExecutionResult:
-        """Wait for the result; Ctrl-C only ends the waiting. A program that is detached goes on at once, without one."""
+        """Wait for the result; Ctrl-C only ends the waiting. A detached program continues at once, without a result."""
         if not self._attached:
             sys.stdout.write(
                 f"job '{self._name}' ({self._job_id}) was sent to {self._client.address}\n"
@@ -166,7 +167,7 @@ class RemoteJobController:
         return dict(answer)
 
     def _wait_for_end(self) -> None:
-        """Wait until the job is over for good: a suspended one goes on under another leader."""
+        """Wait until the job has reached a terminal state: a suspended job is resumed by another leader."""
         self._last_answer()
 
     def _last_answer(self) -> dict[str, Any]:
@@ -188,7 +189,7 @@ class RemoteJobController:
             case JobStatus.CANCELED:
                 raise JobCancelledError(f"job '{self._name}' was cancelled")
             case _:
-                raise JobExecutionError(answer["error"] or f"job '{self._name}' has failed")
+                raise JobExecutionError(answer["error"] or f"job '{self._name}' failed")
 
     def _operation(
         self,
@@ -197,7 +198,7 @@ class RemoteJobController:
         body: Mapping[str, Any],
         read: Callable[[Mapping[str, Any]], Any],
     ) -> Future[Any]:
-        """Begin what takes a while, once however often it is asked for, and ask until it is done."""
+        """Start an asynchronous operation once, even if the request is repeated, and poll until it is done."""
         asked = {**body, "triggerId": uuid.uuid4().hex}
         trigger = _again(lambda: self._client.request("POST", self._path + path, asked))
         where = f"{self._path}{answers}/{trigger['request-id']}"
@@ -248,7 +249,7 @@ def _in_background(call: Callable[[], Any]) -> Future[Any]:
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - the future raises it
             future.set_exception(error)
 
     threading.Thread(target=run, name="penstock-remote-job", daemon=True).start()

@@ -6,7 +6,7 @@ import os
 import socket
 from urllib.parse import urlsplit
 
-LOCAL_IP = "SPARK_LOCAL_IP"  # what Spark itself binds to on a machine, where somebody has set it
+LOCAL_IP = "SPARK_LOCAL_IP"  # the address that Spark binds to, if set
 
 
 def own_address(seen_by_driver: str, driver: str) -> str:

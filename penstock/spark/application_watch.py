@@ -31,7 +31,7 @@ _ENDS_S: Final = 10.0  # how long a JVM may take to end by itself
 
 
 class Standing(Enum):
-    """What the master says of an application."""
+    """The master's view of an application."""
 
     KNOWN = "known"
     UNKNOWN = "unknown"
@@ -111,7 +111,7 @@ def watch_application(
 ) -> None:
     """Watch a context in a thread of its own, until its JVM ends or it is stopped."""
     watch = ApplicationWatch(str(context.master), patience_s)
-    java = context._jsc.sc()  # noqa: SLF001 - Python has no way to count executors
+    java = context._jsc.sc()  # noqa: SLF001 - no Python API counts executors
 
     def run() -> None:
         while process.poll() is None:
@@ -122,8 +122,8 @@ def watch_application(
                 lost, text = watch.look(
                     time.monotonic(), executors, lambda: _standing(context, java)
                 )
-            except Exception as error:  # noqa: BLE001 - a JVM that ends says so in many ways
-                _log.debug("the application cannot be watched: %s", error)
+            except Exception as error:  # noqa: BLE001 - a JVM that ends raises various errors
+                _log.debug("cannot watch the Spark application: %s", error)
                 lost, text, executors = False, None, 0
             if text is not None:
                 _log.log(logging.INFO if executors else logging.WARNING, "%s", text)
@@ -147,7 +147,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _standing(context: SparkContext, java: Any) -> Standing:
-    """Ask the masters about the application; who is not asked, as those of YARN and Kubernetes, counts as knowing it."""
+    """Query the masters about the application; masters that cannot be queried, as on YARN and Kubernetes, count as knowing it."""
     master = str(context.master)
     if not master.startswith(STANDALONE):
         return Standing.KNOWN
@@ -164,7 +164,7 @@ def _standing(context: SparkContext, java: Any) -> Standing:
 
 def _ask(context: SparkContext, java: Any, address: str) -> bool | None:
     """Return whether a master knows the application; None if it does not answer, or does not lead."""
-    jvm: Any = context._jvm  # noqa: SLF001 - Spark's own messages are the only way to ask
+    jvm: Any = context._jvm  # noqa: SLF001 - only possible with Spark's internal messages
     parts = urlsplit(f"//{address}")
     try:
         place = jvm.org.apache.spark.rpc.RpcAddress.apply(parts.hostname, parts.port or 7077)
@@ -172,7 +172,7 @@ def _ask(context: SparkContext, java: Any, address: str) -> bool | None:
         request = _module(jvm, "org.apache.spark.deploy.DeployMessages$RequestMasterState$")
         state = endpoint.askSync(request, _module(jvm, "scala.reflect.ClassTag$").Any())
     except Exception as error:  # noqa: BLE001 - it is gone in many ways
-        _log.debug("the master at %s does not answer: %s", address, error)
+        _log.debug("the Spark master at %s does not answer: %s", address, error)
         return None
     if str(state.status().toString()) != "ALIVE":
         return None

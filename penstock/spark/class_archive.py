@@ -34,7 +34,7 @@ def make_class_archive() -> Path:
 
 
 def main() -> None:
-    """Make the archive if there is none; a failure is told and does no harm."""
+    """Create the archive if it does not exist; a failure is logged and harmless."""
     if class_archive().is_file() and "--force" not in sys.argv:
         return
     try:

@@ -60,7 +60,7 @@ class TaskEnvironment:
         self._root = root
         self._making = threading.Lock()
         self._bundle: Path | None = None
-        self._ready: set[str] = set()  # ids of the applications that were told
+        self._ready: set[str] = set()  # ids of the prepared applications
 
     @contextmanager
     def applied(self, context: SparkContext) -> Iterator[None]:
@@ -80,7 +80,7 @@ class TaskEnvironment:
     def prepare(
         self, context: SparkContext, tasks: int, interrupted: Callable[[], bool] = lambda: False
     ) -> None:
-        """Make the environment before workers start in it, where they will: so failures are told as such.
+        """Create the environment before workers start in it, so that failures are reported as such.
 
         Spark starts one worker after the other, of all jobs: it should not wait for packages to be installed. Executors that come later
         make it when a worker starts.
@@ -152,8 +152,8 @@ def _prepare_here(bundle: Path, interrupted: Callable[[], bool]) -> tuple[str, s
     making = subprocess.Popen(  # noqa: S603 - our own command
         [str(_launcher(bundle)), ONLY], stdout=subprocess.PIPE, start_new_session=True
     )
-    told: list[bytes] = []
-    reading = threading.Thread(target=lambda: told.append(making.communicate()[0]), daemon=True)
+    output: list[bytes] = []
+    reading = threading.Thread(target=lambda: output.append(making.communicate()[0]), daemon=True)
     reading.start()
     while reading.is_alive():
         reading.join(_LOOK_S)
@@ -161,7 +161,7 @@ def _prepare_here(bundle: Path, interrupted: Callable[[], bool]) -> tuple[str, s
             os.killpg(making.pid, signal.SIGKILL)
             reading.join()  # the process is reaped, too
             raise JobCancelledError(
-                "the job was cancelled while the environment of its tasks was made"
+                "the job was cancelled while the Python environment of its tasks was created"
             )
     if making.returncode:
         return (
@@ -169,7 +169,7 @@ def _prepare_here(bundle: Path, interrupted: Callable[[], bool]) -> tuple[str, s
             f"exit code {making.returncode}",
             "",
         )
-    failure: tuple[str, str, str] | None = json.loads(told[0])
+    failure: tuple[str, str, str] | None = json.loads(output[0])
     return failure
 
 
@@ -185,9 +185,9 @@ def _prepare(bundle: str) -> tuple[str, str, str] | None:
 
 
 def pack(dependencies: PythonDependencies, root: str | None = None) -> Path:
-    """Write the bundle of what tasks need, and beside it the command that starts workers; return its path.
+    """Write the bundle of the tasks' dependencies, and next to it the command that starts workers; return its path.
 
-    Both are there for as long as this process is: executors that start late fetch them then.
+    Both exist as long as this process: executors that start late fetch them later.
     """
     folder = Path(temporary.create_directory("bundle"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -24,7 +24,7 @@ _MEMORY_METRICS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """One executor. `memory` has Spark's own figures by their names, as far as it has told them."""
+    """One executor. `memory` has Spark's own figures by their names, as far as it reports them."""
 
     id: str
     address: str
@@ -40,7 +40,7 @@ class Executor:
 def executors() -> list[Executor] | None:
     """Return the executors that run tasks; None if there is no Spark."""
     context = active_context()
-    if context is None or context._jsc is None:  # noqa: SLF001 - there is no public way to ask
+    if context is None or context._jsc is None:  # noqa: SLF001 - no public API
         return None
     spark = context._jsc.sc()  # noqa: SLF001
     listed = spark.statusStore().executorList(True)

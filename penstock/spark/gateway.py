@@ -79,7 +79,7 @@ _ENDS_S = 10.0  # how long the output of a process that has ended is waited for
 
 
 class JavaNotFoundError(PenstockError, RuntimeError):
-    """There is no Java to run Spark with."""
+    """Java was not found."""
 
 
 def quiet_java_options() -> list[str]:
@@ -105,8 +105,8 @@ def find_java() -> str:
     found = shutil.which("java")
     if found is None:
         raise JavaNotFoundError(
-            "no Java was found, and Spark runs on Java",
-            detail="neither JAVA_HOME nor the PATH leads to a java program",
+            "Java not found, which Spark needs",
+            detail="there is no java executable in JAVA_HOME or on the PATH",
             hint="install a JDK, version 17 or later: apt-get install openjdk-17-jdk-headless, or brew install openjdk@17",
         )
     return found
@@ -121,7 +121,7 @@ def spark_home() -> Path:
 
 
 def class_archive() -> Path:
-    """Return where the class archive of this Java and this Spark is kept, whether it is there or not."""
+    """Return the path of the class archive of this Java and this Spark, which may not exist yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "penstock"
     made_for = [str(Path(find_java()).resolve()), _class_path(), *quiet_java_options()]
     digest = hashlib.sha256("\n".join(made_for).encode()).hexdigest()
@@ -185,7 +185,7 @@ def launch_by_submit(conf: SparkConf) -> Any:
 
 
 class _Output:
-    """What a JVM writes to its standard error. It is read from the start: once the pipe is full, the JVM stops until somebody reads.
+    """The standard error of a JVM. It is read from the start, because the JVM blocks once the pipe is full.
 
     The lines are held back until the JVM answers. If it never does, they say why. What Python workers print arrives there too, and is passed on.
     """
@@ -248,7 +248,7 @@ class LocalJvm:
         environment = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
         environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._info)
         environment["SPARK_CONNECT_MODE"] = "0"
-        # Workers import what this process can import, the modules beside the user's script too.
+        # Workers get the import path of this process, including the directory of the user's script.
         environment["PYTHONPATH"] = os.pathsep.join(
             str(Path(entry).resolve()) for entry in sys.path
         )
@@ -328,11 +328,11 @@ stopping = threading.Event()  # set before Spark is stopped: what its processes 
 def _relay(text: str) -> None:
     """Pass on a line that Python workers print; keep the JVM's own lines away from the terminal.
 
-    An idle worker that loses its connection while Spark stops says so with a traceback: that is no news.
+    An idle worker that loses its connection while Spark stops prints a traceback, which is not relevant.
     """
     if stopping.is_set() or any(noise in text for noise in _JVM_NOISE):
         return
     try:
         write_out(sys.stdout, [text])
     except (ValueError, OSError):
-        """The terminal is gone; there is nobody to tell."""
+        """The terminal is closed."""

@@ -49,9 +49,7 @@ def _receiver(context: SparkContext) -> LineReceiver | None:
             try:
                 _receivers[host] = LineReceiver(host, listens_at, take_line, taskmanager_of)
             except OSError as error:
-                _log.warning(
-                    "logs of tasks are not collected: cannot listen at %s: %s", host, error
-                )
+                _log.warning("task logs are not collected: cannot listen at %s: %s", host, error)
                 _receivers[host] = None
         return _receivers[host]
 

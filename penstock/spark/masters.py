@@ -1,4 +1,4 @@
-"""Whether there is a Spark master to connect to: Spark itself tries for a minute and a half, and then says nothing of it."""
+"""Checks that a Spark master can be reached: Spark itself retries for a minute and a half without a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark as a place for jobs: epochs as pipes, and stages that stay.
+"""Spark as the cluster of jobs: pipes in epoch mode, stages in pipelined mode.
 
 A pipe has levels as stages of one Spark job, exchanges between them, ACK rows at the end.
 
@@ -85,14 +85,14 @@ def run_pipe(
     finally:
         try:
             _delete_shuffle_files(context, stages[1:])
-        except Exception as error:  # noqa: BLE001 - a context that has died tells so in many ways
-            _log.warning("files of an exchange were not deleted, Spark does it later: %s", error)
+        except Exception as error:  # noqa: BLE001 - a stopped context raises various errors
+            _log.warning("shuffle files were not deleted, Spark will delete them later: %s", error)
     deliver((row for _, row in pairs), on_ack)
 
 
 def _delete_shuffle_files(context: SparkContext, stages: Sequence[RDD[tuple[int, Row]]]) -> None:
     """Delete what the exchanges wrote to disk: Spark itself does that when its JVM next collects garbage, hours later."""
-    cleaner = context._jsc.sc().cleaner()  # noqa: SLF001 - there is no public way to clean up
+    cleaner = context._jsc.sc().cleaner()  # noqa: SLF001 - no public API
     if cleaner.isEmpty():
         return
     for stage in stages:
@@ -109,7 +109,7 @@ class Slots(Protocol):
         """Whether any job holds slots."""
 
     def share_at_once(self, demand: SlotDemand) -> bool:
-        """Let a job share, if that is all that it wants and nobody holds slots; return whether it was so."""
+        """Grant a job in epoch mode its share at once if no slots are allocated; return whether it was granted."""
 
     def acquire(
         self,
@@ -222,10 +222,10 @@ class SparkPipe:
         for run in runs:
             cancel_jobs(run.group)
 
-    # Stages that stay
+    # Pipelined mode
 
     def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
-        """Give a job slots; waits for executors that are on their way, and for its turn."""
+        """Allocate slots to a job; waits for executors that are starting, and in the queue of requests."""
         if self._slots.share_at_once(demand):
             return Room(0)  # Spark need not be there yet
         context = self._connect()
@@ -277,7 +277,7 @@ class SparkPipe:
         return stage
 
     def _is_full(self) -> bool:
-        """Whether stages hold all cores, so that nothing else would ever run."""
+        """Whether stages occupy all cores, so that nothing else could run."""
         return self._slots.in_use and self._slots.is_full(count_tasks(self._connect()))
 
     def cores(self) -> int | None:
@@ -287,7 +287,7 @@ class SparkPipe:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """What a call of `map` raised, on its way to the driver: as an exception Spark would make text of it."""
+    """The error of a `map` call, returned as a value: Spark would convert an exception to text."""
 
     error: PenstockError
 
@@ -322,12 +322,14 @@ class _Run:
 
     @classmethod
     def new(cls, job_id: str, *, is_epoch: bool = True, slots: int = 0) -> _Run:
-        """Return one that is not under way yet."""
+        """Return a run that has not started."""
         return cls(job_id, f"{job_id}-{uuid.uuid4().hex[:8]}", is_epoch, slots)
 
 
 _lock = threading.Lock()
-_runs: list[_Run] = []  # what is under way, of all jobs of this process: they share its Spark
+_runs: list[
+    _Run
+] = []  # the current runs of all jobs of this process, which share its Spark application
 
 
 def _let_stages_start(context: SparkContext) -> None:

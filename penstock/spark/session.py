@@ -45,7 +45,7 @@ _DEFAULTS = {
     "spark.serializer.objectStreamReset": "10",
     "spark.sql.adaptive.enabled": "false",
 }
-# What stages that stay need besides. Spark looks for their slots every 15 s otherwise. A stage that fails is not tried again: the driver
+# Additional settings of pipelined mode. By default Spark checks for their slots every 15 s. A failed stage is not retried: the driver
 # starts another, from its last checkpoint; on a local master no other stage is ever tried again.
 _BARRIER_DEFAULTS = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
@@ -59,9 +59,9 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "penstock.spark.worker_daemon",
 }
-# A worker process that dies is no reason to fail the epoch: Spark tries the task again. One executor is all that there is.
+# A worker process that dies does not fail the epoch: Spark retries the task. There is only one executor.
 _DEFAULT_MASTER = "local[{cores},4]"
-# How Spark says that a master's address has none of the forms that it knows: spark-submit, and the context
+# Spark's messages for an invalid master address: from spark-submit, and from the context
 _NO_MASTER = (
     "Master must either be",
     "Could not parse Master URL",
@@ -103,7 +103,7 @@ def _active() -> SparkContext | None:
     pyspark = sys.modules.get("pyspark")
     if pyspark is None:
         return None
-    active: SparkContext | None = pyspark.SparkContext._active_spark_context  # noqa: SLF001 - no public way
+    active: SparkContext | None = pyspark.SparkContext._active_spark_context  # noqa: SLF001 - no public API
     return active
 
 
@@ -173,7 +173,7 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         with say_if_slow(master):
             context = SparkContext(conf=conf, gateway=gateway)
     except BaseException as error:
-        reason = _reason(error)  # a JVM tells it, so before that is ended
+        reason = _reason(error)  # needs the JVM, so before it is stopped
         _forget_gateway()
         code = None if process is None else _end(process)
         if not isinstance(error, Exception):
@@ -221,19 +221,19 @@ def _reason(error: BaseException) -> str:
 
 
 def _cause(error: Exception) -> Exception | None:
-    """Return an error as the cause of another; None for one that tells nothing more, or of the JVM, which can no longer be asked."""
+    """Return an error as the cause of another; None if it has no further information, or belongs to a JVM that has ended."""
     return None if hasattr(error, "java_exception") or isinstance(error, SubmitError) else error
 
 
 def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
     if code is not None:
         return PenstockError(
-            f"the JVM for Spark ended while the context was made, with exit code {code}",
+            f"the JVM for Spark ended with exit code {code} while the SparkContext was created",
             detail=reason,
         )
     if any(words in reason for words in _NO_MASTER):
         return ConfigurationError(
-            f"'{master}' is not a Spark master",
+            f"invalid Spark master '{master}'",
             detail=reason,
             hint=f"set option -m of 'penstock run', or spark.master, to one of these: {MASTER_FORMS}",
         )
@@ -247,7 +247,7 @@ def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
     return kind(
         f"Spark cannot start on master '{master}'",
         detail=reason,
-        hint="check the spark.* options ('penstock config --key spark'); on YARN, the application's diagnostics say more"
+        hint="check the spark.* options ('penstock config --key spark'); on YARN, see also the application's diagnostics"
         if master.startswith("yarn")
         else "check the spark.* options: 'penstock config --key spark'",
     )
@@ -255,7 +255,7 @@ def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
 
 def _ship_package(context: SparkContext) -> None:
     """Send this package to the executors: they need Python and pyspark, and nothing of ours installed."""
-    # Executors fetch the file when they start, also those that start late: it stays for as long as this process does.
+    # Executors fetch the file when they start, even late, so it exists as long as this process.
     directory = temporary.create_directory("ship")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = Path(directory, "penstock.zip")
@@ -320,8 +320,8 @@ def has_dynamic_allocation(context: SparkContext) -> bool:
 
 
 def count_tasks(context: SparkContext) -> int:
-    """Return how many tasks can run at once on the executors that are there."""
-    backend = context._jsc.sc()  # noqa: SLF001 - there is no public way to count
+    """Return how many tasks can run at once on the current executors."""
+    backend = context._jsc.sc()  # noqa: SLF001 - no public API
     profile = backend.resourceProfileManager().defaultResourceProfile()
     tasks: int = backend.maxNumConcurrentTasks(profile)
     return tasks
@@ -345,7 +345,7 @@ def count_cores() -> int | None:
     conf = context.getConf()
     if conf.get("spark.dynamicAllocation.enabled") == "true":
         return None
-    if conf.contains("spark.default.parallelism"):  # which is all that Spark would tell
+    if conf.contains("spark.default.parallelism"):  # Spark would report this value only
         return None
     cores: int = context.defaultParallelism
     return max(1, cores // int(conf.get("spark.task.cpus", "1") or 1))

@@ -1,4 +1,4 @@
-"""Stages that stay: each is a barrier stage of Spark, one task per slot, in a thread that waits for its end."""
+"""Stages of pipelined mode: each is a barrier stage of Spark, one task per slot, with a thread that waits for its end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SparkStage:
         failure: BaseException | None = None
         try:
             self._run_stage()
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - passed to `on_end`
             failure = error
         self._on_end(failure)
 
@@ -59,7 +59,7 @@ def run_barrier_stage(
     run: RunSlot | None = None,
     environment: TaskEnvironment | None = None,
 ) -> None:
-    """Run a stage until its slots have ended; raises what Spark says if one fails. `run` is for tests: see `barrier_body`."""
+    """Run a stage until its slots have ended; raises Spark's error if one fails. `run` is for tests: see `barrier_body`."""
     with contextlib.nullcontext() if environment is None else environment.applied(context):
         slots = context.parallelize(range(deployment.slots), deployment.slots)
         stage = slots.barrier().mapPartitions(barrier_body(deployment, run))

@@ -14,7 +14,7 @@ from penstock.spark.addresses import own_address
 if TYPE_CHECKING:
     from pyspark import TaskContext
 
-RunSlot = Callable[[StageDeployment, int, str], None]  # what it is told, its number, its host
+RunSlot = Callable[[StageDeployment, int, str], None]  # deployment, slot number, host
 Body = Callable[[int, Iterable[Any]], Iterator[Any]]
 
 
@@ -43,7 +43,7 @@ def stage_body(level: LevelDeployment) -> Body:
 def barrier_body(
     deployment: StageDeployment, run: RunSlot | None = None
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return the body of the tasks of a stage that stays, for `RDDBarrier.mapPartitions`.
+    """Return the body of the tasks of a pipelined stage, for `RDDBarrier.mapPartitions`.
 
     A task that Spark has started again is refused: its stage has failed, and only the driver starts another. Slots find each other
     through the driver: `BarrierTaskContext.allGather` takes a second, in which Spark sleeps. `run` takes the place of the slot's own
@@ -55,7 +55,9 @@ def barrier_body(
 
         context = BarrierTaskContext.get()
         if context.attemptNumber() > 0:
-            raise PenstockError("Spark has started a task of a stage again: the driver does that")
+            raise PenstockError(
+                "Spark has retried a task of a stage; only the driver restarts stages"
+            )
         _require_network()
         _prepare(deployment.settings, context)
         slot = context.partitionId()
@@ -77,10 +79,10 @@ def _run_slot(run: RunSlot | None) -> RunSlot:
 def _require_network() -> None:
     """Refuse to run where the library is missing that carries records between slots."""
     try:
-        import zmq  # noqa: F401 - it is there
+        import zmq  # noqa: F401 - checks that it is installed
     except ImportError as error:
         raise PenstockError(
-            "the Python of Spark's executors has no pyzmq, which carries records between slots",
+            "pyzmq is not installed in the Python of Spark's executors; slots need it to exchange records",
             detail=str(error),
             hint="install pyzmq there, or set penstock.execution.mode to epochs",
         ) from error

@@ -56,7 +56,7 @@ class PreparationError(Exception):
 
 @dataclass
 class Prepared:
-    """An environment that is there: the interpreter, what it imports first, where it runs; and the locks that keep it.
+    """A prepared environment: the interpreter, its import path, its working directory, and the locks that protect it.
 
     `variables` are environment variables of its processes that name folders.
     """
@@ -119,9 +119,9 @@ def _root(chosen: str | None) -> Path:
             if status.st_uid == user and os.access(place, os.W_OK | os.X_OK):
                 return place.resolve()
     raise PreparationError(
-        "there is no folder for the Python environments of jobs",
-        f"{chosen or ' and '.join(map(str, places))} cannot be written to by this user alone",
-        "set penstock.python.environments-dir to a folder of the user that runs Spark's executors",
+        "no directory for the Python environments of jobs",
+        f"{chosen or ' and '.join(map(str, places))} is not writable for this user only",
+        "set penstock.python.environments-dir to a directory of the user that runs Spark's executors",
     )
 
 
@@ -161,7 +161,7 @@ def _lock(path: Path, kind: int) -> int:
 
 
 def _delete_unused(root: Path) -> None:
-    """Delete entries that nobody has used for a month, and that no process uses now."""
+    """Delete entries that were not used for a month and that no process uses now."""
     for path in root.glob("*.lock"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime < _UNUSED_S:
@@ -203,7 +203,7 @@ def _extract(archive: Path, target: Path) -> None:
                 packed.extractall(target, filter="tar")
     except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError) as error:
         raise PreparationError(
-            f"the archive '{archive.name}' cannot be unpacked", f"{type(error).__name__}: {error}"
+            f"cannot unpack the archive '{archive.name}'", f"{type(error).__name__}: {error}"
         ) from error
 
 
@@ -223,7 +223,9 @@ def _extract_zip(archive: Path, target: Path) -> None:
     for name, aim in links:  # after all files, so that none is written through a link
         place = target / name
         if not place.parent.resolve().is_relative_to(target.resolve()):
-            raise PreparationError(f"the archive '{archive.name}' has a link outside of itself")
+            raise PreparationError(
+                f"the archive '{archive.name}' has a link that points outside of it"
+            )
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(aim)
 
@@ -237,9 +239,9 @@ def _find(executable: str, work: Path) -> str:
     found = str(inside) if os.access(inside, os.X_OK) else shutil.which(executable)
     if found is None:
         raise PreparationError(
-            f"there is no interpreter '{executable}' where tasks run",
+            f"interpreter '{executable}' not found on the machine of a task",
             "it is the value of option 'python.executable'",
-            "name one that all machines have, or one inside of an archive: archive.zip/bin/python",
+            "use one that exists on all machines, or one inside an archive: archive.zip/bin/python",
         )
     return str(Path(found).absolute())
 
@@ -248,9 +250,9 @@ def _check_version(interpreter: str, wanted: str) -> None:
     found = _run([interpreter, "-c", _VERSION], "the interpreter of option 'python.executable'")
     if found.strip() != wanted:
         raise PreparationError(
-            f"the interpreter '{interpreter}' is Python {found.strip()}, and the program runs with {wanted}",
-            "functions go from one to the other in a form that only the same version reads",
-            "use interpreters of one minor version",
+            f"the interpreter '{interpreter}' is Python {found.strip()}, but the program runs with {wanted}",
+            "pickled functions can only be read by the same version",
+            "use interpreters of the same minor version",
         )
 
 
@@ -261,9 +263,9 @@ def _check_spark(interpreter: str, wanted: str) -> None:
         found = folder.name.removeprefix("pyspark-").removesuffix(".dist-info")
         if found != wanted:
             raise PreparationError(
-                f"the Python requirements of the job install pyspark {found}, and the driver has {wanted}",
-                "Spark and its Python workers must be of one version",
-                f"leave pyspark out of the requirements, or require pyspark=={wanted}",
+                f"the Python requirements of the job install pyspark {found}, but the driver has {wanted}",
+                "Spark and its Python workers must have the same version",
+                f"remove pyspark from the requirements, or require pyspark=={wanted}",
             )
 
 
@@ -309,7 +311,7 @@ def _run(command: list[str], what: str) -> str:
     """Run a command and return its output; `what` is what cannot be had if it fails."""
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     try:
-        done = subprocess.run(  # noqa: S603 - what the job's owner asked for
+        done = subprocess.run(  # noqa: S603 - configured by the job's owner
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -319,16 +321,18 @@ def _run(command: list[str], what: str) -> str:
         )
     except OSError as error:
         raise PreparationError(
-            f"{what} cannot be had", f"{command[0]}: {error.strerror}"
+            f"could not obtain {what}", f"{command[0]}: {error.strerror}"
         ) from error
     if done.returncode:
         lines = f"{done.stdout}{done.stderr}".strip().splitlines()[-_SHOWN_LINES:]
-        raise PreparationError(f"{what} cannot be had", "\n".join(lines), f"it was: {command}")
+        raise PreparationError(
+            f"could not obtain {what}", "\n".join(lines), f"the command was: {command}"
+        )
     return done.stdout
 
 
 def main(bundle: Path, arguments: list[str]) -> None:
-    """Become the interpreter that Spark asked for, in the environment of a bundle; or only make it and tell how that went."""
+    """Become the interpreter that Spark asked for, in the environment of a bundle; or only create it and print the result."""
     only = arguments == [ONLY]
     try:
         prepared = prepare(bundle)

@@ -1,4 +1,4 @@
-"""What Spark says of its tasks while they run: which it has started, when, and how many are at work."""
+"""Events of Spark's tasks: which were started, when, and how many run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_FIRST_LOOK_S = 1.0  # what is over before is told by its ACKs
+_FIRST_LOOK_S = 1.0  # shorter epochs are reported by their acknowledgements only
 _POLL_S = 0.5
 _MAX_TASKS = 10_000
 
@@ -72,8 +72,8 @@ def watched(
             pause = _POLL_S
             try:
                 found = look()
-            except Exception as error:  # noqa: BLE001 - the job goes on, and its ACKs tell
-                _log.debug("Spark does not tell of its tasks: %s", error)
+            except Exception as error:  # noqa: BLE001 - the job continues; acknowledgements report its tasks
+                _log.debug("Spark does not report its tasks: %s", error)
                 return
             for each in found:
                 if (each.stage, each.task) not in told and not over.is_set():

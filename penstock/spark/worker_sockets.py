@@ -56,7 +56,7 @@ def socket_options(
             return {}
         raise PenstockError(
             f"the path of {DIRECTORY} is too long for Unix sockets: '{chosen}'",
-            detail=f"sockets in it have paths of {len(os.fsencode(chosen)) + _NAME_BYTES} bytes, at most {_LONGEST_PATH} are possible",
+            detail=f"sockets in it have paths of {len(os.fsencode(chosen)) + _NAME_BYTES} bytes, the limit is {_LONGEST_PATH}",
             hint=f"choose a directory with a shorter path, or set {ENABLED} to false",
         )
     too_long = [each for each in _java_directories(properties) if not fits(each)]
@@ -65,8 +65,8 @@ def socket_options(
     place = _private_directory(short) if _is_local(properties) else _JAVA_DEFAULT
     if place is None:
         _log.warning(
-            "tasks and Spark talk over TCP, which takes about 40 ms more for each task: the path '%s' is too long for Unix sockets,"
-            " and none of %s can be written to; set %s",
+            "tasks and Spark communicate over TCP, which takes about 40 ms more per task: the path '%s' is too long for Unix sockets,"
+            " and none of %s is writable; set %s",
             too_long[0],
             ", ".join(short),
             DIRECTORY,

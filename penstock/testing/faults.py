@@ -75,13 +75,15 @@ class StepFault:
     def __post_init__(self) -> None:
         if self.moment not in MOMENTS:
             raise ArgumentError(
-                f"the checkpoint protocol has no moment {self.moment!r}",
+                f"unknown moment {self.moment!r} of the checkpoint protocol",
                 hint=f"one of {', '.join(MOMENTS)}",
             )
         if self.occurrence < 1:
-            raise ArgumentError(f"a moment cannot come for the {self.occurrence}th time")
+            raise ArgumentError(f"invalid occurrence {self.occurrence}, it must be at least 1")
         if self.action not in {"raise", "exit"}:
-            raise ArgumentError(f"a fault is 'raise' or 'exit', not {self.action!r}")
+            raise ArgumentError(
+                f"the action of a fault must be 'raise' or 'exit', not {self.action!r}"
+            )
 
 
 class ProtocolFaults:

@@ -36,7 +36,7 @@ _NO_KEY: Any = object()
 
 
 class ManualClock:
-    """A clock in epoch milliseconds that moves only when it is told to.
+    """A manual clock in epoch milliseconds.
 
     >>> clock = ManualClock(1000)
     >>> clock.advance(500)
@@ -104,7 +104,7 @@ def _backend(
     backend = BACKENDS.get(kind)
     if backend is None:
         names = " or ".join(map(repr, BACKENDS))
-        raise ArgumentError(f"a state backend is {names}, not {kind!r}")
+        raise ArgumentError(f"the state backend must be {names}, not {kind!r}")
     return backend.create_temporary(clock, operator, max_parallelism)
 
 
@@ -290,7 +290,7 @@ class OperatorHarness:
         self.operator.advance_processing_time(now)
 
     def finish(self, *, drained: bool = False) -> None:
-        """End the input: the last watermark, then `finish`. `drained`: there may be more for a job that goes on from a savepoint."""
+        """End the input: the last watermark, then `finish`. `drained`: there may be more input for a job that resumes from a savepoint."""
         self.process_watermark(2**63 - 1)
         self.context.ends_for_good = not drained
         self.operator.finish()
@@ -298,7 +298,7 @@ class OperatorHarness:
     # -- state
 
     def snapshot(self) -> HarnessSnapshot:
-        """Pass a barrier: return the state, and go on with the next epoch."""
+        """Pass a barrier: return the state, and continue with the next checkpoint interval."""
         self.operator.barrier()
         self.context.runtime_context.snapshot_functions(self.context.epoch, self.clock.now)
         delta = self.keyed_state.snapshot()

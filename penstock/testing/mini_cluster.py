@@ -56,7 +56,7 @@ class MiniCluster:
     def __init__(self, mode: str = EPOCHS) -> None:
         if mode not in MODES:
             raise ArgumentError(
-                f"a MiniCluster has no mode {mode!r}", hint=f"use one of {', '.join(MODES)}"
+                f"unknown mode {mode!r} of a MiniCluster", hint=f"use one of {', '.join(MODES)}"
             )
         self.mode = mode
         self.masters: list[JobMaster] = []
@@ -119,9 +119,9 @@ class MiniCluster:
 
 
 class ThreadCluster:
-    """This process as a place for jobs: epochs slot after slot, stages that stay as threads.
+    """This process as a cluster: in epoch mode one slot after another, in pipelined mode slots as threads.
 
-    With `slots` it has only so many for all jobs that share `resources`.
+    `slots` limits the number of slots for all jobs that share `resources`.
     """
 
     def __init__(self, slots: int | None = None, resources: ResourceManager | None = None) -> None:
@@ -156,13 +156,13 @@ class ThreadCluster:
         return [function(item) for item in items]
 
     def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
-        """End the epoch under way, if the user's functions return, and stages that stay."""
+        """Cancel the running epoch as soon as the user's functions return, and cancel pipelined stages."""
         self._cancelled.set()
         for stage in list(self._stages):
             stage.cancel()
 
     def cores(self) -> int | None:
-        """Subtasks run one after another, however many there are: that says nothing about a job."""
+        """Unknown: subtasks run one after another, so there is no meaningful number."""
         return None
 
     def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
@@ -236,6 +236,6 @@ class _LocalStage:
         failure: BaseException | None = None
         try:
             run_stage_locally(self._deployment, self._stop)
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - passed to `on_end`
             failure = error
         self._on_end(failure)

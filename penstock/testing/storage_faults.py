@@ -57,12 +57,15 @@ class StorageFaults:
     def __post_init__(self) -> None:
         if self.action not in ACTIONS:
             raise ArgumentError(
-                f"storage has no action {self.action!r}", hint=f"one of {', '.join(ACTIONS)}"
+                f"unknown storage fault action {self.action!r}",
+                hint=f"use one of {', '.join(ACTIONS)}",
             )
         for name in ("every", "first", "last"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ArgumentError(f"{name}={value} is no number of a call: they count from 1")
+                raise ArgumentError(
+                    f"{name}={value} is not a call number: calls are counted from 1"
+                )
         if self.every is not None and not (self.first is None and self.last is None):
             raise ArgumentError("a rule has either every, or first and last")
         if any("," in text for text in (self.path, self.while_exists)):
@@ -118,8 +121,8 @@ class StorageFaults:
                 values[name] = kinds[name](value)
             except (KeyError, ValueError):
                 raise ConfigurationError(
-                    f"{FAULTS_VARIABLE}={text!r} is no rule of storage faults",
-                    detail=f"{part!r} cannot be read",
+                    f"{FAULTS_VARIABLE}={text!r} is not a valid storage fault rule",
+                    detail=f"invalid part {part!r}",
                     hint=f"name=value, separated by commas; the names are {', '.join(kinds)}",
                 ) from None
         return cls(**values)

@@ -46,7 +46,7 @@ def _read(name: str) -> Asset:
 
 
 def find(name: str) -> Asset | None:
-    """Return a file of the page, None if there is no such one."""
+    """Return a file of the page, None if there is no such file."""
     return _read(name) if name in names() else None
 
 
@@ -55,7 +55,7 @@ def content_security_policy() -> str:
     """Return what the page may load and do: only what comes from where it came from itself.
 
     The table of module names must stand in the page itself, so its hash is let through. Preact and uPlot set styles from
-    script, which is no inline style for this rule; the few `style` attributes of the markup are.
+    script, which this rule does not treat as inline style; the few `style` attributes of the markup are.
     """
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"

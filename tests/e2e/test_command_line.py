@@ -129,7 +129,7 @@ def test_a_job_is_listed_saved_rescaled_stopped_and_goes_on(start, capsys, tmp_p
     code, output, error = child.end()
     assert (code, error) == (0, "")
     assert output.endswith("the end\n")
-    assert say(capsys, "list") == "no job runs\n"
+    assert say(capsys, "list") == "no running jobs\n"
 
     before = child.counts()
     child = start("-s", last, "--claim-mode", "NO_CLAIM")

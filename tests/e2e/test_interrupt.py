@@ -51,6 +51,6 @@ def test_an_interrupted_program_says_how_to_go_on_and_shows_no_traceback(tmp_pat
         process.kill()
     assert process.returncode != 0
     assert "Traceback" not in out + err
-    found = re.search(r"to go on, set execution.state-recovery.path to (\S+)", err)
+    found = re.search(r"to resume it, set execution.state-recovery.path to (\S+)", err)
     assert found is not None
     assert list(Path(found.group(1)).glob("chk-*/_metadata"))

@@ -220,7 +220,7 @@ def test_a_savepoint_is_taken_by_click_after_logging_in(visit, jobs):
     expect(login).to_contain_text("needs the token")
     login.get_by_label("Token").fill("wrong")
     login.get_by_role("button", name="Log in").click()
-    expect(login.get_by_role("alert")).to_contain_text("token is wrong")
+    expect(login.get_by_role("alert")).to_contain_text("invalid token")
     login.get_by_label("Token").fill(TOKEN)
     login.get_by_role("button", name="Log in").click()
     toast = page.locator(".toasts .notice", has_text="Savepoint taken")

@@ -81,7 +81,7 @@ def test_a_program_is_uploaded_run_followed_and_deleted(session, tmp_path):
     assert (status, answer["status"]) == (200, "success")
     assert answer["filename"].endswith("_clicks.py")
     status, refused = upload(session, "../../etc/passwd", PROGRAM)
-    assert (status, refused["errors"][0]) == (400, "'passwd' is no Python file")
+    assert (status, refused["errors"][0]) == (400, "'passwd' is not a Python file")
     status, refused = upload(session, "broken.py", b"def f(:")
     assert (status, refused["errors"][0][:28]) == (400, "broken.py cannot be compiled")
 

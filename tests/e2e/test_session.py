@@ -149,9 +149,9 @@ def test_of_three_jobs_one_fails_for_ever_and_the_others_go_on(session, tmp_path
 
     script = program(tmp_path / "fourth", SHORT, "mark = str", name="fourth")
     told = penstock("run", "--session", "-D", "slot.request.timeout=200ms", str(script), code=1)
-    assert "needs 1 slot to run pipelined, and of Spark's 3 others leave 0" in told
+    assert "needs 1 slot to run in pipelined mode, but only 0 of Spark's 3 are free" in told
     told = penstock("run", "--session", "-p", "4", str(script), code=1)
-    assert "needs 4 slots to run pipelined, and Spark has 3" in told
+    assert "needs 4 slots to run in pipelined mode, but Spark has 3" in told
 
     waiting = subprocess.Popen(
         [sys.executable, "-m", "penstock", "run", "--session", str(script)],
@@ -169,7 +169,7 @@ def test_a_session_that_is_stopped_cancels_its_jobs_and_is_gone(session):
     assert "has ended" in penstock("session", "stop")
 
     wait_until(lambda: not Path(f"/proc/{session['pid']}").exists(), "the end of the process")
-    assert "no session runs here" in penstock("session", "status", code=1)
+    assert "no session runs on this machine" in penstock("session", "status", code=1)
     assert sessions() == []
 
 

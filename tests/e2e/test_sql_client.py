@@ -116,7 +116,7 @@ def test_a_job_that_still_runs_is_asked_about(home):
         terminal.press("INSERT INTO hole SELECT n FROM ticks;\r")
         terminal.until(" runs")
         terminal.press("\\q\r")
-        terminal.until("1 job runs in this process and would be cancelled. Leave? [y/N]")
+        terminal.until("1 job runs in this process and would be cancelled. Quit? [y/N]")
         seen = len(terminal.text)
         terminal.press("n\r")
         terminal.until(PROMPT, seen)

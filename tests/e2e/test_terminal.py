@@ -67,7 +67,7 @@ def test_ctrl_c_ends_the_command_and_not_the_savepoint(clicks):
         terminal.until("is being written")
         terminal.press("\x03")
         assert terminal.end() == 130
-        assert "penstock: the request goes on, its id is " in terminal.text
+        assert "penstock: the request continues, its id is " in terminal.text
         assert "Traceback" not in terminal.text
     assert not result.cancelled()
 

@@ -92,13 +92,13 @@ def test_exceptions_between_any_two_steps_restart_the_job_in_place(
         assert run.wait_until(lambda: run.restarts() >= len(faults)), run.story()
         assert run.wait_until(lambda: run.redeliveries() > len(faults) / 2), run.story()
     assert run.wait() == 0, run.story()
-    run.strike("splits again", run.said("again: it is not read again"), interrupts=False)
+    run.strike("splits again", run.said("twice: it is not read again"), interrupts=False)
     again = run.note_redeliveries()
     judge(run, computed(run.records), seed)
     assert run.said("never struck") == 0, run.story()
     assert run.restarts() == len(faults), run.story()
     # Except before the first checkpoint, and when the next fault struck while the job was restored.
-    assert run.said("again: it is not read again") > len(faults) / 2
+    assert run.said("twice: it is not read again") > len(faults) / 2
     assert again > len(faults) / 2
 
 

@@ -57,7 +57,7 @@ def test_a_driver_whose_jvm_dies_at_the_start_recovers():
         timeout=240,
         env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
     )
-    died = "the JVM for Spark ended while the context was made, with exit code -9"
+    died = "the JVM for Spark ended with exit code -9 while the SparkContext was created"
     assert ran.stdout.splitlines() == [died, died, "sum 10", "JVMs 1"], ran.stderr
 
 
@@ -119,13 +119,13 @@ def test_a_master_that_spark_does_not_know_is_refused_in_its_words():
         env={**environment, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
     )
     unknown, unreadable, empty, yarn, after = ran.stdout.splitlines()
-    assert unknown.startswith("'nonsense://x' is not a Spark master | Master must either be"), (
+    assert unknown.startswith("invalid Spark master 'nonsense://x' | Master must either be"), (
         unknown
     )
     assert "-m" in unknown
-    assert unreadable.startswith("'local[x]' is not a Spark master | "), unreadable
+    assert unreadable.startswith("invalid Spark master 'local[x]' | "), unreadable
     assert "Could not parse Master URL" in unreadable
-    assert empty.startswith("'local[0]' is not a Spark master | "), empty
+    assert empty.startswith("invalid Spark master 'local[0]' | "), empty
     assert "it has no Hadoop configuration | When running with master 'yarn'" in yarn
     assert "set HADOOP_CONF_DIR" in yarn
     assert after == "10"

@@ -86,7 +86,7 @@ def test_a_job_that_would_wait_for_held_cores_says_so(client, tmp_path):
     env = StreamExecutionEnvironment.get_execution_environment(options)
     env.set_parallelism(1)
     env.from_collection([1, 2, 3]).print()
-    with pytest.raises(PenstockError, match=r"needs 1 slot .*, and of Spark's 2 others leave 0"):
+    with pytest.raises(PenstockError, match=r"needs 1 slot .*, but only 0 of Spark's 2 are free"):
         env.execute("waiting")
     assert client.trigger_savepoint(str(tmp_path / "savepoints")).result(PATIENCE_S)
 

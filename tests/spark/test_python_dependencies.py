@@ -82,7 +82,7 @@ def test_a_requirement_that_is_nowhere_fails_the_job_with_what_pip_says(make, tm
     env.set_python_requirements(str(requirements), str(tmp_path / "packages"))
     with pytest.raises(JobExecutionError) as caught:
         results(env, version_of_greeting)
-    assert "the Python requirements of the job cannot be had" in str(caught.value)
+    assert "could not obtain the Python requirements of the job" in str(caught.value)
     assert "no-such-package-anywhere" in str(caught.value)
 
 

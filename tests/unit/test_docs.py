@@ -115,7 +115,9 @@ def test_wrong_commands_are_found() -> None:
     behind = ["run", "job.py", "-D", "rest.port=8081"]
     assert _complaint(behind) == "-D behind the program is an argument of the program"
     assert "unrecognized arguments: --depth" in (_complaint(["list", "--depth"]) or "")
-    assert "'rest.prt' is unknown" in (_complaint(["run", "-D", "rest.prt=8081", "job.py"]) or "")
+    assert "unknown option 'rest.prt'" in (
+        _complaint(["run", "-D", "rest.prt=8081", "job.py"]) or ""
+    )
     assert _complaint(["run", "-D", "rest.port=8081", "job.py", "--input", "in.csv"]) is None
 
 

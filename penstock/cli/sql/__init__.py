@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
 
 _EPILOG = """\
-Without -e and -f there is a prompt: statements end with a semicolon, \\q leaves, \\h helps.
-SET 'sql-client.execution.result-mode' = 'table', 'changelog' or 'tableau' says how rows are shown.
+Without -e and -f a prompt starts: statements end with a semicolon, \\q quits, \\h shows help.
+SET 'sql-client.execution.result-mode' = 'table', 'changelog' or 'tableau' sets how rows are shown.
 """
 
 
@@ -33,10 +33,10 @@ def add_commands(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="SQL",
-        help="execute these statements and end; may be given many times",
+        help="execute these statements and exit; repeatable",
     )
     parser.add_argument(
-        "-f", "--file", metavar="FILE", help="execute the statements of this file and end"
+        "-f", "--file", metavar="FILE", help="execute the statements in this file and exit"
     )
     parser.add_argument(
         "-i",
@@ -45,24 +45,24 @@ def add_commands(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="execute the statements of this file first; may be given many times",
+        help="execute the statements in this file first; repeatable",
     )
     add_settings(parser)
     parser.add_argument(
         "--py-files",
         metavar="PATHS",
-        help="Python files and archives with functions that statements use, separated by commas",
+        help="comma-separated Python files and archives with functions that statements use",
     )
     parser.add_argument(
         "--session",
         metavar="HOST:PORT",
-        help="run the jobs of INSERT in a session, this user's or the one that listens there, where they go on without the client",
+        help="run INSERT jobs in a session (default: this user's), where they continue after the client exits",
     )
     parser.add_argument(
         "--no-spark",
         dest="spark",
         action="store_false",
-        help="run in this process, to try statements out with little data",
+        help="run in this process without Spark, to try statements out with little data",
     )
     add_json(parser)
 
@@ -71,6 +71,6 @@ def _call(given: argparse.Namespace) -> int:
     from penstock.cli.sql.starting import start
     from penstock.pyflink_compat import pyflink_names
 
-    # Modules with functions (CREATE FUNCTION ... LANGUAGE PYTHON) may say `import pyflink`.
+    # Modules with functions (CREATE FUNCTION ... LANGUAGE PYTHON) may use `import pyflink`.
     with pyflink_names():
         return start(given)

@@ -1,4 +1,4 @@
-"""The client behind the prompt: it executes statements one after the other, shows results, and keeps the jobs that it started."""
+"""The SQL client: executes statements one after the other, shows their results, and keeps track of the jobs that it started."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _PATIENCE_S = 5.0
 _LEAVE = ("quit", "exit", "\\q")
 _HELP = ("help", "\\h", "\\?", "?")
 HELP_TEXT = """\
-Statements end with a semicolon and may take many lines.
-  \\q, QUIT, EXIT, Ctrl-D    leave
-  \\h, HELP                  this text
+Statements end with a semicolon and may span several lines.
+  \\q, QUIT, EXIT, Ctrl-D    quit
+  \\h, HELP                  show this help
   CLEAR, Ctrl-L             clear the screen
-  Ctrl-C                    give up what is typed; stop a query that runs
-  Ctrl-R, up, down          search and walk through what was typed before
-  SET;                      the options; SET 'key' = 'value' sets one, RESET 'key' unsets it
+  Ctrl-C                    discard the input; stop a running query
+  Ctrl-R, up, down          search and browse the history
+  SET;                      list options; SET 'key' = 'value' sets one, RESET 'key' resets it
   SET 'sql-client.execution.result-mode' = 'table' | 'changelog' | 'tableau';
-                            rows as a table that changes, as changes, or as plain lines
+                            show rows as an updating table, as a changelog, or as plain lines
   SHOW TABLES; DESCRIBE t; EXPLAIN SELECT ...; SHOW JOBS; STOP JOB 'id';
 """
 
 
 class Leaving(Exception):  # noqa: N818 - not an error
-    """The client was told to end."""
+    """The user quits the client."""
 
 
 class Client:
     """Executes statements in a TableEnvironment. `show_rows` shows the rows of a query; without it they are printed.
 
-    Jobs of a session go on without the client; others are its own: it waits for them, or cancels them.
+    Jobs in a session continue after the client exits. Others run in its process: it waits for them, or cancels them.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Client:
         self.environment = environment
         self.output = output
         self._in_session = in_session
-        self._eager = eager  # rows of streams are wanted as soon as they are there
+        self._eager = eager  # show rows of streams as soon as they arrive
         self.show_rows: Callable[[TableResult, str], None] | None = None
         self._jobs: list[tuple[str, Any]] = []
 
     # --- statements ---------------------------------------------------------------------------
 
     def run_script(self, text: str) -> bool:
-        """Execute all statements of a text up to the first that fails; return whether none did."""
+        """Execute all statements of a script up to the first one that fails; return whether all succeeded."""
         pieces, rest = split_statements(text)
         if rest:
             pieces.append(Piece(rest, text[: text.rindex(rest)].count("\n") + 1))
@@ -73,11 +73,11 @@ class Client:
     def _run_piece(self, piece: Piece, *, many: bool) -> bool:
         done = self.run(piece.text)
         if not done and many:
-            self.output.note(f"the statement that failed begins in line {piece.line}")
+            self.output.note(f"the statement that failed starts in line {piece.line}")
         return done
 
     def run(self, text: str) -> bool:
-        """Execute one statement, or a command of the client; tell errors. Return whether all is well."""
+        """Execute one statement or client command and print errors. Return whether it succeeded."""
         command = text.strip().rstrip(";").strip().lower()
         if command in _LEAVE:
             raise Leaving
@@ -93,7 +93,7 @@ class Client:
         except KeyboardInterrupt:
             self.output.note("stopped")
             return False
-        except Exception as error:  # noqa: BLE001 - whatever user code and libraries raise
+        except Exception as error:  # noqa: BLE001 - user code and libraries may raise anything
             self.output.error(error)
             return False
         return True
@@ -111,7 +111,7 @@ class Client:
             self.output.result(result)
 
     def _choose_mode(self, statement: Statement) -> None:
-        """Let streams be pipelined and batches not, unless the user decides."""
+        """Use pipelined mode for streaming jobs and epoch mode for batch jobs, unless the user sets the mode."""
         if isinstance(statement, SetOption) and statement.key == EXECUTION_MODE.key:
             self._eager = False
             return
@@ -147,11 +147,11 @@ class Client:
             self._jobs.append((job_id, result))
 
     def running_jobs(self) -> list[str]:
-        """Return the ids of the jobs of INSERT statements that still run."""
+        """Return the ids of the INSERT jobs that still run."""
         return [job_id for job_id, result in self._jobs if not _is_over(result)]
 
     def wait_for_jobs(self) -> bool:
-        """Wait until the jobs that were started have ended; Ctrl-C cancels them. Return whether all of them succeeded."""
+        """Wait until the started jobs have ended; Ctrl-C cancels them. Return whether all of them succeeded."""
         well = True
         for job_id, result in self._jobs:
             try:
@@ -159,7 +159,7 @@ class Client:
             except KeyboardInterrupt:
                 self.cancel_jobs()
                 return False
-            except Exception as error:  # noqa: BLE001 - whatever the job failed of
+            except Exception as error:  # noqa: BLE001 - user code and libraries may raise anything
                 self.output.error(error)
                 well = False
             else:
@@ -167,19 +167,19 @@ class Client:
         return well
 
     def cancel_jobs(self) -> None:
-        """Cancel the jobs that still run."""
+        """Cancel the running jobs."""
         for _, result in self._jobs:
             if not _is_over(result):
                 cancel(result)
 
 
 def cancel(result: TableResult) -> None:
-    """Cancel the job of a result, if it has one that runs."""
+    """Cancel the job of a result if it still runs."""
     client = result.get_job_client()
     if client is not None and not _is_over(result):
         with contextlib.suppress(
             TimeoutError
-        ):  # an epoch may take its time; the job ends behind it
+        ):  # in epoch mode the job ends only after the current epoch
             client.cancel().result(_PATIENCE_S)
 
 

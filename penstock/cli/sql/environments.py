@@ -1,4 +1,4 @@
-"""The TableEnvironment of the SQL client and of files of SQL."""
+"""The TableEnvironment of the SQL client and of SQL files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def create_environment() -> TableEnvironment:
-    """Create an environment in the runtime mode of penstock.yaml; SET may change it, and `-D` counts whatever that says."""
+    """Create an environment in the runtime mode of penstock.yaml; SET may change it, and `-D` overrides both."""
     from penstock.datastream import StreamExecutionEnvironment
     from penstock.table import EnvironmentSettings, TableEnvironment
 

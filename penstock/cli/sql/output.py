@@ -1,4 +1,4 @@
-"""How the client tells things: plain text for people, JSON lines for programs."""
+"""Output of the client: plain text for people, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _FRAME = re.compile(
 
 
 class Output(Protocol):
-    """What the client can say."""
+    """Where the client prints."""
 
     def result(self, result: TableResult) -> None:
         """Show a result."""
 
     def job(self, job_id: str) -> None:
-        """Tell that a job was started."""
+        """Print the id of a job that was started."""
 
     def note(self, text: str) -> None:
-        """Tell something."""
+        """Print a note."""
 
     def text(self, text: str) -> None:
         """Show a text of several lines."""
 
     def error(self, error: BaseException) -> None:
-        """Tell an error."""
+        """Print an error."""
 
     def clear(self) -> None:
         """Clear the screen."""
 
 
 def describe(error: BaseException) -> str:
-    """Return what an error says, without frames: of errors of ours their text, of others also their kind; of a job that failed, why."""
+    """Return an error without frames: Penstock's errors as their text, others with their class, a failed job with its cause."""
     if isinstance(error, JobExecutionError):
         cause = error.__cause__
         parts = [_last_line(error.message) if cause is None else describe(cause)]
@@ -58,7 +58,7 @@ def describe(error: BaseException) -> str:
 
 
 def _users_line(text: str) -> list[str]:
-    """Return the line of the user's own code that a traceback ends in, if it has one."""
+    """Return the last line of the user's own code in a traceback, if it has one."""
     frames = [match for match in _FRAME.finditer(text) if is_users(match["file"])]
     if not frames:
         return []
@@ -67,7 +67,7 @@ def _users_line(text: str) -> list[str]:
 
 
 def _last_line(text: str) -> str:
-    """Return what a traceback ends with: the exception and its message."""
+    """Return the last line of a traceback: the exception and its message."""
     lines = text.rstrip().split("\n")
     last = max((at for at, line in enumerate(lines) if line.startswith("  File")), default=-1)
     rest = [line for line in lines[last + 1 :] if not line.startswith(" ")]
@@ -75,7 +75,7 @@ def _last_line(text: str) -> str:
 
 
 class PlainOutput:
-    """Writes for people: results to standard output, all else to standard error."""
+    """Writes plain text: results to standard output, everything else to standard error."""
 
     def __init__(self) -> None:
         self._colours = sys.stderr.isatty()
@@ -85,12 +85,12 @@ class PlainOutput:
         result.print()
 
     def job(self, job_id: str) -> None:
-        """Tell the id of a job."""
-        self._tell(f"job {job_id} runs")
+        """Print the id of a job."""
+        self._write(f"job {job_id} runs")
 
     def note(self, text: str) -> None:
-        """Tell something."""
-        self._tell(text)
+        """Print a note."""
+        self._write(text)
 
     def text(self, text: str) -> None:
         """Print a text."""
@@ -98,24 +98,24 @@ class PlainOutput:
         sys.stdout.flush()
 
     def error(self, error: BaseException) -> None:
-        """Tell an error, in red in a terminal."""
+        """Print an error, in red in a terminal."""
         first, *rest = describe(error).split("\n")
         shown = f"\x1b[31m{first}\x1b[0m" if self._colours else first
-        self._tell("\n".join([f"error: {shown}", *rest]))
+        self._write("\n".join([f"error: {shown}", *rest]))
 
     def clear(self) -> None:
         """Clear the screen of a terminal."""
         if sys.stdout.isatty():
             self.text("\x1b[2J\x1b[H")
 
-    def _tell(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         sys.stdout.flush()
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
 
 class JsonOutput:
-    """Writes one JSON object a line: rows, jobs, errors."""
+    """Writes one JSON object per line: rows, jobs, errors."""
 
     def result(self, result: TableResult) -> None:
         """Print each row with its kind, columns by name."""
@@ -156,7 +156,7 @@ class JsonOutput:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """Return a value as JSON has it; what JSON has no type for as Flink's text."""
+    """Return a value as JSON; a value without a JSON type as Flink prints it."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return text_of(value, kind)

@@ -1,4 +1,4 @@
-"""The prompt: lines that are edited, remembered, completed and coloured, until a semicolon ends the statement."""
+"""The prompt: line editing, history, completion and highlighting, until a semicolon ends the statement."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CLASSES = {
 
 
 class Prompt:
-    """Asks for statements and has the client execute them."""
+    """Reads statements and lets the client execute them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -71,8 +71,8 @@ class Prompt:
         )
 
     def run(self) -> int:
-        """Ask until it is time to leave; return the exit code."""
-        self._client.output.text("Statements end with a semicolon. \\h helps, \\q leaves.\n")
+        """Read and execute statements until the user quits; return the exit code."""
+        self._client.output.text("Statements end with a semicolon. \\h shows help, \\q quits.\n")
         while True:
             try:
                 text = self._session.prompt([("class:prompt", PROMPT)])
@@ -103,7 +103,7 @@ class Prompt:
             return True
         count = "1 job runs" if len(running) == 1 else f"{len(running)} jobs run"
         try:
-            answer = input(f"{count} in this process and would be cancelled. Leave? [y/N] ")
+            answer = input(f"{count} in this process and would be cancelled. Quit? [y/N] ")
         except (EOFError, KeyboardInterrupt):
             answer = "n"
         if answer.strip().lower() not in ("y", "yes"):
@@ -113,7 +113,7 @@ class Prompt:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether what is typed can be executed: it ends with a semicolon, or is a command of the client."""
+    """Return whether the input can be executed: it ends with a semicolon, or is a command of the client."""
     stripped = text.strip()
     if not stripped or stripped.startswith("\\") or stripped.lower() in _WORDS:
         return True
@@ -156,7 +156,7 @@ def _bindings() -> KeyBindings:
 
 
 class SqlCompleter(Completer):
-    """Completes words by what stands before them."""
+    """Completes words from the text before the cursor."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -164,7 +164,7 @@ class SqlCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Yield what may stand at the cursor."""
+        """Yield the completions at the cursor."""
         before = document.text_before_cursor
         for text, length, meaning in suggestions(self._client.environment, before):
             yield Completion(text, start_position=-length, display_meta=meaning)
@@ -174,7 +174,7 @@ class SqlLexer(Lexer):
     """Colours keywords, strings, numbers and comments."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        """Return what gives a line in colours."""
+        """Return a function that returns a line with its styles."""
         lines = _coloured(document.text)
         return lambda number: lines[number] if number < len(lines) else []
 

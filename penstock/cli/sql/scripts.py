@@ -1,4 +1,4 @@
-"""A file of SQL as a program: what `penstock run` and `penstock plan` do with one."""
+"""SQL files as programs, for `penstock run` and `penstock plan`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ScriptOutput(PlainOutput):
-    """Tells rows, jobs and errors, and not that a definition is OK."""
+    """Prints rows, jobs and errors, but no OK after a definition."""
 
     def result(self, result: TableResult) -> None:
         """Print rows."""
@@ -27,7 +27,7 @@ class ScriptOutput(PlainOutput):
 
 
 def execute_file(path: str) -> None:
-    """Execute the statements of a file and wait for the jobs that they start; end with 1 if one failed."""
+    """Execute the statements of a file and wait for the jobs that they start; exit with code 1 if one failed."""
     environment = create_environment()
     client = Client(environment, ScriptOutput())
     done = client.run_script(Path(path).read_text(encoding="utf-8"))
@@ -37,5 +37,5 @@ def execute_file(path: str) -> None:
         sys.exit(1)
 
 
-# What a file of SQL is run as: Python's frames of it are none of the user's.
+# The program that runs a SQL file. Its Python frames are not the user's.
 PROGRAM = f"import {__name__}\n{__name__}.{execute_file.__name__}(__file__)\n"

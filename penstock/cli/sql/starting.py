@@ -1,4 +1,4 @@
-"""What `penstock sql` does with its command line: an environment, the statements to begin with, then a prompt or the end."""
+"""Runs `penstock sql`: creates an environment, executes the initial statements, then starts a prompt or exits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.errors import ArgumentError
 
 
 def start(given: argparse.Namespace) -> int:
-    """Run the client as the command line says; return the exit code."""
+    """Run the client with the parsed arguments; return the exit code."""
     scripts = [_read(path) for path in given.files]
     statements = [*given.statements, *([_read(given.file)] if given.file else [])]
     run = RunOptions(
@@ -44,7 +44,7 @@ def start(given: argparse.Namespace) -> int:
         each.contains_key(mode) for each in (defaults, configuration)
     )
     if not any(each.contains_key(options.PROGRESS.key) for each in (defaults, configuration)):
-        defaults.set_string(options.PROGRESS.key, "never")  # no bars between results
+        defaults.set_string(options.PROGRESS.key, "never")  # no progress bars between results
     with contextlib.ExitStack() as stack:
         stack.enter_context(_import_path(given.py_files or ""))
         stack.enter_context(
@@ -62,7 +62,7 @@ def start(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _import_path(python_files: str) -> Iterator[None]:
-    """Let functions of CREATE FUNCTION be found here and in the files that are given."""
+    """Put the current directory and the given files on the import path, for CREATE FUNCTION."""
     before = list(sys.path)
     sys.path.insert(0, str(Path.cwd()))
     add_to_import_path(split_python_files(python_files))
@@ -90,5 +90,5 @@ def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
+        reason = getattr(error, "strerror", None) or "it is not a text file"
         raise ArgumentError(f"cannot read {path}: {reason}") from error

@@ -1,4 +1,4 @@
-"""What may stand at the cursor: tables behind FROM, columns of the tables that are named, functions, keywords, options."""
+"""Completions at the cursor: tables after FROM, columns of the tables in the statement, functions, keywords, options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.table.sql.type_names import TYPE_WORDS
 
 Suggestion = tuple[
     str, int, str
-]  # text, how many letters before the cursor it takes the place of, what it is
+]  # text, number of letters before the cursor that it replaces, kind
 
 KEYWORDS = frozenset(
     [
@@ -186,11 +186,11 @@ _BEHIND = {
     "EXPLAIN": ["CHANGELOG_MODE", "INSERT", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", "SELECT"],
 }
 _MOST = 200
-_MOST_TABLES = 20  # whose columns are looked up while somebody types
+_MOST_TABLES = 20  # whose columns are looked up during typing
 
 
 def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
-    """Yield what may stand at the cursor, of which `before` is what stands before it."""
+    """Yield the completions at the cursor; `before` is the text before it."""
     statement = before[_begin(before) :]
     option = re.search(r"(?i)^\s*(?:re)?set\s+'([^']*)$", statement)
     if option:
@@ -213,7 +213,7 @@ def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
 
 
 def _begin(text: str) -> int:
-    """Return where the last statement begins."""
+    """Return the start of the last statement."""
     from penstock.table.sql.splitting import split_statements
 
     pieces, rest = split_statements(text)
@@ -273,7 +273,7 @@ def _functions(environment: Any) -> list[str]:
 
 
 def _columns(environment: Any, tokens: list[Token]) -> list[str]:
-    """Return the columns of the tables that the statement names; as long as it names none, of all."""
+    """Return the columns of the tables that the statement names; of all tables if it names none yet."""
     named = {token.text for token in tokens if token.kind in (Kind.WORD, Kind.QUOTED)}
     tables = environment.list_tables()
     meant = [table for table in tables if table in named]
@@ -299,7 +299,7 @@ def _columns_of(environment: Any, tokens: list[Token], name: str) -> list[str]:
 def _names_in(environment: Any, table: str) -> list[str]:
     try:
         schema = environment.from_path(_quoted(table)).get_resolved_schema()
-    except Exception:  # noqa: BLE001 - whatever is wrong with the table, typing goes on
+    except Exception:  # noqa: BLE001 - a broken table must not disturb typing
         return []
     return [_quoted(name) for name in schema.get_column_names()]
 

@@ -1,4 +1,4 @@
-"""What may stand in WITH (...): the keys that a connector knows, and the values that a key can have."""
+"""Completions in WITH (...): the option keys of a connector, and the values of a key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from penstock.table.connectors.options import Option
 
 _WATERMARKS = "penstock.table.connectors.watermark_options:WATERMARK_OPTIONS"
-# connector -> where its options are. Loaded when they are asked for.
+# connector -> where its options are defined; imported on first use
 _OPTIONS = {
     "blackhole": (),
     "datagen": ("penstock.table.connectors.datagen.factory:OPTIONS", _WATERMARKS),
@@ -29,7 +29,7 @@ _CONNECTOR = re.compile(r"'connector'\s*=\s*'([^']*)'")
 
 
 def table_options(statement: str) -> tuple[str, list[str]] | None:
-    """Return what is typed of a key or a value in WITH (...), and what it may become; None if the cursor is elsewhere.
+    """Return the typed part of a key or value in WITH (...) and its completions; None if the cursor is elsewhere.
 
     >>> table_options("CREATE TABLE t (a INT) WITH ('connector' = 'data")
     ('data', ['blackhole', 'datagen', 'filesystem', 'jdbc', 'kafka', 'print', 'upsert-kafka'])
@@ -56,7 +56,7 @@ def _options_of(connector: str) -> Iterator[Option]:
         module, _, name = address.partition(":")
         try:
             yield from getattr(importlib.import_module(module), name)
-        except ImportError:  # what the connector needs is not installed
+        except ImportError:  # a dependency of the connector is not installed
             return
 
 

@@ -1,4 +1,4 @@
-"""Rows of a running query on the whole screen: as a table that changes, or as the changes themselves."""
+"""Full-screen view of a running query: an updating table, or the changelog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WIDEST = 40
 _MOST_ROWS = 100_000
 _REFRESH_S = 0.1
-_FRAME_LINES = 4  # head, its line, an empty line, the foot
+_FRAME_LINES = 4  # header, its line, an empty line, the footer
 _COLOURS = {"+I": "class:insert", "+U": "class:update", "-U": "class:old", "-D": "class:delete"}
 _STYLE = Style.from_dict(
     {
@@ -38,10 +38,12 @@ _STYLE = Style.from_dict(
 
 
 class TableModel:
-    """The rows that are there now: changes are applied. A row that is updated stays in its place."""
+    """The current rows of the result: applies the changelog. An updated row keeps its position."""
 
     def __init__(self, most: int = _MOST_ROWS) -> None:
-        self._places: dict[int, tuple[str, ...] | None] = {}  # in order; None: waits for +U
+        self._places: dict[
+            int, tuple[str, ...] | None
+        ] = {}  # in order; None: a -U was applied and its +U is still to come
         self._of_row: dict[tuple[str, ...], list[int]] = {}
         self._holes: deque[int] = deque()
         self._next = 0
@@ -56,7 +58,7 @@ class TableModel:
             return
         places = self._of_row.get(row)
         if not places:
-            return  # it went when there were too many
+            return  # it was dropped as one of the oldest rows
         place = places.pop()
         if not places:
             del self._of_row[row]
@@ -87,29 +89,29 @@ class TableModel:
             del self._of_row[row]
 
     def rows(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return all rows, each with no kind."""
+        """Return all rows, with an empty row kind."""
         return [("", row) for row in self._places.values() if row is not None]
 
 
 class ChangesModel:
-    """The last changes."""
+    """The latest changes."""
 
     def __init__(self, most: int = _MOST_ROWS) -> None:
         self._rows: deque[tuple[str, tuple[str, ...]]] = deque(maxlen=most)
         self.changes = 0
 
     def add(self, kind: str, row: tuple[str, ...]) -> None:
-        """Remember a change."""
+        """Add a change."""
         self.changes += 1
         self._rows.append((kind, row))
 
     def rows(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the changes with their kinds."""
+        """Return the changes with their row kinds."""
         return list(self._rows)
 
 
 class View:
-    """What the screen shows: a part of the rows, above it the columns, below it how things stand."""
+    """The screen: the column names, the visible rows, and a status line."""
 
     def __init__(self, names: Sequence[str], *, changes: bool) -> None:
         self.model: TableModel | ChangesModel = ChangesModel() if changes else TableModel()
@@ -118,21 +120,21 @@ class View:
         self._names = list(names)
         self._changes = changes
         self._top = 0
-        self._left = 0  # how many columns are out of sight on the left
-        self.follow = changes  # whether the last rows are in sight
+        self._left = 0  # columns that are scrolled out on the left
+        self.follow = changes  # whether the view stays at the last rows
         self._lock = threading.Lock()
 
     def add(self, kind: str, row: tuple[str, ...]) -> None:
-        """Take a change."""
+        """Apply a change."""
         with self._lock:
             self.model.add(kind, row)
 
     def end(self, state: str, error: BaseException | None = None) -> None:
-        """Say that no more changes come."""
+        """Set the final state: no more changes follow."""
         self.state, self.error = state, error
 
     def scroll(self, lines: int, height: int) -> None:
-        """Move the part that is shown; at the end, new rows stay in sight if they are changes."""
+        """Scroll by lines; at the end, a changelog follows new rows."""
         with self._lock:
             last = max(len(self.model.rows()) - height, 0)
         top = last if self.follow else self._top
@@ -140,7 +142,7 @@ class View:
         self.follow = self._changes and self._top >= last
 
     def shift(self, columns: int) -> None:
-        """Move to columns further right or left."""
+        """Scroll by columns."""
         self._left = min(max(self._left + columns, 0), len(self._names) - 1)
 
     def render(self, width: int, height: int) -> list[tuple[str, str]]:
@@ -148,10 +150,10 @@ class View:
         with self._lock:
             rows = self.model.rows()
             changes = self.model.changes
-        room = max(height - _FRAME_LINES, 1)
-        last = max(len(rows) - room, 0)
+        page_height = max(height - _FRAME_LINES, 1)
+        last = max(len(rows) - page_height, 0)
         top = last if self.follow else min(self._top, last)
-        shown = rows[top : top + room]
+        shown = rows[top : top + page_height]
         left = self._left
         widths = self._widths(shown)[left:]
         screen = [
@@ -162,9 +164,9 @@ class View:
             label = kind if self._changes else ""
             screen.append((_COLOURS.get(kind, ""), _line(row[left:], widths, width, label)))
             screen.append(("", "\n"))
-        screen.extend([("", "\n")] * (room - len(shown)))
+        screen.extend([("", "\n")] * (page_height - len(shown)))
         here = f"{top + 1}-{top + len(shown)} of {len(rows)} rows" if rows else "no rows"
-        foot = f" {here}, {changes} changes, {self.state} {time.strftime('%H:%M:%S')}  q: leave  arrows, page keys: move "
+        foot = f" {here}, {changes} changes, {self.state} {time.strftime('%H:%M:%S')}  q: quit  arrows, page keys: scroll "
         screen.append(("class:foot", foot[:width].ljust(width)))
         return screen
 
@@ -195,7 +197,7 @@ def _fit(text: str, width: int) -> str:
 
 
 def show(result: TableResult, mode: str) -> None:
-    """Show the rows of a query until q is pressed; then the query is cancelled if it still runs."""
+    """Show the rows of a query until q is pressed; then cancel the query if it still runs."""
     schema = result.get_resolved_schema()
     view = View(schema.get_column_names(), changes=mode == "changelog")
     application = _application(view)
@@ -219,7 +221,7 @@ def _read(result: TableResult, view: View) -> None:
                 for value, kind in zip(row, types, strict=True)
             )
             view.add(str(row.get_row_kind()), texts)
-    except BaseException as error:  # noqa: BLE001 - told when the view is left
+    except BaseException as error:  # noqa: BLE001 - raised again when the view is closed
         if view.state == "runs":
             view.end("failed", error)
     else:
@@ -229,7 +231,7 @@ def _read(result: TableResult, view: View) -> None:
 def _application(view: View) -> Application[None]:
     bindings = KeyBindings()
 
-    def room() -> int:
+    def page_height() -> int:
         return max(int(application.output.get_size().rows) - _FRAME_LINES, 1)
 
     def _leave(event: KeyPressEvent) -> None:
@@ -240,13 +242,13 @@ def _application(view: View) -> Application[None]:
     for key in ("q", "Q", "escape", "c-c", "c-d"):
         bindings.add(key)(_leave)
     for key, lines in (("up", -1), ("down", 1), ("k", -1), ("j", 1)):
-        bindings.add(key)(_scrolling(view, room, lines, pages=False))
+        bindings.add(key)(_scrolling(view, page_height, lines, pages=False))
     for key, columns in (("left", -1), ("right", 1), ("h", -1), ("l", 1)):
         bindings.add(key)(_shifting(view, columns))
     for key, lines in (("pageup", -1), ("pagedown", 1), (" ", 1)):
-        bindings.add(key)(_scrolling(view, room, lines, pages=True))
+        bindings.add(key)(_scrolling(view, page_height, lines, pages=True))
     for key, lines in (("home", -(10**9)), ("g", -(10**9)), ("end", 10**9), ("G", 10**9)):
-        bindings.add(key)(_scrolling(view, room, lines, pages=False))
+        bindings.add(key)(_scrolling(view, page_height, lines, pages=False))
 
     def text() -> Any:
         size = application.output.get_size()
@@ -269,8 +271,8 @@ def _shifting(view: View, columns: int) -> Any:
     return shift
 
 
-def _scrolling(view: View, room: Any, lines: int, *, pages: bool) -> Any:
+def _scrolling(view: View, page_height: Any, lines: int, *, pages: bool) -> Any:
     def scroll(_: KeyPressEvent) -> None:
-        view.scroll(lines * room() if pages else lines, room())
+        view.scroll(lines * page_height() if pages else lines, page_height())
 
     return scroll

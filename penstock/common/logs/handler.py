@@ -1,4 +1,4 @@
-"""Makes lines of what loggers are told and of what programs print, in the JobManager and in the processes of tasks.
+"""Creates lines from log records and printed output, in the JobManager and in the processes of tasks.
 
 Neither needs a handler of its own: a program that sets up logging as it likes keeps what it has set up. Its formatters may say
 `%(job_id)s`, `%(vertex)s` and `%(subtask)s`.
@@ -22,12 +22,12 @@ Take = Callable[[LogLine], None]
 
 _SCOPE: Final = "penstock_scope"
 _inside = threading.local()
-# For `extra`: a line for the log that is no news on a terminal, where it is told in another way.
+# For `extra`: a line for the log only, because the terminal shows the information in another form.
 OFF_TERMINAL: Final = {"penstock_off_terminal": True}
 
 
 class RecordTaker:
-    """Creates log records as the factory before it does, tells them what they are about, and hands each to all takers."""
+    """Creates log records with the previous factory, adds their scope, and passes each to all receivers."""
 
     def __init__(self, before: Callable[..., logging.LogRecord]) -> None:
         self.before = before
@@ -47,8 +47,8 @@ class RecordTaker:
                 line = LogLine.of(record, scope)
                 for take in list(self.takers.values()):
                     take(line)
-            except Exception:  # noqa: BLE001 - who logs must not fail because nobody can read it
-                """There is nobody to tell."""
+            except Exception:  # noqa: BLE001 - logging must not fail because a receiver does
+                """The error cannot be logged."""
             finally:
                 _inside.yes = False
         return record

@@ -21,7 +21,7 @@ _NO_SCOPE: Final = LogScope()
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line. `stream` says where it came from: a logger, or what a program printed ("stdout", "stderr")."""
+    """A log line. `stream` is its origin: a logger, or printed output ("stdout", "stderr")."""
 
     time_ms: int
     level: str
@@ -34,7 +34,7 @@ class LogLine:
 
     @classmethod
     def of(cls, record: logging.LogRecord, scope: LogScope) -> LogLine:
-        """Make a line of what a logger was told."""
+        """Create a line from a log record."""
         exception = None
         if record.exc_info and record.exc_info[1] is not None:
             exception = "".join(traceback.format_exception(record.exc_info[1]))

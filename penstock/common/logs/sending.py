@@ -117,7 +117,7 @@ class LineSender:
 
 
 class LineReceiver(socketserver.ThreadingTCPServer):
-    """The receiving end. `name_of` says which taskmanager a process belongs to, from what it says about itself."""
+    """The receiver. `name_of` returns the TaskManager of a process from its description."""
 
     daemon_threads = True
     block_on_close = False
@@ -152,7 +152,7 @@ class LineReceiver(socketserver.ThreadingTCPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks is no news: its process has ended."""
+        """Ignore a broken connection: its process has ended."""
 
     def close(self) -> None:
         """Receive nothing more."""

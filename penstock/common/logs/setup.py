@@ -22,9 +22,9 @@ _FILES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """How tasks of a job log. `address` is where their lines go; without one they stay where they are.
+    """The log settings of a job's tasks. Lines are sent to `address`; without one they stay in the task's process.
 
-    Whoever runs the tasks says the address, if lines are to be `collected`.
+    The cluster sets the address if lines are to be `collected`.
     """
 
     level: str | None = (
@@ -53,7 +53,7 @@ _worker = _Worker()
 
 
 def log_in_task(settings: LogSettings, scope: LogScope, about: Mapping[str, Any]) -> None:
-    """Set up the logging of a task's process. `about` tells the JobManager which process it is."""
+    """Set up the logging of a task's process. `about` describes the process for the JobManager."""
     set_process_scope(scope)
     with _worker.lock:
         sender = _worker.sender

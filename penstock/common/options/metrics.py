@@ -8,12 +8,12 @@ from penstock.common.time import Duration
 
 METRICS_REPORTERS = describe(
     ConfigOptions.key("metrics.reporters").string_type().default_value(""),
-    "Who gets metrics besides those who ask the REST API, with commas: prom, otel.",
+    "Comma-separated metric reporters, in addition to the REST API: prom, otel.",
 )
 PROMETHEUS_PORT = describe(
     ConfigOptions.key("metrics.reporter.prom.port").string_type().default_value("9249"),
-    "Where Prometheus finds metrics, at the address of rest.bind-address: a port, or a range or list "
-    "of which the first free one is taken. They are at /metrics of the REST API in any case.",
+    "Port for Prometheus, at the address of rest.bind-address: a port, or a range or list "
+    "of which the first free one is used. Metrics are always at /metrics of the REST API, too.",
 )
 PROMETHEUS_FILTERS = describe(
     ConfigOptions.key("metrics.reporter.prom.filterLabelValueCharacters")
@@ -24,18 +24,18 @@ PROMETHEUS_FILTERS = describe(
 _OTEL = "metrics.reporter.otel."
 OTEL_ENDPOINT = describe(
     ConfigOptions.key(_OTEL + "exporter.endpoint").string_type().no_default_value(),
-    "Where metrics are sent by OTLP, such as http://localhost:4318. Without it: OpenTelemetry's own "
-    "variables of the environment.",
+    "OTLP endpoint, such as http://localhost:4318. Default: OpenTelemetry's own environment "
+    "variables.",
 )
 OTEL_PROTOCOL = describe(
     ConfigOptions.key(_OTEL + "exporter.protocol").string_type().default_value("http"),
-    "The protocol of OTLP. Only http.",
+    "OTLP protocol. Only http is supported.",
 )
 OTEL_TIMEOUT = describe(
     ConfigOptions.key(_OTEL + "exporter.timeout")
     .duration_type()
     .default_value(Duration.of_seconds(10)),
-    "How long sending may take.",
+    "Timeout of an export.",
     minimum=1,
 )
 OTEL_INTERVAL = describe(

@@ -10,7 +10,7 @@ EXECUTION_MODE = describe(
     ConfigOptions.key("penstock.execution.mode")
     .enum_type(["auto", "pipelined", "epochs"])
     .default_value("auto"),
-    "How a job runs: pipelined, as tasks that stay and pass records on at once, or in epochs, one Spark job after another. auto: "
+    "Execution mode: pipelined, with long-running tasks that exchange records at once, or epochs, one Spark job after another. auto: "
     "pipelined if a source is unbounded and Spark has a core for each slot.",
 )
 EPOCH_INTERVAL = describe(
@@ -24,15 +24,15 @@ PROGRESS = describe(
     ConfigOptions.key("penstock.progress")
     .enum_type(["auto", "always", "never"])
     .default_value("auto"),
-    "Whether a running job shows its progress: auto, in a terminal.",
+    "Whether a running job shows its progress; auto: in a terminal.",
 )
 REST_ENABLED = describe(
     ConfigOptions.key("penstock.rest.enabled").boolean_type().default_value(True),
-    "Whether the command line and the REST API reach the job.",
+    "Whether the job is reachable for the command line and the REST API.",
 )
 REST_TOKEN_FILE = describe(
     ConfigOptions.key("penstock.rest.token-file").string_type().no_default_value(),
-    "File with the token for reading and writing, made if it is not there; only its owner may read it.",
+    "File with the token for reading and writing, created if it does not exist; only its owner may read it.",
 )
 REST_READ_TOKEN_FILE = describe(
     ConfigOptions.key("penstock.rest.read-token-file").string_type().no_default_value(),
@@ -40,40 +40,40 @@ REST_READ_TOKEN_FILE = describe(
 )
 REST_WRITERS = describe(
     ConfigOptions.key("penstock.rest.writers").string_type().no_default_value(),
-    "Common names, with commas, of the client certificates that may change something. Without it: all that are trusted.",
+    "Comma-separated common names of the client certificates with the write role. Default: all trusted certificates.",
 )
 REST_AUDIT_FILE = describe(
     ConfigOptions.key("penstock.rest.audit-file").string_type().no_default_value(),
-    "File that gets a line of JSON for each request that wants to change something. The log has them anyway.",
+    "Audit log: file with one line of JSON per write request. The requests are also logged.",
 )
 REST_PROCESSOR_SHARE = describe(
     ConfigOptions.key("penstock.rest.processor-share").double_type().no_default_value(),
-    "Which part of a processor answering requests may take in the long run. Without it: a fortieth of all processors.",
+    "Share of a processor that requests may use on average. Default: a fortieth of all processors.",
     minimum=0.001,
 )
 REPLAY_JOURNAL = describe(
     ConfigOptions.key("penstock.replay.journal").boolean_type().default_value(True),
-    "Whether a job with a checkpoint directory writes down what `penstock replay` needs.",
+    "Whether a job with a checkpoint directory writes the journal for `penstock replay`.",
 )
 JOB_ID = describe(
     ConfigOptions.key("penstock.job-id").string_type().no_default_value(),
-    "Id of the job, 32 hexadecimal digits: started again with the same execution.checkpointing.dir, it goes on from its last "
-    "checkpoint; the first time it starts from nothing.",
+    "Id of the job, 32 hexadecimal digits: started again with the same execution.checkpointing.dir, it resumes from its last "
+    "checkpoint; the first time it starts without state.",
 )
 RECOVERY_ALLOW_FALLBACK = describe(
     ConfigOptions.key("penstock.recovery.allow-fallback").boolean_type().default_value(False),
-    "Whether a job whose last checkpoint is damaged or gone goes back to one before it, and publishes output again.",
+    "Whether a job whose last checkpoint is damaged or missing falls back to an older one, and emits output again.",
 )
 RECOVERY_ON_CHANGED_QUERY = describe(
     ConfigOptions.key("penstock.recovery.on-changed-query")
     .enum_type(["fail", "restart-operator"])
     .default_value("fail"),
-    "What happens if the state of an operator was made for another query: fail, or restart-operator, which starts that operator without "
+    "What happens if the state of an operator belongs to another query: fail, or restart-operator, which starts that operator without "
     "state and logs its name.",
 )
 SIGNING_KEY = describe(
     ConfigOptions.key("penstock.signing.key").string_type().no_default_value(),
-    "Key that signs checkpoints and savepoints; what is not signed with it is not restored.",
+    "Key that signs checkpoints and savepoints; unsigned ones are not restored.",
 )
 SIGNING_KEY_FILE = describe(
     ConfigOptions.key("penstock.signing.key-file").string_type().no_default_value(),
@@ -81,10 +81,10 @@ SIGNING_KEY_FILE = describe(
 )
 STATE_SPILL_ENTRIES = describe(
     ConfigOptions.key("penstock.state.spill-entries").int_type().default_value(100_000),
-    "Entries that an operator keeps as objects before it writes them to its database, within an epoch.",
+    "Entries that an operator caches as objects between two checkpoints before it writes them to its database.",
     minimum=1,
 )
 DEBUG_CHECK_ORDER = describe(
     ConfigOptions.key("penstock.debug.check-order").boolean_type().default_value(False),
-    "Whether every channel's buffers are checked to arrive in order.",
+    "Whether the order of buffers is verified in every channel.",
 )

@@ -1,4 +1,4 @@
-"""Options of programs: parallelism, time, buffers, how they are sent."""
+"""Options of programs: parallelism, time, network buffers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from penstock.common.time import Duration
 
 PARALLELISM = describe(
     ConfigOptions.key("parallelism.default").int_type().no_default_value(),
-    "Parallelism of operators that set none. Without it: the number of slots.",
+    "Default parallelism of operators. Default: the number of slots.",
     minimum=1,
 )
 MAX_PARALLELISM = describe(
     ConfigOptions.key("pipeline.max-parallelism").int_type().no_default_value(),
-    "Number of key groups, the upper bound of any parallelism. Without it: 128, or more for a large job.",
+    "Number of key groups, the upper bound of any parallelism. Default: 128, or more for a large job.",
     minimum=1,
 )
 JOB_NAME = describe(
     ConfigOptions.key("pipeline.name").string_type().no_default_value(),
-    "Name of the job where execute() gives none.",
+    "Name of the job if execute() has none.",
 )
 AUTO_WATERMARK_INTERVAL = describe(
     ConfigOptions.key("pipeline.auto-watermark-interval")
@@ -44,15 +44,15 @@ GLOBAL_JOB_PARAMETERS = describe(
 )
 OBJECT_REUSE = describe(
     ConfigOptions.key("pipeline.object-reuse").boolean_type().default_value(False),
-    "Whether records are handed on without a copy. They are, always.",
+    "Whether records are passed on without a copy. Always true.",
 )
 AUTO_GENERATE_UIDS = describe(
     ConfigOptions.key("pipeline.auto-generate-uids").boolean_type().default_value(True),
-    "Whether operators without a uid get one from their place in the graph. False: they are refused.",
+    "Whether operators without a uid get one from their position in the graph. False: they are rejected.",
 )
 GENERIC_TYPES = describe(
     ConfigOptions.key("pipeline.generic-types").boolean_type().default_value(True),
-    "Whether types without a serializer are taken. They are, always, and pickled.",
+    "Whether types without a serializer are allowed. They always are, and are pickled.",
 )
 FORCE_AVRO = describe(
     ConfigOptions.key("pipeline.force-avro").boolean_type().default_value(False),
@@ -78,7 +78,7 @@ BUFFER_TIMEOUT = describe(
     ConfigOptions.key("execution.buffer-timeout.interval")
     .duration_type()
     .default_value(Duration.of_millis(100)),
-    "How long a record may wait in a buffer that is not full, in pipelined execution; 0: not at all, -1: until it is full.",
+    "How long a record may wait in a buffer that is not full, in pipelined mode; 0: not at all, -1: until it is full.",
     "execution.buffer-timeout",
     minimum=-1,
 )
@@ -94,33 +94,33 @@ BUFFER_BYTES = describe(
 )
 NETWORK_BUFFERS_PER_CHANNEL = describe(
     ConfigOptions.key("taskmanager.network.memory.buffers-per-channel").int_type().default_value(2),
-    "Buffers that may be under way in each channel from another slot, in pipelined execution.",
+    "Exclusive in-flight buffers of each channel from another slot, in pipelined mode.",
     minimum=0,
 )
 NETWORK_FLOATING_BUFFERS = describe(
     ConfigOptions.key("taskmanager.network.memory.floating-buffers-per-gate")
     .int_type()
     .default_value(8),
-    "Further buffers that may be under way, shared by the channels of an input.",
+    "Floating in-flight buffers, shared by the channels of an input.",
     minimum=0,
 )
 NETWORK_MEMORY_MAX = describe(
     ConfigOptions.key("taskmanager.memory.network.max").memory_type().default_value(67_108_864),
-    "What may be under way to one slot over all its channels; with many channels, each has less.",
+    "In-flight data of one slot over all its channels; with many channels, each gets less.",
     "taskmanager.network.memory.max",
     minimum=1,
 )
 TASK_SLOTS = describe(
     ConfigOptions.key("taskmanager.numberOfTaskSlots").int_type().no_default_value(),
-    "Slots of a taskmanager: cores of an executor of Spark, if spark.executor.cores is not set, or slots of a session without Spark. "
-    "Without it: what Spark says, or the cores of the machine.",
+    "Slots of a TaskManager: cores of a Spark executor if spark.executor.cores is not set, or slots of a session without Spark. "
+    "Default: Spark's, or the cores of the machine.",
     minimum=1,
 )
 TASK_CANCELLATION_INTERVAL = describe(
     ConfigOptions.key("task.cancellation.interval")
     .duration_type()
     .default_value(Duration.of_seconds(30)),
-    "How often a task is asked to end. See spark.python.task.killTimeout.",
+    "Interval between attempts to cancel a task. See spark.python.task.killTimeout.",
     "task.cancellation-interval",
     minimum=0,
 )
@@ -128,12 +128,12 @@ TASK_CANCELLATION_TIMEOUT = describe(
     ConfigOptions.key("task.cancellation.timeout")
     .duration_type()
     .default_value(Duration.of_minutes(3)),
-    "After what time a task that does not end is a fatal error. See spark.python.task.killTimeout.",
+    "Time after which a task that does not end is a fatal error. See spark.python.task.killTimeout.",
     minimum=0,
 )
 LATENCY_INTERVAL = describe(
     ConfigOptions.key("metrics.latency.interval")
     .duration_type()
     .default_value(Duration.of_millis(0)),
-    "How often sources send latency markers to the sinks, in pipelined execution; 0: never.",
+    "How often sources send latency markers to the sinks, in pipelined mode; 0: never.",
 )

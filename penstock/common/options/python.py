@@ -1,4 +1,4 @@
-"""Options of Python in tasks, and of what it logs."""
+"""Options of Python in tasks, and of logging."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ PYTHON_LOG_OVERRIDES = describe(
 )
 LOG_FORMAT = describe(
     ConfigOptions.key("penstock.log.format").enum_type(LOG_FORMATS).default_value("text"),
-    "How log lines are written: text, or json, one object a line. Both say the job, the vertex and the subtask.",
+    "How log lines are written: text, or json, one object per line. Both include the job, the vertex and the subtask.",
 )
 LOG_COLLECT = describe(
     ConfigOptions.key("penstock.log.collect").boolean_type().default_value(True),
-    "Whether tasks send what they log and print to the JobManager, which shows it: `penstock logs`, the REST API, the page.",
+    "Whether tasks send their logs and printed output to the JobManager, for `penstock logs`, the REST API and the web page.",
 )
 LOG_DIR = describe(
     ConfigOptions.key("env.log.dir").string_type().no_default_value(),
-    "Directory that the JobManager writes its log to and those of all taskmanagers. Without it: only the last lines are kept.",
+    "Directory to which the JobManager writes its log and those of all TaskManagers. Default: only the last lines are kept, in memory.",
 )
 PYTHON_FILES = describe(
     ConfigOptions.key("python.files").string_type().default_value(""),
-    "Python files, archives and folders that tasks import, separated by commas.",
+    "Comma-separated Python files, archives and directories that tasks import.",
 )
 PYTHON_REQUIREMENTS = describe(
     ConfigOptions.key("python.requirements").string_type().default_value(""),
-    "Requirements file whose packages tasks run with; after a '#', a folder of packages to install them from.",
+    "Requirements file of the tasks' packages; after a '#', a directory of packages to install them from.",
 )
 PYTHON_ARCHIVES = describe(
     ConfigOptions.key("python.archives").string_type().default_value(""),
-    "Archives that are unpacked into the working directory of tasks, separated by commas; after a '#', the folder of each.",
+    "Comma-separated archives that are extracted into the working directory of tasks; after a '#', the target directory of each.",
 )
 PYTHON_EXECUTABLE = describe(
     ConfigOptions.key("python.executable").string_type().no_default_value(),
-    "Interpreter of tasks: a path or command where they run, or a path into an archive. Without it: that of the program.",
+    "Interpreter of tasks: a path or command where they run, or a path into an archive. Default: that of the program.",
 )
 PYTHON_PATH = describe(
     ConfigOptions.key("python.pythonpath").string_type().default_value(""),
-    "Folders on the machines of tasks that they import from, separated by colons.",
+    "Colon-separated directories on the machines of tasks for their import path.",
 )
 PYTHON_ENVIRONMENTS_DIR = describe(
     ConfigOptions.key("penstock.python.environments-dir").string_type().no_default_value(),
-    "Folder, where tasks run, of the environments that are made for requirements and archives. Without it: a cache of the user.",
+    "Directory, on the machines of tasks, of the environments for requirements and archives. Default: a cache of the user.",
 )

@@ -13,40 +13,40 @@ RESTART_TYPE = describe(
     ConfigOptions.key("restart-strategy.type")
     .enum_type([*_RESTART_TYPES, "exponentialdelay", "failure-rate", "failurerate"])
     .no_default_value(),
-    "Restart strategy. Without it: exponential-delay with checkpointing, none without.",
+    "Restart strategy. Default: exponential-delay with checkpointing, none without.",
     "restart-strategy",
 )
 FIXED_DELAY_ATTEMPTS = describe(
     ConfigOptions.key("restart-strategy.fixed-delay.attempts").int_type().default_value(1),
-    "How often the job is restarted before it fails for good.",
+    "Maximum number of restarts before the job fails.",
     minimum=0,
 )
 FIXED_DELAY_DELAY = describe(
     ConfigOptions.key("restart-strategy.fixed-delay.delay")
     .duration_type()
     .default_value(Duration.of_seconds(1)),
-    "The wait before a restart.",
+    "Delay before a restart.",
     minimum=0,
 )
 FAILURE_RATE_MAX = describe(
     ConfigOptions.key("restart-strategy.failure-rate.max-failures-per-interval")
     .int_type()
     .default_value(1),
-    "How many failures within the interval are endured.",
+    "Maximum number of failures within the interval.",
     minimum=0,
 )
 FAILURE_RATE_INTERVAL = describe(
     ConfigOptions.key("restart-strategy.failure-rate.failure-rate-interval")
     .duration_type()
     .default_value(Duration.of_minutes(1)),
-    "The interval that failures are counted in.",
+    "Interval in which failures are counted.",
     minimum=1,
 )
 FAILURE_RATE_DELAY = describe(
     ConfigOptions.key("restart-strategy.failure-rate.delay")
     .duration_type()
     .default_value(Duration.of_seconds(1)),
-    "The wait before a restart.",
+    "Delay before a restart.",
     minimum=0,
 )
 _EXPONENTIAL = "restart-strategy.exponential-delay."
@@ -54,36 +54,36 @@ EXPONENTIAL_INITIAL = describe(
     ConfigOptions.key(_EXPONENTIAL + "initial-backoff")
     .duration_type()
     .default_value(Duration.of_seconds(1)),
-    "The wait before the first restart.",
+    "Delay before the first restart.",
     minimum=1,
 )
 EXPONENTIAL_MAX = describe(
     ConfigOptions.key(_EXPONENTIAL + "max-backoff")
     .duration_type()
     .default_value(Duration.of_minutes(1)),
-    "The longest wait before a restart.",
+    "Maximum delay before a restart.",
     minimum=1,
 )
 EXPONENTIAL_MULTIPLIER = describe(
     ConfigOptions.key(_EXPONENTIAL + "backoff-multiplier").double_type().default_value(1.5),
-    "By what the wait grows from failure to failure.",
+    "Factor by which the delay grows with each failure.",
     minimum=1,
 )
 EXPONENTIAL_RESET = describe(
     ConfigOptions.key(_EXPONENTIAL + "reset-backoff-threshold")
     .duration_type()
     .default_value(Duration.of_hours(1)),
-    "How long a job must run without failure for the wait to begin anew.",
+    "How long a job must run without a failure to reset the delay.",
     minimum=1,
 )
 EXPONENTIAL_JITTER = describe(
     ConfigOptions.key(_EXPONENTIAL + "jitter-factor").double_type().default_value(0.1),
-    "What share of the wait is random.",
+    "Random share of the delay.",
     minimum=0,
 )
 EXPONENTIAL_ATTEMPTS = describe(
     ConfigOptions.key(_EXPONENTIAL + "attempts-before-reset-backoff").int_type().no_default_value(),
-    "How many failures in a row are endured. Without it: any number.",
+    "Maximum number of failures in a row. Default: unlimited.",
     minimum=1,
 )
 
@@ -110,22 +110,22 @@ AUTOSCALER_MAX_PARALLELISM = describe(
 )
 AUTOSCALER_TARGET = describe(
     ConfigOptions.key(_AUTOSCALER + "utilization.target").double_type().default_value(0.7),
-    "What part of its capacity a rescaled job should use.",
+    "Target utilization of a rescaled job.",
     "job.autoscaler.target.utilization",
 )
 AUTOSCALER_MAX_UTILIZATION = describe(
     ConfigOptions.key(_AUTOSCALER + "utilization.max").double_type().no_default_value(),
-    "Above what part of its capacity a job is scaled up. Without it: midway between the target and 1.",
+    "Utilization above which a job is scaled up. Default: midway between the target and 1.",
 )
 AUTOSCALER_MIN_UTILIZATION = describe(
     ConfigOptions.key(_AUTOSCALER + "utilization.min").double_type().no_default_value(),
-    "Below what part of its capacity a job may be scaled down. Without it: 0.3 less than the target.",
+    "Utilization below which a job may be scaled down. Default: 0.3 less than the target.",
 )
 AUTOSCALER_STABILIZATION = describe(
     ConfigOptions.key(_AUTOSCALER + "stabilization.interval")
     .duration_type()
     .default_value(Duration.of_minutes(5)),
-    "How long nothing is changed after a change.",
+    "Minimum time between two changes.",
     minimum=0,
 )
 AUTOSCALER_WINDOW = describe(
@@ -139,36 +139,36 @@ AUTOSCALER_CATCH_UP = describe(
     ConfigOptions.key(_AUTOSCALER + "catch-up.duration")
     .duration_type()
     .default_value(Duration.of_minutes(30)),
-    "How long working off a backlog may take; 0: backlogs do not count.",
+    "How long processing a backlog may take; 0: backlogs are ignored.",
     minimum=0,
 )
 AUTOSCALER_SCALE_DOWN_INTERVAL = describe(
     ConfigOptions.key(_AUTOSCALER + "scale-down.interval")
     .duration_type()
     .default_value(Duration.of_hours(1)),
-    "How long a job must have had little to do before it is scaled down.",
+    "How long the load must have been low before a job is scaled down.",
     minimum=0,
 )
 AUTOSCALER_SCALE_DOWN_FACTOR = describe(
     ConfigOptions.key(_AUTOSCALER + "scale-down.max-factor").double_type().default_value(0.6),
-    "What part of the parallelism one change may take away at most.",
+    "Maximum share of the parallelism that one change may remove.",
     minimum=0,
 )
 AUTOSCALER_SCALE_UP_FACTOR = describe(
     ConfigOptions.key(_AUTOSCALER + "scale-up.max-factor").double_type().default_value(100_000.0),
-    "What multiple of the parallelism one change may add at most.",
+    "Maximum multiple of the parallelism that one change may add.",
     minimum=0,
 )
 AUTOSCALER_EFFECTIVENESS = describe(
     ConfigOptions.key(_AUTOSCALER + "scaling.effectiveness.detection.enabled")
     .boolean_type()
     .default_value(True),
-    "Whether a job that got no faster by the last increase is not scaled up further.",
+    "Whether a job is not scaled up further if the last increase had no effect.",
 )
 AUTOSCALER_EFFECTIVENESS_THRESHOLD = describe(
     ConfigOptions.key(_AUTOSCALER + "scaling.effectiveness.threshold")
     .double_type()
     .default_value(0.1),
-    "What part of the expected gain in capacity an increase must have brought.",
+    "Share of the expected gain in capacity that an effective increase must have brought.",
     minimum=0,
 )

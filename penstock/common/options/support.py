@@ -1,4 +1,4 @@
-"""How far an option is supported, and what there is to say about it."""
+"""How far an option is supported, with a note."""
 
 from __future__ import annotations
 

@@ -25,18 +25,18 @@ _KERBEROS = (
     "log in before the program starts, or set spark.kerberos.keytab and spark.kerberos.principal"
 )
 
-# What has an effect, and not exactly Flink's.
+# Options whose effect differs from Flink's.
 DIFFERENT: Final = {
-    "execution.checkpointing.max-concurrent-checkpoints": "pipelined jobs keep to it; in epochs there is one checkpoint at a time",
-    "execution.checkpointing.mode": "AT_LEAST_ONCE counts in pipelined jobs; epochs are exactly once, always",
+    "execution.checkpointing.max-concurrent-checkpoints": "respected in pipelined mode; in epoch mode there is one checkpoint at a time",
+    "execution.checkpointing.mode": "AT_LEAST_ONCE has an effect in pipelined mode only; epoch mode is always exactly once",
     "table.optimizer.distinct-agg.split.bucket-num": "the default is 16, as rows are folded by key and bucket, batch by batch",
-    "table.optimizer.source.predicate-pushdown-enabled": "connectors of your own are told conditions; the built-in ones read all rows",
+    "table.optimizer.source.predicate-pushdown-enabled": "filters are pushed down to custom connectors; the built-in ones read all rows",
     "taskmanager.numberOfTaskSlots": "an executor of Spark has as many cores (spark.executor.cores), if neither that nor a local spark.master "
-    "says another number",
-    "web.refresh-interval": "Penstock's page gets news at once; Flink's page asks as often",
+    "sets another number",
+    "web.refresh-interval": "Penstock's page gets updates at once; Flink's page polls at this interval",
 }
 
-# What belongs to parts that only Flink has: there is nothing that it could change.
+# Options of parts that only Flink has: they have no effect.
 NO_MEANING: Final = {
     "$internal.*": "Flink sets it itself",
     "blob.*": "there is no blob server; Spark ships files",
@@ -134,11 +134,11 @@ NO_MEANING: Final = {
     "zookeeper.sasl.*": "it counts with Kerberos only",
 }
 
-# What Flink would do, and Penstock does not: a warning says so once.
+# Options of features that Penstock does not support: a warning is logged once.
 UNSUPPORTED: Final = {
-    "application-result-store.*": "results are in high-availability.storageDir, and stay",
-    "cleanup-strategy.*": "what cannot be deleted is left, with a warning",
-    "client.heartbeat.*": "a job in a session goes on without its client; 'penstock cancel' ends it",
+    "application-result-store.*": "results are kept in high-availability.storageDir",
+    "cleanup-strategy.*": "failed deletions are logged as a warning",
+    "client.heartbeat.*": "a job in a session continues without its client; 'penstock cancel' ends it",
     "cluster.intercept-user-system-exit": "sys.exit() in a function fails the task",
     "completed-application-store.*": "jobs that have ended are shown for as long as their process runs",
     "containerized.*": "set spark.executorEnv.NAME",
@@ -163,11 +163,11 @@ UNSUPPORTED: Final = {
     "execution.checkpointing.unaligned.interruptible-timers.enabled": "a barrier waits for the timers of a watermark",
     "execution.job-listeners": "listeners are Java classes; wait for execute_async()'s JobClient",
     "execution.job-status-changed-listeners": "listeners are Java classes; wait for execute_async()'s JobClient",
-    "execution.shutdown-on-application-finish": "the process of a program ends with it, a session stays",
-    "execution.shutdown-on-attached-exit": "a job in a session goes on without its client; 'penstock cancel' ends it",
+    "execution.shutdown-on-application-finish": "the process of a program ends with it, a session keeps running",
+    "execution.shutdown-on-attached-exit": "a job in a session continues without its client; 'penstock cancel' ends it",
     "execution.state-recovery.from-local": "tasks restore from execution.checkpointing.dir",
     "execution.submit-failed-job-on-application-error": "the error of a program is in its output",
-    "execution.terminate-application-on-any-job-terminated-exceptionally": "execute() raises the error of its job, and the program goes on as it likes",
+    "execution.terminate-application-on-any-job-terminated-exceptionally": "execute() raises the error of its job, which the program may handle",
     "external-resource.*": "set spark.executor.resource.NAME.amount and spark.task.resource.NAME.amount",
     "external-resources": "set spark.executor.resource.NAME.amount and spark.task.resource.NAME.amount",
     "flink.hadoop.*": "set spark.hadoop.KEY",
@@ -180,11 +180,11 @@ UNSUPPORTED: Final = {
     "fs.s3.*": "credentials are in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), see docs/checkpoints.md",
     "fs.s3a.*": "credentials are in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), see docs/checkpoints.md",
     "gs.*": "credentials are in the environment of the processes, see docs/checkpoints.md",
-    "high-availability.zookeeper.client.*": "the client waits for high-availability.zookeeper.client.session-timeout, and goes on trying",
+    "high-availability.zookeeper.client.*": "the client waits for high-availability.zookeeper.client.session-timeout, and keeps retrying",
     "historyserver.*": "there is no history server",
     "io.tmp.dirs": "set spark.local.dir and the environment variable TMPDIR",
     "jmx.*": "set com.sun.management.jmxremote.* in spark.driver.extraJavaOptions",
-    "job-result-store.*": "results are in high-availability.storageDir, and stay",
+    "job-result-store.*": "results are kept in high-availability.storageDir",
     "job.autoscaler.*": "Penstock's autoscaler does without it, see docs/rescaling.md",
     "jobmanager.adaptive-scheduler.*": "there is one scheduler; see job.autoscaler.enabled and 'penstock rescale'",
     "jobmanager.archive.*": "there is no history server",
@@ -198,8 +198,8 @@ UNSUPPORTED: Final = {
     "materialized-table.*": "there are no materialized tables",
     "metrics.fetcher.update-interval": "metrics come with checkpoints and messages of tasks",
     "metrics.job.status.enable": "times in a state are not metrics",
-    "metrics.latency.granularity": "docs/metrics.md says which metrics of latency there are",
-    "metrics.latency.history-size": "docs/metrics.md says which metrics of latency there are",
+    "metrics.latency.granularity": "see docs/metrics.md for the latency metrics",
+    "metrics.latency.history-size": "see docs/metrics.md for the latency metrics",
     "metrics.reporter.*": "the reporters are prom and otel, see docs/metrics.md",
     "metrics.scope.*": "metrics are named by labels",
     "metrics.system-resource": "use a node exporter",
@@ -219,7 +219,7 @@ UNSUPPORTED: Final = {
     "python.operator-chaining.enabled": "set pipeline.operator-chaining.enabled",
     "python.profile.enabled": "look at the flame graph of a vertex",
     "python.systemenv.enabled": "workers have the environment of Spark's executors",
-    "queryable-state.*": "there are no queries for state from outside; see docs/state-tables.md",
+    "queryable-state.*": "queryable state is not supported; see docs/state-tables.md",
     "rest.async.store-duration": "the last 1000 results of savepoints and the like are kept",
     "rest.flamegraph.enabled": "flame graphs can be asked for, always",
     "rest.flamegraph.*": "flame graphs have Penstock's own times",
@@ -288,7 +288,7 @@ REFUSED: Final = {
     "fs.default-scheme": "paths without a scheme are local; write the scheme",
     "high-availability.zookeeper.client.acl": "nodes in ZooKeeper are open to its clients",
     "high-availability.zookeeper.client.authorization": "the ZooKeeper client does not authenticate",
-    "job.autoscaler.excluded.periods": "the autoscaler works at all times",
+    "job.autoscaler.excluded.periods": "the autoscaler is always active",
     "job.autoscaler.quota.cpu": "set job.autoscaler.vertex.max-parallelism",
     "job.autoscaler.quota.memory": "set job.autoscaler.vertex.max-parallelism",
     "job.autoscaler.vertex.exclude.ids": "the autoscaler changes all vertices",
@@ -324,7 +324,7 @@ BEHAVES_AS: Final = {
     "table.exec.mini-batch.enabled": "true",
 }
 
-# What plugins and users of Flink name themselves: any key below is taken.
+# Prefixes of keys that plugins and users of Flink define: any key below is accepted.
 OPEN_PREFIXES: Final = (
     "containerized.master.env.", "containerized.taskmanager.env.", "fs.azure.", "fs.gs.", "fs.oss.", "fs.s3.", "fs.s3a.", "gs.",
     "kubernetes.operator.", "s3.", "security.delegation.token.provider.", "sql-gateway.endpoint.", "table.catalog-store.",

@@ -37,10 +37,12 @@ SQL_DIALECT = _choice(
     "table.sql-dialect",
     ["default"],
     "default",
-    "The SQL that is written. Only Flink's own: default.",
+    "SQL dialect. Only Flink's own is supported: default.",
 )
 DISPLAY_WIDTH = _number(
-    "table.display.max-column-width", 30, "After how many characters a printed column is cut."
+    "table.display.max-column-width",
+    30,
+    "Number of characters after which a printed column is truncated.",
 )
 DML_SYNC = _flag(
     "table.dml-sync", False, "Whether execute_sql() of an INSERT waits for the end of its job."
@@ -51,13 +53,11 @@ RESULT_MODE = _choice(
     "table",
     "How the SQL client shows the rows of a query.",
 )
-STATE_TTL = _duration(
-    "table.exec.state.ttl", 0, "How long state that nobody writes is kept; 0: forever."
-)
+STATE_TTL = _duration("table.exec.state.ttl", 0, "TTL of idle state; 0: forever.")
 IDLE_TIMEOUT = _duration(
     "table.exec.source.idle-timeout",
     0,
-    "After which time without records a split of a source no longer holds back watermarks; 0: never.",
+    "Time without records after which a split of a source is idle and no longer holds back watermarks; 0: never.",
 )
 DUPLICATES = _flag(
     "table.exec.source.cdc-events-duplicate",
@@ -104,13 +104,13 @@ UID_GENERATION = _choice(
     "table.exec.uid.generation",
     ["PLAN_ONLY", "ALWAYS", "DISABLED"],
     "PLAN_ONLY",
-    "ALWAYS: operators get uids by their place in the plan; else they are known by what they read.",
+    "ALWAYS: operators get uids from their position in the plan; otherwise they are identified by their inputs.",
 )
 ASYNC_CAPACITY = _number(
-    "table.exec.async-lookup.buffer-capacity", 100, "How many lookups wait at once."
+    "table.exec.async-lookup.buffer-capacity", 100, "Maximum number of pending lookups."
 )
 ASYNC_TIMEOUT = _duration(
-    "table.exec.async-lookup.timeout", 180_000, "After which time an asynchronous lookup fails."
+    "table.exec.async-lookup.timeout", 180_000, "Timeout of an asynchronous lookup."
 )
 ASYNC_OUTPUT = _choice(
     "table.exec.async-lookup.output-mode",
@@ -122,27 +122,27 @@ ASYNC_SCALAR_CAPACITY = describe(
     ConfigOptions.key("table.exec.async-scalar.max-concurrent-operations")
     .int_type()
     .default_value(10),
-    "How many calls of an asynchronous scalar function are under way at once.",
+    "Maximum number of concurrent calls of an asynchronous scalar function.",
     "table.exec.async-scalar.buffer-capacity",
     minimum=1,
 )
 ASYNC_SCALAR_TIMEOUT = _duration(
     "table.exec.async-scalar.timeout",
     180_000,
-    "After which time a call of an asynchronous scalar function fails, with all its attempts.",
+    "Timeout of a call of an asynchronous scalar function, including all its attempts.",
 )
 ASYNC_SCALAR_RETRIES = _choice(
     "table.exec.async-scalar.retry-strategy",
     ["FIXED_DELAY", "NO_RETRY"],
     "FIXED_DELAY",
-    "Whether a call of an asynchronous scalar function that raised an exception is made again.",
+    "Whether a failed call of an asynchronous scalar function is retried.",
 )
 ASYNC_SCALAR_DELAY = _duration(
-    "table.exec.async-scalar.retry-delay", 100, "How long to wait before the next attempt."
+    "table.exec.async-scalar.retry-delay", 100, "Delay before the next attempt."
 )
 ASYNC_SCALAR_ATTEMPTS = describe(
     ConfigOptions.key("table.exec.async-scalar.max-attempts").int_type().default_value(3),
-    "How often a call that failed is made again before the job fails.",
+    "Maximum number of retries of a failed call before the job fails.",
     minimum=1,
 )
 AGG_PHASE = _choice(
@@ -166,5 +166,5 @@ REUSE_SUB_PLANS = _flag(
 PUSH_DOWN = _flag(
     "table.optimizer.source.predicate-pushdown-enabled",
     True,
-    "Whether sources are told the conditions that rows must meet.",
+    "Whether filters are pushed down to sources.",
 )

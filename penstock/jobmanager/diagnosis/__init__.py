@@ -1,1 +1,1 @@
-"""A diagnosis of a running job: figures in, findings out. Pure, but for `gathering`."""
+"""The diagnosis of a running job: from metrics to findings. Pure, except for `gathering`."""

@@ -1,4 +1,4 @@
-"""Asks all rules."""
+"""Applies all rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OVER = frozenset({"FINISHED", "CANCELED", "FAILED", "SUSPENDED"})
 
 
 def diagnose(job: JobFigures, unknown: Iterable[str] = ()) -> Diagnosis:
-    """Return what the rules find; `unknown` is what could not be looked at. Of a job that is over there is nothing to say."""
+    """Return the findings of the rules; `unknown` is what could not be checked. An ended job has no findings."""
     if job.status in _OVER:
         return Diagnosis((), (f"the job is {job.status.lower()}", *unknown))
     return Diagnosis.of((finding for rule in RULES for finding in rule(job)), unknown)

@@ -1,4 +1,4 @@
-"""The figures of a job, as rules read them: made of its description, and of what its subtasks told when they were asked."""
+"""The metrics of a job, as input of the rules: from its description, and from inspection of its subtasks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from penstock.runtime.task.task_metrics import number
 _SECOND: Final = 1000.0
 _MIN: Final = -(2**63)
 _MAX: Final = 2**63 - 1
-FOREVER_MS: Final = 2**63 - 1  # as the description says that there is no interval
+FOREVER_MS: Final = 2**63 - 1  # the description's value for no interval
 
 
 @dataclass(frozen=True, slots=True)
 class SubtaskFigures:
-    """How one subtask is doing. Shares are of its time, from 0 to 1."""
+    """The metrics of one subtask. Shares are of its time, from 0 to 1."""
 
     busy: float = 0.0
     back_pressured: float = 0.0
-    records: float = 0.0  # that it has taken since it was started
-    rate: float = 0.0  # records that it takes per second
+    records: float = 0.0  # received since its start
+    rate: float = 0.0  # records received per second
     watermark: int | None = None
     reported: bool = False
 
@@ -46,37 +46,37 @@ class SubtaskFigures:
 
 @dataclass(frozen=True, slots=True)
 class VertexFigures:
-    """One vertex, with its subtasks. `partitioned_by` are the ways in which records come to it, such as HASH."""
+    """One vertex, with its subtasks. `partitioned_by` are the partitioners of its inputs, such as HASH."""
 
     id: str
     name: str
     parallelism: int
     max_parallelism: int
     subtasks: tuple[SubtaskFigures, ...] = ()
-    inputs: tuple[str, ...] = ()  # ids of the vertices that feed it
+    inputs: tuple[str, ...] = ()  # ids of its upstream vertices
     partitioned_by: tuple[str, ...] = ()
     operators: Mapping[str, str] = field(default_factory=dict)  # names by id
-    # Of the busy time of the vertex, which part each operator has had, by name; empty if nobody measures it.
+    # The share of each operator in the busy time of the vertex, by name; empty if not measured.
     shares: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_source(self) -> bool:
-        """Whether nothing feeds it."""
+        """Whether it has no inputs."""
         return not self.inputs
 
     @property
     def reports(self) -> tuple[SubtaskFigures, ...]:
-        """Those subtasks that have told anything."""
+        """The subtasks that have reported."""
         return tuple(each for each in self.subtasks if each.reported)
 
     @property
     def busy(self) -> float:
-        """The share of the time that its busiest subtask works."""
+        """The busy share of its busiest subtask."""
         return max((each.busy for each in self.reports), default=0.0)
 
     @property
     def back_pressured(self) -> float:
-        """The share of the time that the subtask waits for those after it that waits most."""
+        """The backpressured share of its most backpressured subtask."""
         return max((each.back_pressured for each in self.reports), default=0.0)
 
     @property
@@ -86,19 +86,19 @@ class VertexFigures:
         return name if len(name) <= 60 else f"{name[:57]}..."
 
     def task(self, subtask: int) -> TaskId:
-        """Return the name of one of its subtasks."""
+        """Return the id of one of its subtasks."""
         return TaskId(self.id, subtask)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFigures:
-    """One checkpoint that is over. `vertices` has the figures of subtasks as Flink's REST API has them."""
+    """One ended checkpoint. `vertices` has the statistics of subtasks in the JSON of Flink's REST API."""
 
     number: int
     triggered_ms: int
     duration_ms: float
     size: int  # of all state that it refers to
-    written: int  # bytes that it has added
+    written: int  # new bytes
     failed: bool = False
     reason: str | None = None
     vertices: Mapping[str, Any] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class CheckpointFigures:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits for a source, twice, so many seconds apart; in `unit`."""
+    """The backlog of a source, measured twice, `seconds` apart; in `unit`."""
 
     before: int
     after: int
@@ -115,19 +115,19 @@ class Backlog:
 
     @property
     def growth(self) -> float:
-        """By how much it grows in a second."""
+        """Its growth per second."""
         return (self.after - self.before) / max(self.seconds, 1e-3)
 
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """All that rules know of a job. What nobody told is empty."""
+    """The input of all rules. Unknown values are empty."""
 
     now_ms: int
     status: str
     vertices: tuple[VertexFigures, ...] = ()
     pipelined: bool = False
-    checkpoints: tuple[CheckpointFigures, ...] = ()  # that are over, oldest first
+    checkpoints: tuple[CheckpointFigures, ...] = ()  # ended, oldest first
     interval_ms: int | None = None
     timeout_ms: int | None = None
     unaligned: bool = False
@@ -137,7 +137,7 @@ class JobFigures:
     restarts: int = 0
     running_ms: float = 0.0
     failures: tuple[str, ...] = ()  # the newest first
-    # What was asked for:
+    # From inspection:
     slots: tuple[SlotInfo, ...] = ()
     keys: Mapping[TaskId, FrequentKeys] = field(default_factory=dict)
     details: Mapping[TaskId, TaskDetail] = field(default_factory=dict)
@@ -150,11 +150,11 @@ class JobFigures:
 
     @property
     def completed(self) -> list[CheckpointFigures]:
-        """The checkpoints that were completed, oldest first."""
+        """The completed checkpoints, oldest first."""
         return [each for each in self.checkpoints if not each.failed]
 
     def saturation(self, task: TaskId) -> float:
-        """Return how busy the slot of a task is: one thread runs all its subtasks, so that their shares add up."""
+        """Return the busy share of the slot of a task: one thread runs all its subtasks, so their shares add up."""
         mates = next((slot.tasks for slot in self.slots if task in slot.tasks), (task,))
         known = {vertex.id: vertex for vertex in self.vertices}
         return sum(
@@ -165,7 +165,7 @@ class JobFigures:
 
 
 def read_figures(job: Mapping[str, Any], now_ms: int, slots: Sequence[SlotInfo] = ()) -> JobFigures:
-    """Return the figures that a controller's description has."""
+    """Read the metrics in a controller's description."""
     statistics, config = job["checkpoint_statistics"], job["checkpoint_config"]
     history = [each for each in statistics["history"] if each["status"] != "IN_PROGRESS"]
     edges = job.get("edges", ())
@@ -219,7 +219,7 @@ def _vertex(vertex: Mapping[str, Any], edges: Sequence[Mapping[str, Any]]) -> Ve
 def _operator_shares(
     reports: Sequence[Mapping[str, Any]], operators: Mapping[str, str]
 ) -> dict[str, float]:
-    """Return which part of the time that was measured each operator of the chain has had, over all subtasks."""
+    """Return the share of each operator of the chain in the measured time, over all subtasks."""
     times: dict[str, float] = {}
     for report in reports:
         for operator, measured in report.items():

@@ -1,4 +1,4 @@
-"""What a diagnosis finds, and how it is told."""
+"""The findings of a diagnosis, and their formatting."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 
 class Severity(enum.IntEnum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
     INFO = 0  # worth knowing
-    WARNING = 1  # it costs speed, time or money, or will become a problem
-    CRITICAL = 2  # the job does not do its work, or will soon stop doing it
+    WARNING = 1  # costs performance or money, or will become a problem
+    CRITICAL = 2  # the job does not make progress, or will soon stop
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know about a job: what it is, why that is said, and what helps.
+    """One finding about a job: a title, the evidence, and a hint.
 
-    `figures` are the numbers behind it, by name.
+    `figures` are the underlying numbers, by name.
     """
 
     rule: str
@@ -33,7 +33,7 @@ class Finding:
     figures: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the object as JSON values."""
         return {
             "rule": self.rule,
             "severity": self.severity.name.lower(),
@@ -48,29 +48,29 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All findings, what matters most first, and what could not be looked at."""
+    """All findings, the most severe first, and what could not be checked."""
 
     findings: tuple[Finding, ...]
     unknown: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, findings: Iterable[Finding], unknown: Iterable[str] = ()) -> Diagnosis:
-        """Put findings in order."""
+        """Sort findings by severity."""
         ordered = sorted(findings, key=lambda each: -each.severity)
         return cls(tuple(ordered), tuple(unknown))
 
     @property
     def health(self) -> str:
-        """The job's health in a word: ok, info, warning or critical."""
+        """The job's health: ok, info, warning or critical."""
         return self.findings[0].severity.name.lower() if self.findings else "ok"
 
     @property
     def headline(self) -> str:
-        """The one sentence to read."""
-        return self.findings[0].title if self.findings else "nothing stands out"
+        """The title of the most severe finding."""
+        return self.findings[0].title if self.findings else "no problems found"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the object as JSON values."""
         return {
             "health": self.health,
             "headline": self.headline,
@@ -80,7 +80,7 @@ class Diagnosis:
 
 
 def percent(share: float) -> str:
-    """Return a share as people read it.
+    """Format a share.
 
     >>> percent(0.873), percent(0.004), percent(1)
     ('87 %', '0.4 %', '100 %')
@@ -89,7 +89,7 @@ def percent(share: float) -> str:
 
 
 def duration(millis: float) -> str:
-    """Return a time as people read it.
+    """Format a duration.
 
     >>> duration(320), duration(4_200), duration(250_000), duration(3 * 3_600_000), duration(90 * 3_600_000)
     ('320 ms', '4.2 s', '4 min', '3.0 h', '3.8 days')
@@ -106,7 +106,7 @@ def duration(millis: float) -> str:
 
 
 def size(number: float) -> str:
-    """Return bytes as people read them.
+    """Format a number of bytes.
 
     >>> size(512), size(20_480), size(3 << 30)
     ('512 B', '20.0 KB', '3.0 GB')

@@ -1,6 +1,6 @@
-"""Gathers the figures of a running job: its description, and what its subtasks answer when they are asked.
+"""Collects the metrics of a running job: its description, and the results of inspection requests to its subtasks.
 
-All questions are asked at once, so that it takes as long as the longest of them: a second, in which keys are watched where there is skew.
+All requests are sent at once, so the diagnosis takes as long as the longest one: a second, to count keys where there is skew.
 """
 
 from __future__ import annotations
@@ -28,36 +28,34 @@ from penstock.runtime.inspection.requests import (
     TaskDetails,
 )
 
-_MOST_TASKS: Final = 64  # that are asked, of any kind
+_MOST_TASKS: Final = 64  # inspected per kind of request
 _WATCH_S: Final = 1.0
 _PATIENCE_S: Final = 5.0
 
-Question = tuple[
-    str, Any, TaskId | SlotId, InspectionRequest
-]  # what for, by which name, whom, what
+Question = tuple[str, Any, TaskId | SlotId, InspectionRequest]  # purpose, name, target, request
 
 
 class Patient(Protocol):
-    """What runs a job, as a diagnosis sees it."""
+    """The controller of a job, as the diagnosis uses it."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what there is to tell about the job."""
+        """Return the description of the job."""
 
     def slots(self) -> list[SlotInfo]:
-        """Return the slots that run and can be asked."""
+        """Return the running slots that can be inspected."""
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest, /) -> Future[Any]:
-        """Ask something about a task or a slot."""
+        """Send an inspection request to a task or slot."""
 
     def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
-        """Return how far the splits of sources had come in event time at the last checkpoint, by task."""
+        """Return the watermarks of the splits of sources at the last checkpoint, by task."""
 
     def backlogs(self) -> dict[str, tuple[int, str]]:
-        """Return what waits for sources without an end, by vertex, and what that counts."""
+        """Return the backlogs of unbounded sources, by vertex, with their units."""
 
 
 def examine(patient: Patient, now_ms: int) -> Diagnosis:
-    """Look at a job, and say what there is to say."""
+    """Diagnose a job."""
     slots = patient.slots()
     job = read_figures(patient.describe(), now_ms, slots)
     begun = time.monotonic()
@@ -80,7 +78,7 @@ def examine(patient: Patient, now_ms: int) -> Diagnosis:
             unknown[f"{_NAMES[what]}: {error}"] = None
     if not slots and job.status == "RUNNING":
         unknown[_EPOCHS] = None
-        # What the last checkpoint knew is better than nothing.
+        # Fall back to the watermarks of the last checkpoint.
         answers["details"] = {
             task: TaskDetail(each) for task, each in patient.split_times().items()
         }
@@ -96,12 +94,12 @@ def examine(patient: Patient, now_ms: int) -> Diagnosis:
 
 _NAMES: Final = {"keys": "frequent keys", "details": "splits and states", "processes": "memory"}
 _EPOCHS: Final = (
-    "keys, states and memory: the job runs in epochs, or is being started, and nobody can be asked"
+    "keys, states and memory: tasks can only be inspected in pipelined mode while the job runs"
 )
 
 
 def questions(job: JobFigures) -> Iterator[Question]:
-    """Yield what is worth asking: keys where there is skew, splits of sources, states, and memory."""
+    """Yield the inspection requests: keys where there is skew, splits of sources, states, and memory."""
     if not job.slots:
         return
     running = {task for slot in job.slots for task in slot.tasks}
@@ -120,7 +118,7 @@ def questions(job: JobFigures) -> Iterator[Question]:
 
 def _error_of(future: Future[Any]) -> str | None:
     if not future.done():
-        return "no answer in time"
+        return "no response in time"
     error = future.exception()
     if error is None:
         return None

@@ -1,1 +1,1 @@
-"""Session mode: the Dispatcher takes jobs from clients, keeps them in a job store, and has a JobMaster run each."""
+"""Session mode: the Dispatcher accepts jobs from clients, keeps them in a job store, and runs each with a JobMaster."""

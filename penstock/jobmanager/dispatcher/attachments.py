@@ -1,4 +1,4 @@
-"""The files that a submission brings along, and what becomes of their paths in its options."""
+"""The files of a submission, and the rewriting of their paths in its options."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from penstock.errors import ArgumentError
 from penstock.files.paths import normalize
 from penstock.jobmanager.dispatcher.submission import FILES
 
-# Options with directories that both sides see: they must not mean another place there.
+# Options with shared directories: they must mean the same place for client and JobManager.
 _DIRECTORIES = (options.CHECKPOINT_DIR, options.SAVEPOINT_DIR, options.RECOVERY_PATH)
 
 
 def attach_files(configuration: Configuration) -> tuple[dict[str, str], dict[str, bytes]]:
-    """Return the options for another process, and the files that they name as it will find them."""
+    """Return the options with rewritten paths, and the files to send."""
     values = configuration.to_dict()
     files: dict[str, bytes] = {}
     for key in ("python.files", "python.archives"):
@@ -40,7 +40,7 @@ def _attached_entry(entry: str, files: dict[str, bytes]) -> str:
 
 
 def _attached(path: str, files: dict[str, bytes]) -> str:
-    """Add a file, or all of a folder, and return its new path; what another file system holds stays there."""
+    """Add a file, or all files of a directory, and return its new path; paths on other file systems are kept."""
     place = local_path(path)
     if place is None:
         return path
@@ -56,7 +56,7 @@ def _attached(path: str, files: dict[str, bytes]) -> str:
         raise ArgumentError(f"cannot read '{path}': {error.strerror}") from error
     if not any(known.startswith(f"{name}/") for known in files):
         raise ArgumentError(
-            f"there is nothing in the folder '{path}'",
-            hint=f"it was looked at as {Path(place).absolute()}",
+            f"the directory '{path}' is empty",
+            hint=f"its absolute path is {Path(place).absolute()}",
         )
     return f"{FILES}{name}"

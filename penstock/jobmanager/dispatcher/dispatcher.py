@@ -1,4 +1,4 @@
-"""The Dispatcher: takes jobs from clients, keeps them in a job store, and has a JobMaster run each in this process."""
+"""The Dispatcher: accepts jobs from clients, keeps them in a job store, and runs each with a JobMaster in this process."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _log = logging.getLogger(__name__)
 
 
 class NotLeaderError(JobRequestError):
-    """This JobManager does not take jobs: another one leads, or none does yet."""
+    """This JobManager does not accept jobs: it is not the leader."""
 
 
 class JobRegistry(Protocol):
-    """Where jobs are made visible: the REST API's `PublishedJobs`."""
+    """The registry of visible jobs: the REST API's `PublishedJobs`."""
 
     def publish(self, controller: LocalJobController, /) -> None:
-        """Add a job. One that goes on under the id of an ended one takes its place."""
+        """Add a job. A job that resumes an ended one under the same id replaces it."""
 
     def withdraw(self, controller: LocalJobController, /) -> None:
-        """Let go of a job. It stays visible if it has ended."""
+        """Release a job. It stays visible if it has ended."""
 
 
 class Phase(enum.Enum):
-    """Where a Dispatcher is: a standby until it recovers, and again when it is suspended."""
+    """The phase of a Dispatcher: a standby until `recover`, and again after `suspend`."""
 
     STANDBY = "standby"
     LEADING = "leading"
@@ -55,7 +55,7 @@ class Phase(enum.Enum):
 
 @dataclass(slots=True)
 class _RunningJob:
-    """A job that was started, what it was started from, and the directory of the files that came along."""
+    """A started job, its submission, and the directory of its files."""
 
     controller: LocalJobController
     digest: str
@@ -64,11 +64,11 @@ class _RunningJob:
 
 
 class Dispatcher:
-    """Takes jobs and runs them, each by a JobMaster in a thread of its own.
+    """Accepts jobs and runs each with a JobMaster in its own thread.
 
-    A job is in the store from before it is started until it has ended for good. One that fails for ever concerns no other. A
-    Dispatcher is a standby until `recover` makes it the leader and starts what the store has; `suspend` stops the jobs without
-    ending them, for another Dispatcher to go on with. All methods may be called from any thread.
+    A job is in the store from before its start until it reaches a terminal state. A failed job does not affect the others. A
+    Dispatcher is a standby until `recover` makes it the leader and starts the jobs in the store; `suspend` suspends the jobs, so
+    that another Dispatcher resumes them. All methods may be called from any thread.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class Dispatcher:
         self.phase = Phase.STANDBY
         self._leader: int | None = None
 
-    # Jobs come
+    # Starting jobs
 
     def submit(self, submission: Submission) -> str:
         """Start a job and return its id; when this returns, the job is in the store.
 
-        The same submission a second time changes nothing, so a client may repeat one that got no answer. The id is another than
-        the submission's if the job goes on from the checkpoints of an earlier one.
+        Submitting twice has no effect, so a client may repeat a submission that got no response. The id differs from the
+        submission's if the job resumes from the checkpoints of an earlier one.
         """
         with self._lock:
             self._check_leading()
@@ -110,9 +110,9 @@ class Dispatcher:
             return job_id
 
     def recover(self, leader: int | None = None) -> list[str]:
-        """Become the leader and start the jobs of the store; return their ids. A job that cannot be started stays in the store.
+        """Become the leader and start the jobs in the store; return their ids. A job that cannot be started stays in the store.
 
-        `leader` is the token of one that was elected: it takes the jobs from all that were elected before it.
+        `leader` is the fencing token of an elected leader: it fences off all leaders that were elected before.
         """
         with self._lock:
             if self.phase is Phase.CLOSED:
@@ -124,14 +124,14 @@ class Dispatcher:
                     continue
                 try:
                     self._start(self._prepare(submission))
-                except Exception:  # noqa: BLE001 - it is told, and concerns no other job
+                except Exception:  # noqa: BLE001 - logged; it must not affect other jobs
                     _log.exception(
                         "job '%s' (%s) cannot be started", submission.name, submission.job_id
                     )
             return list(self._jobs)
 
     def _prepare(self, submission: Submission) -> _RunningJob:
-        """Return a job that is ready to start: nothing of it runs yet."""
+        """Return a job that is ready to start."""
         directory = _write_files(submission)
         try:
             program = unpack_program(submission.program)
@@ -152,14 +152,14 @@ class Dispatcher:
         return _RunningJob(controller, _digest(submission), directory)
 
     def _configuration_of(self, submission: Submission, directory: str | None) -> Configuration:
-        """Return a job's options, with the places of the files that came along."""
+        """Return a job's options, with the paths of its files."""
         own = submission.configuration
         if directory is not None:
             own = {key: value.replace(FILES, f"{directory}/") for key, value in own.items()}
         return options_of_job(self._configuration, own)
 
     def ignored_options(self, submission: Submission) -> list[str]:
-        """Return the options of a job that have no effect, as they are the session's."""
+        """Return the options of a job that have no effect because the session sets them."""
         return ignored_options(self._configuration, submission.configuration)
 
     def _start(self, started: _RunningJob) -> None:
@@ -176,14 +176,14 @@ class Dispatcher:
             return str(known.controller.get_job_id())
         raise JobRequestError(
             f"job {submission.job_id} runs already",
-            detail=f"it is '{known.controller.master.job.name}', and another program was sent under its id",
-            hint="cancel or stop the one that runs, or leave penstock.job-id out",
+            detail=f"it is '{known.controller.master.job.name}', and a different program was submitted with its id",
+            hint="cancel or stop the running job, or remove penstock.job-id",
         )
 
-    # Jobs go
+    # Ending jobs
 
     def _ended(self, started: _RunningJob, result: Future[Any]) -> None:
-        """Forget a job that is over for good; of one that another JobManager runs the store is not ours to change."""
+        """Remove a job in a terminal state; a suspended job stays in the store for the next leader."""
         controller = started.controller
         job_id = str(controller.get_job_id())
         try:
@@ -196,18 +196,18 @@ class Dispatcher:
             if over and leading:
                 self._store.remove(job_id)
             self._registry.withdraw(controller)
-        except Exception:  # noqa: BLE001 - it is told, and concerns no other job
-            _log.exception("job %s has ended, and that could not be noted", job_id)
+        except Exception:  # noqa: BLE001 - logged; it must not affect other jobs
+            _log.exception("job %s has ended, but could not be removed from the job store", job_id)
         finally:
             _delete(started.directory)
             started.ended.set_result(None)
 
     def suspend(self, patience_s: float = 30.0) -> None:
-        """Be a standby: stop all jobs where they are, so that another JobManager goes on with them from their last checkpoints."""
+        """Become a standby: suspend all jobs, so that another JobManager resumes them from their last checkpoints."""
         self._stop(Phase.STANDBY, patience_s)
 
     def close(self, patience_s: float = 30.0) -> None:
-        """Take no more jobs and stop all. They stay in the store: who shall not go on with them cancels them first."""
+        """Accept no more jobs and suspend all. They stay in the store; call `cancel_all` first to end them."""
         self._stop(Phase.CLOSED, patience_s)
 
     def _stop(self, phase: Phase, patience_s: float) -> None:
@@ -220,7 +220,7 @@ class Dispatcher:
         _wait_for(jobs, patience_s)
 
     def cancel_all(self, patience_s: float = 30.0) -> None:
-        """Cancel all jobs, and wait for their ends."""
+        """Cancel all jobs and wait until they have ended."""
         with self._lock:
             jobs = list(self._jobs.values())
         for started in jobs:
@@ -238,7 +238,7 @@ class Dispatcher:
         if self.phase is Phase.CLOSED:
             raise NotLeaderError("the JobManager is shutting down", hint="start another session")
         raise NotLeaderError(
-            "this JobManager is a standby", hint="send the job to the leader of the session"
+            "this JobManager is a standby", hint="submit the job to the leader of the session"
         )
 
     def _discard(self, started: _RunningJob) -> None:
@@ -249,18 +249,18 @@ class Dispatcher:
 
 
 def _wait_for(jobs: Sequence[_RunningJob], patience_s: float) -> None:
-    """Wait for the ends of jobs, together no longer than that; say which have not come."""
+    """Wait until jobs have ended, for at most `patience_s` in total; log those that have not."""
     until = time.monotonic() + patience_s
     for started in jobs:
         try:
             started.ended.result(max(0.0, until - time.monotonic()))
         except TimeoutError:
             name = started.controller.master.job.name
-            _log.error("job '%s' has not ended within %g s", name, patience_s)
+            _log.error("job '%s' did not end within %g s", name, patience_s)
 
 
 def _write_files(submission: Submission) -> str | None:
-    """Write the files of a submission below a new directory, and return it; None if it has none."""
+    """Write the files of a submission into a new directory and return it; None if it has none."""
     if not submission.files:
         return None
     directory = temporary.create_directory("submission")
@@ -277,5 +277,5 @@ def _delete(directory: str | None) -> None:
 
 
 def _digest(submission: Submission) -> str:
-    """Return what tells one program from another under the same job id."""
+    """Return a digest that distinguishes programs with the same job id."""
     return hashlib.sha256(submission.program).hexdigest()

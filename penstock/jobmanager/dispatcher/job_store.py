@@ -1,4 +1,4 @@
-"""Where a Dispatcher keeps the jobs that it has taken, until they have ended: in memory, or on storage that a standby reads."""
+"""The job store of a Dispatcher: its jobs until they have ended, in memory or on storage that standbys read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SUFFIX = ".json"
 
 
 class JobStore(Protocol):
-    """The jobs that were taken and have not ended. Methods may be called from any thread."""
+    """The jobs that were accepted and have not ended. Methods may be called from any thread."""
 
     def put(self, submission: Submission) -> None:
-        """Keep a job; when this returns, it survives whatever the store survives. One with the same id is replaced."""
+        """Store a job durably, as far as the store is durable. A job with the same id is replaced."""
 
     def remove(self, job_id: str) -> None:
-        """Forget a job, if it is there."""
+        """Remove a job, if it exists."""
 
     def all(self) -> list[Submission]:
         """Return the jobs, the oldest first."""
@@ -37,12 +37,12 @@ class MemoryJobStore:
         self._jobs: dict[str, Submission] = {}
 
     def put(self, submission: Submission) -> None:
-        """Keep a job."""
+        """Store a job."""
         with self._lock:
             self._jobs[submission.job_id] = submission
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Remove a job."""
         with self._lock:
             self._jobs.pop(job_id, None)
 
@@ -55,24 +55,24 @@ class MemoryJobStore:
 class FileJobStore:
     """A job store on storage that several JobManagers see: a file for each job, below `high-availability.storageDir`.
 
-    A file is written whole or not at all. Only the leader writes; one that has lost the leadership and does not know it yet may
-    remove the file of a job that has ended, which is as true for its successor, or put one whose client got no answer.
+    Files are written atomically. Only the leader writes. A leader that has lost leadership and does not know it yet may still remove
+    the file of an ended job, which is correct for its successor too, or add a job whose client got no response.
     """
 
     def __init__(self, directory: str) -> None:
         self._storage = CheckpointStorage(directory)
 
     def put(self, submission: Submission) -> None:
-        """Keep a job."""
+        """Store a job."""
         content = json.dumps(submission.to_json()).encode()
         self._storage.write_atomic(_name(submission.job_id), content)
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Remove a job."""
         self._storage.delete(_name(job_id))
 
     def all(self) -> list[Submission]:
-        """Return the jobs, the oldest first. One that cannot be read is left where it is, and told of."""
+        """Return the jobs, the oldest first. A file that cannot be read is kept and logged."""
         found = []
         for name in self._storage.list():
             if not name.endswith(_SUFFIX):
@@ -80,7 +80,7 @@ class FileJobStore:
             try:
                 found.append(Submission.from_json(json.loads(self._storage.read(name))))
             except (PenstockError, ValueError, TypeError) as error:
-                _log.error("the job in %s cannot be read: %s", self._storage.path(name), error)
+                _log.error("cannot read the job in %s: %s", self._storage.path(name), error)
         return sorted(found, key=_age)
 
 

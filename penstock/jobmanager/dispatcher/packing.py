@@ -1,4 +1,4 @@
-"""Programs as bytes: by value, so that a JobManager needs none of the user's modules and never mixes those of two jobs."""
+"""Serialized programs: by value, so that a JobManager needs none of the user's modules and never mixes those of two jobs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _registering = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """A program without nesting: a long pipeline, which is a tree as deep as it is long, would be too deep to pickle.
+    """A flattened program: a long pipeline is a deep tree, which pickle cannot handle.
 
-    `inputs` has for each transformation the places of its inputs.
+    `inputs` has the indexes of the inputs of each transformation.
     """
 
     transformations: tuple[Transformation, ...]
@@ -40,7 +40,7 @@ class _Packed:
 
 
 def pack_program(transformations: Sequence[Transformation], settings: GraphSettings) -> bytes:
-    """Return a program as bytes, with all code in it that is not installed."""
+    """Return a program as bytes, with all code that is not installed."""
     from penstock.common import cloudpickling
 
     steps = steps_of(transformations)
@@ -58,16 +58,16 @@ def pack_program(transformations: Sequence[Transformation], settings: GraphSetti
 
 
 def unpack_program(data: bytes) -> Program:
-    """Return the program of `pack_program`. It runs what is in the bytes: only for whom may run code here."""
+    """Return the program of `pack_program`. It executes code in the bytes: only for clients with the write role."""
     try:
         (version, python), content = pickle.loads(data)
     except Exception as error:
-        raise InvalidProgramError("the program that was sent cannot be read") from error
+        raise InvalidProgramError("cannot read the submitted program") from error
     if version != FORMAT or tuple(python) != sys.version_info[:2]:
         theirs, ours = ".".join(map(str, python)), ".".join(map(str, sys.version_info[:2]))
         raise InvalidProgramError(
-            "the program was sent by another version",
-            detail=f"the client has Python {theirs} and format {version}, here it is Python {ours} and format {FORMAT}",
+            "the program was submitted by another version",
+            detail=f"the client has Python {theirs} and format {version}, the JobManager Python {ours} and format {FORMAT}",
             hint="use the same Python and the same Penstock on both sides",
         )
     try:
@@ -76,11 +76,11 @@ def unpack_program(data: bytes) -> Program:
         raise InvalidProgramError(
             "the program needs a package that the JobManager does not have",
             detail=str(error),
-            hint="install it there, or send it along with add_python_file",
+            hint="install it there, or add it with add_python_file",
         ) from error
     except Exception as error:
         raise InvalidProgramError(
-            "the program that was sent cannot be unpacked",
+            "cannot unpickle the submitted program",
             detail=f"{type(error).__name__}: {error}",
         ) from error
     for step, inputs in zip(packed.transformations, packed.inputs, strict=True):
@@ -89,7 +89,7 @@ def unpack_program(data: bytes) -> Program:
 
 
 def user_modules() -> list[ModuleType]:
-    """Return the loaded modules that are the user's: files of neither Python, nor an installed package, nor Penstock."""
+    """Return the loaded modules of the user: those not in Python, an installed package or Penstock."""
     foreign = _installed_places()
     found = []
     for name, module in list(sys.modules.items()):
@@ -120,7 +120,7 @@ def _is_below(file: str, places: tuple[str, ...]) -> bool:
 
 @contextmanager
 def _by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
-    """Let cloudpickle write the code of modules into its pickles, not only their names."""
+    """Make cloudpickle pickle modules by value."""
     from penstock.common import cloudpickling
 
     with _registering:
@@ -136,7 +136,7 @@ def _by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
 
 
 def steps_of(transformations: Sequence[Transformation]) -> list[Transformation]:
-    """Return the steps and all that they come from, each once, inputs first."""
+    """Return the transformations and all their inputs, each once, inputs first."""
     done: dict[int, Transformation] = {}
     stack: list[tuple[Transformation, bool]] = [(step, False) for step in reversed(transformations)]
     while stack:

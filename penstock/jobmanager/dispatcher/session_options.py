@@ -1,4 +1,4 @@
-"""Which options belong to a session: a job that sets one does not change it."""
+"""The options that belong to a session: a job cannot change them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.option_checks import other_names, override
 
-# Where the session listens and what its page may do, who reads its metrics, how its leader is found, what its Spark application has
+# Address and web page of the session, metric reporters, high availability, Spark application
 _PREFIXES: Final = (
     "high-availability", "kubernetes.", "metrics.reporter", "penstock.high-availability.", "penstock.rest.", "rest.", "security.ssl.",
     options.SPARK_PREFIX,
@@ -26,9 +26,9 @@ _KEYS: Final = frozenset(
         options.WEB_SUBMIT,
     )
 )
-# Of these no job is to know.
+# These are hidden from jobs.
 _OF_NO_JOB: Final = ("rest.", "high-availability", options.EXECUTION_TARGET.key)
-# With these a client finds its session.
+# A client finds its session with these.
 _OF_CLIENTS: Final = frozenset(
     option.key
     for option in (
@@ -51,7 +51,7 @@ def is_of_session(key: str) -> bool:
 
 
 def options_of_job(session: Configuration, job: Mapping[str, str]) -> Configuration:
-    """Return the options of a job in a session: what the session sets for all, and above that the job's own."""
+    """Return the options of a job in a session: the session's, overridden by the job's own."""
     own = {key: value for key, value in job.items() if not is_of_session(key)}
     shared = {
         key: value for key, value in session.to_dict().items() if not key.startswith(_OF_NO_JOB)
@@ -60,7 +60,7 @@ def options_of_job(session: Configuration, job: Mapping[str, str]) -> Configurat
 
 
 def ignored_options(session: Configuration, job: Mapping[str, str]) -> list[str]:
-    """Return the options of a job that have no effect, as they are the session's, which has other values for them."""
+    """Return the options of a job that have no effect because the session has other values for them."""
     values = session.to_dict()
     return sorted(
         key

@@ -1,4 +1,4 @@
-"""What a client sends to have a job run: the program by value, its options, and the files that go along."""
+"""A job submission: the program by value, its options and its files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from typing import Any
 from penstock.common.job_id import JobID
 from penstock.errors import ArgumentError
 
-# In an option's value, what stands for the directory that the files of a submission are written to
+# Placeholder in option values for the directory with the files of a submission
 FILES = "penstock-file:"
 _FIELDS = ("job_id", "name", "program", "configuration", "files", "submitted_ms")
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A job on its way to a JobManager, and as a job store keeps it.
+    """A submitted job, as it is sent to a JobManager and kept in a job store.
 
-    `program` is what `pack_program` makes of transformations and graph settings: bytes that only a JobManager unpickles, for whom
-    the write role was shown. `configuration` has all options as text; a value in which `penstock-file:NAME` stands names one of
-    `files`, which are content by name.
+    `program` is the result of `pack_program`: bytes that only a JobManager unpickles, for a client with the write role.
+    `configuration` has all options as strings; `penstock-file:NAME` in a value refers to one of `files`, which are contents by name.
     """
 
     job_id: str
@@ -35,12 +34,12 @@ class Submission:
     def __post_init__(self) -> None:
         JobID.from_hex_string(self.job_id)
         if not self.name.strip():
-            raise ArgumentError("a submission must have the name of its job")
+            raise ArgumentError("the submission has no job name")
         for name in self.files:
             if name.startswith("/") or not name or {"..", ".", ""} & set(name.split("/")):
                 raise ArgumentError(
-                    f"'{name}' is no name for a file of a submission",
-                    hint="names are relative and have no '..' in them",
+                    f"invalid file name '{name}' in a submission",
+                    hint="names must be relative and must not contain '..'",
                 )
 
     def to_json(self) -> dict[str, Any]:
@@ -56,19 +55,19 @@ class Submission:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Submission:
-        """Return the submission that `to_json` wrote; refuse anything else. Nothing is unpickled."""
+        """Parse the result of `to_json`; reject anything else. Nothing is unpickled."""
         unknown = sorted(set(values) - set(_FIELDS))
         if unknown:
-            raise _malformed(f"it has a field '{unknown[0]}'")
+            raise _malformed(f"unknown field '{unknown[0]}'")
         configuration, files = values.get("configuration", {}), values.get("files", {})
         for what, mapping in (("configuration", configuration), ("files", files)):
             if not isinstance(mapping, Mapping) or not all(
                 isinstance(each, str) for pair in mapping.items() for each in pair
             ):
-                raise _malformed(f"'{what}' must be an object with texts")
+                raise _malformed(f"'{what}' must be an object with string values")
         submitted = values.get("submitted_ms", 0)
         if not isinstance(submitted, int) or isinstance(submitted, bool):
-            raise _malformed("'submitted_ms' must be a whole number")
+            raise _malformed("'submitted_ms' must be an integer")
         return cls(
             job_id=str(JobID.from_hex_string(_text(values, "job_id"))),
             name=_text(values, "name"),
@@ -82,7 +81,7 @@ class Submission:
 def _text(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str) or not value:
-        raise _malformed(f"'{name}' must be a text")
+        raise _malformed(f"'{name}' must be a string")
     return value
 
 
@@ -94,12 +93,12 @@ def _to_bytes(text: str, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise _malformed(f"'{name}' is not in base64") from error
+        raise _malformed(f"'{name}' is not valid base64") from error
 
 
 def _malformed(detail: str) -> ArgumentError:
     return ArgumentError(
-        "the submission cannot be read",
+        "invalid submission",
         detail=detail,
-        hint="submissions are made by 'penstock run --session'",
+        hint="use 'penstock run --session' to submit jobs",
     )

@@ -1,1 +1,1 @@
-"""Several JobManagers, one of which leads: who it is, what it may do, and who comes after it."""
+"""High availability: several JobManagers, leader election, fencing and failover."""

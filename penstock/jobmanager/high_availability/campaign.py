@@ -1,4 +1,4 @@
-"""This process as a candidate: whether it leads, who does if not, and what it stops when it leads no more."""
+"""This process in the leader election: whether it is the leader, who is otherwise, and what stops when leadership is lost."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from penstock.jobmanager.high_availability.election import Candidate, LeaderElec
 from penstock.jobmanager.high_availability.services import HighAvailability
 
 _POLL_S = 0.2
-_LEADER_AGE_S = 0.5  # after which it is looked up anew who leads
-_LEADER_KNOWN_S = 5.0  # after which it is not known any more
+_LEADER_AGE_S = 0.5  # after this time the leader is looked up again
+_LEADER_KNOWN_S = 5.0  # after this time the last known leader is outdated
 
 _log = logging.getLogger(__name__)
 
 
 class Campaign:
-    """Takes part in the election of one cluster, for all jobs of a process.
+    """Takes part in the leader election of one cluster, for all jobs of a process.
 
-    `on_granted` and `on_revoked` are called in turn, by a thread of their own. What must end at once when this process leads no more is
+    `on_granted` and `on_revoked` are called alternately, in their own thread. Work that must stop at once when leadership is lost is
     registered with `leading`.
     """
 
@@ -42,33 +42,33 @@ class Campaign:
         self._election: LeaderElection = services.create_election()
         self._changed = threading.Condition()
         self._token: int | None = None
-        self._ready: int | None = None  # the token, when all that the leader has to take up is here
+        self._ready: int | None = None  # the token, once the leader has recovered its jobs
         self._stops: dict[object, Callable[[], None]] = {}
         self._jobs = 0
         self._looking = threading.Lock()
         self._seen: tuple[float, Candidate | None] = (float("-inf"), None)
 
     def start(self, address: str) -> None:
-        """Take part; `address` is where clients reach this process."""
+        """Take part in the election; `address` is the address of this process for clients."""
         self.candidate = Candidate.here(address)
         self._election.start(self.candidate, _Contender(self))
 
     def close(self) -> None:
-        """Take part no more; if this process leads, the next one may as soon as all is stopped."""
+        """Leave the election; a leader releases leadership as soon as everything is stopped."""
         self._election.close()
 
     # For the REST server
 
     @property
     def leads(self) -> bool:
-        """Whether this process leads and its jobs are here."""
+        """Whether this process is the leader and has recovered its jobs."""
         ready = self._ready
         return ready is not None and self._election.token == ready
 
     def elsewhere(self) -> str | None:
-        """Return None if this process leads, else the leader's address, or an empty text if it is not known. Never waits.
+        """Return None if this process is the leader, else the leader's address, or an empty string if unknown. Never blocks.
 
-        Who leads is looked up in the background; what was found long ago does not count.
+        The leader is looked up in the background; old results are ignored.
         """
         if self.leads:
             return None
@@ -83,13 +83,13 @@ class Campaign:
     def _look(self) -> None:
         try:
             self._seen = time.monotonic(), self._election.leader()
-        except Exception as error:  # noqa: BLE001 - who asks is told that nobody is known
-            _log.warning("it cannot be told who leads: %s", error)
+        except Exception as error:  # noqa: BLE001 - the leader is reported as unknown
+            _log.warning("cannot look up the leader: %s", error)
         finally:
             self._looking.release()
 
     def shared_token(self, own: str) -> str:
-        """Return the token for clients of all JobManagers of the cluster; `own` if this is the first one."""
+        """Return the REST token that all JobManagers of the cluster share; `own` if this is the first one."""
         return self.services.shared_token(own)
 
     # For jobs
@@ -101,7 +101,7 @@ class Campaign:
         return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
 
     def wait(self, given_up: Callable[[], bool]) -> int | None:
-        """Wait until this process leads and return its token; None if it is given up meanwhile."""
+        """Wait until this process is the leader and return its token; None if `given_up` becomes true meanwhile."""
         with self._changed:
             while not given_up():
                 if self._token is not None:
@@ -111,7 +111,7 @@ class Campaign:
 
     @contextmanager
     def leading(self, token: int, stop: Callable[[], None]) -> Iterator[None]:
-        """While it lasts, `stop` is called when this process no longer leads with this token."""
+        """Call `stop` if leadership with this token is lost inside the `with` block."""
         key = object()
         with self._changed:
             self._stops[key] = stop
@@ -124,7 +124,7 @@ class Campaign:
             with self._changed:
                 del self._stops[key]
 
-    # What the election tells
+    # Callbacks of the election
 
     def _granted(self, token: int) -> None:
         with self._changed:
@@ -141,19 +141,19 @@ class Campaign:
         for stop in stops:
             try:
                 stop()
-            except Exception:  # noqa: BLE001 - the others are to be stopped all the same
-                _log.exception("something could not be stopped when the leadership ended")
+            except Exception:  # noqa: BLE001 - the others must be stopped anyway
+                _log.exception("a job could not be stopped after leadership was lost")
         self._on_revoked()
 
 
 class _Contender:
-    """What the election of a campaign calls."""
+    """The contender of a campaign, called by the election."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
 
     def on_granted(self, token: int) -> None:
-        self._campaign._granted(token)  # noqa: SLF001 - for nobody else
+        self._campaign._granted(token)  # noqa: SLF001 - only for this class
 
     def on_revoked(self) -> None:
         self._campaign._revoked()  # noqa: SLF001 - as above

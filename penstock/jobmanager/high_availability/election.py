@@ -1,4 +1,4 @@
-"""What elects a leader among several JobManagers, whatever service decides."""
+"""The interface of leader election among several JobManagers, for any service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A JobManager that leads or would: an id that no other process ever has, and where clients reach it."""
+    """A JobManager in the election: a globally unique id, and its address for clients."""
 
     id: str
     address: str
@@ -23,12 +23,12 @@ class Candidate:
         return cls(f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}", address)
 
     def encode(self) -> bytes:
-        """Return it as others read it."""
+        """Return the candidate as bytes."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def decode(cls, data: bytes | None) -> Candidate | None:
-        """Return what `encode` was called on, or None if it cannot be told."""
+        """Parse the result of `encode`; None if it is invalid."""
         try:
             found = json.loads(data or b"")
             return cls(str(found["id"]), str(found["address"]))
@@ -37,30 +37,30 @@ class Candidate:
 
 
 class Contender(Protocol):
-    """What is told that it leads. One call at a time, never from the thread that elects: it may take its time."""
+    """Is notified of leadership. One call at a time, never from the election thread, so calls may block."""
 
     def on_granted(self, token: int) -> None:
-        """Lead. `token` is larger than that of every leader before: what carries a smaller one is to be refused."""
+        """Become the leader. `token` is larger than that of every previous leader: writes with a smaller one must be rejected."""
 
     def on_revoked(self) -> None:
-        """Stop leading at once. Another one may lead already."""
+        """Stop at once: leadership is lost, and another process may be the leader already."""
 
 
 class LeaderElection(Protocol):
-    """Decides, with others elsewhere, who leads. At most one is told so at a time, but one may learn late that it no longer does.
+    """Elects the leader. At most one candidate has leadership at a time, but a leader may learn late that it lost it.
 
-    So leading alone proves nothing: what a leader writes carries its token, and the larger one wins.
+    So leadership alone is not sufficient: writes of a leader carry its fencing token, and the larger token wins.
     """
 
     def start(self, candidate: Candidate, contender: Contender) -> None:
-        """Take part, until `close`."""
+        """Take part in the election until `close`."""
 
     @property
     def token(self) -> int | None:
-        """The token of this candidate while it leads, as far as is known here."""
+        """The token of this candidate while it is the leader, as far as it knows."""
 
     def leader(self) -> Candidate | None:
-        """Return who leads, as far as is known; None if nobody does. May ask a service, may raise."""
+        """Return the leader, as far as known; None if there is none. May call a service, may raise."""
 
     def close(self) -> None:
-        """Take part no more; a leader gives up its place, so that the next one need not wait. The contender is told."""
+        """Leave the election; a leader releases leadership, so that the next one need not wait. The contender is notified."""

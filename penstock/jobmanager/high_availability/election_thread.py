@@ -1,4 +1,4 @@
-"""What all elections do alike: a thread that takes part, and what is known of its success."""
+"""The common base of elections: a thread that takes part, and its leadership."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.jobmanager.high_availability.leadership import Leadership
 
 
 class ElectionThread(ABC):
-    """Takes part in an election in a thread of its own, from `start` to `close`."""
+    """Takes part in an election in its own thread, from `start` to `close`."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -18,7 +18,7 @@ class ElectionThread(ABC):
         self._leadership: Leadership | None = None
 
     def start(self, candidate: Candidate, contender: Contender) -> None:
-        """Take part, until `close`."""
+        """Take part in the election until `close`."""
         self._leadership = Leadership(contender)
         self._prepare()
         self._thread = threading.Thread(
@@ -30,19 +30,19 @@ class ElectionThread(ABC):
         self._thread.start()
 
     def _prepare(self) -> None:
-        """Get ready, before the thread runs."""
+        """Prepare, before the thread starts."""
 
     @abstractmethod
     def _run(self, candidate: Candidate, leadership: Leadership) -> None:
-        """Take part until told to stop."""
+        """Take part until the stop event is set."""
 
     @property
     def token(self) -> int | None:
-        """The token of this candidate while it leads."""
+        """The token of this candidate while it is the leader."""
         return None if self._leadership is None else self._leadership.token
 
     def close(self) -> None:
-        """Take part no more: the contender is told, then the next one may lead."""
+        """Leave the election: the contender is notified, then leadership is released."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()

@@ -1,7 +1,7 @@
-"""Leader election with a Lease of Kubernetes, one per cluster.
+"""Leader election with a Kubernetes Lease, one per cluster.
 
-The lease's annotation tells who the leader is and where clients reach it. The token counts how often the lease changed hands, after
-the second in which it was made: a lease that somebody deletes begins to count anew, and must not give a smaller token.
+The lease's annotation has the leader and its address for clients. The token is the creation time of the lease in seconds followed
+by its number of transitions: a lease that was deleted and created again must not yield a smaller token.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 
 
 class KubernetesElection(ElectionThread):
-    """Whoever holds a Lease leads.
+    """The holder of a Lease is the leader.
 
-    A leader that could not renew it for `deadline_s` leads no more; others take it after `lease_s`, so the first is to be shorter.
+    A leader that could not renew it for `deadline_s` loses leadership; others take it after `lease_s`, which must be longer.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class KubernetesElection(ElectionThread):
     ) -> None:
         if not retry_s < deadline_s < lease_s:
             raise ConfigurationError(
-                f"the leader's lease lasts {lease_s:g} s, is given up after {deadline_s:g} s and looked at every {retry_s:g} s",
+                f"invalid lease settings: lease-duration {lease_s:g} s, renew-deadline {deadline_s:g} s, retry-period {retry_s:g} s",
                 hint="retry-period must be shorter than renew-deadline, and that shorter than lease-duration",
             )
         super().__init__()
@@ -69,7 +69,7 @@ class KubernetesElection(ElectionThread):
         name = f"{cluster_id}-leader"
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
-                f"high-availability.cluster-id is '{cluster_id}', which cannot be the name of a Lease",
+                f"high-availability.cluster-id '{cluster_id}' is not a valid name of a Lease",
                 hint="use lower-case letters, digits and '-'",
             )
         return cls(
@@ -82,10 +82,10 @@ class KubernetesElection(ElectionThread):
         )
 
     def leader(self) -> Candidate | None:
-        """Return who holds the lease. It may have died a moment ago."""
+        """Return the holder of the lease. It may have just died."""
         try:
             lease = self._read()
-        except Exception as error:  # whatever the client raises
+        except Exception as error:  # the client may raise anything
             raise ConnectionFailedError(
                 "Kubernetes does not answer", detail=f"{type(error).__name__}: {error}"
             ) from error
@@ -94,15 +94,15 @@ class KubernetesElection(ElectionThread):
         annotations = lease.metadata.annotations or {}
         return Candidate.decode(annotations.get(LEADER_ANNOTATION, "").encode())
 
-    # The thread that elects
+    # The election thread
 
     def _run(self, candidate: Candidate, leadership: Leadership) -> None:
         core = LeaseCore(candidate.id)
         while not self._stop.is_set():
             try:
                 self._round(core, candidate, leadership)
-            except Exception as error:  # noqa: BLE001 - the client raises what it likes; the next round may do better
-                _log.warning("this JobManager cannot take part in the election: %s", error)
+            except Exception as error:  # noqa: BLE001 - the client may raise anything; the next round tries again
+                _log.warning("leader election failed, will retry: %s", error)
             self._stop.wait(self._retry_s)
         leads = leadership.token is not None
         leadership.close()
@@ -117,20 +117,20 @@ class KubernetesElection(ElectionThread):
             leadership.revoke()
             return
         if step is Step.RENEW and leadership.token is None:
-            # It was given up here, because it could not be renewed: its time as a leader must not be taken for going on.
+            # Leadership was lost here because the lease was not renewed in time: the old term must not continue.
             step = Step.TAKE
         written = self._write(lease, candidate, taken=step is not Step.RENEW)
         if written is None:
-            leadership.revoke()  # somebody else was faster
+            leadership.revoke()  # another candidate was faster
         elif step is Step.RENEW:
             leadership.extend(began + self._deadline_s)
         else:
             token = _token(written)
-            _log.info("%s leads, token %d", candidate.id, token)
+            _log.info("%s is the leader, token %d", candidate.id, token)
             leadership.grant(token, began + self._deadline_s)
 
     def _write(self, lease: V1Lease | None, candidate: Candidate, *, taken: bool) -> V1Lease | None:
-        """Write the lease as this candidate's; None if it has changed since it was read."""
+        """Write the lease with this candidate as its holder; None if it has changed since it was read."""
         from kubernetes.client import V1Lease, V1LeaseSpec, V1ObjectMeta
 
         now = dt.datetime.now(dt.UTC)
@@ -161,8 +161,8 @@ class KubernetesElection(ElectionThread):
             if lease is not None and lease.spec.holder_identity == candidate.id:
                 lease.spec.holder_identity = None
                 self._put(lease, exists=True)
-        except Exception as error:  # noqa: BLE001 - it ends by itself
-            _log.warning("the leader's lease could not be released: %s", error)
+        except Exception as error:  # noqa: BLE001 - the lease expires by itself
+            _log.warning("cannot release the leader lease: %s", error)
 
     # Requests
 
@@ -182,7 +182,7 @@ class KubernetesElection(ElectionThread):
         from kubernetes.client import ApiException
 
         try:
-            if exists:  # refused unless it carries the version that is there
+            if exists:  # rejected unless it has the current version
                 return self._api.replace_namespaced_lease(
                     self._name, self._namespace, lease, _request_timeout=self._deadline_s
                 )
@@ -215,10 +215,10 @@ def _connect(config_file: str | None) -> CoordinationV1Api:
     settings = cluster_settings(
         config_file,
         needed_by="high-availability.type kubernetes",
-        message="high-availability.type is kubernetes, and no cluster is known here",
+        message="high-availability.type is kubernetes, but there is no Kubernetes configuration",
         hint="run it in a pod with a service account, or set kubernetes.config.file to a kubeconfig file",
     )
-    settings.retries = False  # the next round asks again, with what is true then
+    settings.retries = False  # the next round retries with current data
 
     from kubernetes.client import ApiClient, CoordinationV1Api
 

@@ -1,4 +1,4 @@
-"""Tells a contender that it leads and that it does not any more, one thing after the other."""
+"""Notifies a contender of gained and lost leadership, in order."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """Whether this process leads, and until when that is certain, for whoever elects to change and the contender to learn.
+    """Whether this process is the leader, and until when that is certain. The election sets it, the contender is notified.
 
-    An election that can be cut off from its service says until when it may count on leading; when that moment passes, the
-    contender is told so by a thread that waits for nothing else.
+    An election that may lose its service sets the time until which leadership is certain; when it passes, a dedicated thread notifies
+    the contender.
     """
 
     def __init__(
@@ -29,56 +29,58 @@ class Leadership:
         self._changed = threading.Condition()
         self._token: int | None = None
         self._until = math.inf
-        self._told: int | None = None  # the token that the contender works with
+        self._told: int | None = None  # the token of the contender's last notification
         self._closed = False
-        self._thread = threading.Thread(target=self._tell, name="penstock-leadership", daemon=True)
+        self._thread = threading.Thread(
+            target=self._notify_loop, name="penstock-leadership", daemon=True
+        )
         self._thread.start()
 
     @property
     def token(self) -> int | None:
-        """The token, while this process leads."""
+        """The token while this process is the leader."""
         with self._changed:
             return self._token if self._clock() < self._until else None
 
     def grant(self, token: int, until: float = math.inf) -> None:
-        """Lead with this token."""
+        """Gain leadership with this token."""
         with self._changed:
             self._token, self._until = token, until
             self._changed.notify_all()
 
     def extend(self, until: float) -> None:
-        """Count on leading for longer. Too late if the time was over."""
+        """Extend the certain time. No effect if it has passed."""
         with self._changed:
             if self._clock() < self._until:
                 self._until = until
                 self._changed.notify_all()
 
     def shorten(self, seconds: float) -> None:
-        """Count on leading for so long from now, and no longer."""
+        """Shorten the certain time to this long from now."""
         with self._changed:
             self._until = min(self._until, self._clock() + seconds)
             self._changed.notify_all()
 
     def revoke(self) -> None:
-        """Lead no more."""
+        """Lose leadership."""
         with self._changed:
             self._token, self._until = None, math.inf
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Lead no more, and wait until the contender has done what follows from that."""
+        """Lose leadership and wait until the contender was notified."""
         with self._changed:
             self._token, self._until, self._closed = None, math.inf, True
             self._changed.notify_all()
         if self._thread is not threading.current_thread():
             self._thread.join()
 
-    def _tell(self) -> None:
+    def _notify_loop(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(self._has_news, self._left())
                 if self._clock() >= self._until:
-                    _log.warning("leadership could not be renewed in time: it is given up")
+                    _log.warning("leadership was not renewed in time and is lost")
                     self._token, self._until = None, math.inf
                 token = self._token
                 if self._closed and self._told is None:
@@ -100,5 +102,5 @@ class Leadership:
     def _call(self, function: Callable[[], object]) -> None:
         try:
             function()
-        except Exception:  # noqa: BLE001 - the election goes on, whatever the contender made of it
-            _log.exception("a change of leadership could not be followed in full")
+        except Exception:  # noqa: BLE001 - the election continues
+            _log.exception("handling a change of leadership failed")

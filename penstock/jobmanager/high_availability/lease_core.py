@@ -1,7 +1,7 @@
-"""What a candidate does with a lease that carries a version: a pure core, without clocks and without Kubernetes.
+"""Decides what a candidate does with a versioned lease: a pure core, without clocks and without Kubernetes.
 
-Who holds a lease says so in it and renews it. The clocks of others are not trusted: a lease is over when it has not changed for its
-whole duration, as seen from here. Of two that take it at the same moment the service refuses the one that read an older version.
+The holder of a lease renews it. Clocks of other machines are not trusted: a lease has expired when it has not changed for its whole
+duration by the local clock. If two candidates take it at the same time, the service rejects the one that read an older version.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A lease as it was read. `version` is another one after every change."""
+    """A lease as it was read. `version` changes with every update."""
 
     holder: str | None
     duration_s: float
-    transitions: int  # how often it has changed hands
+    transitions: int  # number of changes of the holder
     version: str
 
 
 class Step(enum.Enum):
-    """What to do with a lease that was just read."""
+    """The action for a lease that was just read."""
 
     CREATE = "create it"
     TAKE = "take it"
@@ -35,10 +35,10 @@ class LeaseCore:
     def __init__(self, candidate: str) -> None:
         self._candidate = candidate
         self._seen: LeaseRecord | None = None
-        self._since = 0.0  # when it was first seen like this
+        self._since = 0.0  # when this version was first seen
 
     def observe(self, record: LeaseRecord | None, now: float) -> Step:
-        """Take note of how the lease is now; return what to do."""
+        """Record the current lease; return the action."""
         if record is None or self._seen is None or record.version != self._seen.version:
             self._seen, self._since = record, now
         if record is None:

@@ -1,4 +1,4 @@
-"""How jobs ended, on storage: a standby that becomes the leader does not run again what is over.
+"""Results of ended jobs on storage: a standby that becomes the leader does not run them again.
 
 ```
 <storageDir>/<cluster id>/results/<job id>.json
@@ -44,7 +44,7 @@ class JobResult:
 
     @classmethod
     def failed(cls, error: BaseException) -> JobResult:
-        """Return the result of a job that failed for good, or was cancelled."""
+        """Return the result of a job that failed or was cancelled."""
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.CANCELED if cancelled else JobStatus.FAILED
         told = (
@@ -53,31 +53,31 @@ class JobResult:
         return cls(status.name, clock.now_ms(), failure=told)
 
     def reached(self, job_id: str, name: str) -> JobExecutionResult:
-        """Return what the job returned elsewhere, or raise what it raised."""
+        """Return the result of the job, or raise its error."""
         if self.status == JobStatus.FINISHED.name:
             return JobExecutionResult(JobID(job_id), self.runtime_ms, self.accumulators)
         kind = JobCancelledError if self.status == JobStatus.CANCELED.name else JobExecutionError
         raise kind(
-            f"job '{name}' has ended under the leader before this one: {self.status.lower()}",
+            f"job '{name}' has ended under the previous leader: {self.status.lower()}",
             detail=self.failure or None,
         )
 
 
 class JobResults:
-    """The results of a cluster's jobs. Writing one is tried once: without it the next leader finds out by itself."""
+    """The results of a cluster's jobs. Writing is best effort: without a result the next leader runs the job from its last checkpoint."""
 
     def __init__(self, storage: CheckpointStorage) -> None:
         self._storage = storage.child("results")
 
     def write(self, job_id: str, result: JobResult) -> None:
-        """Keep how a job ended."""
+        """Write the result of a job."""
         try:
             self._storage.write_atomic(f"{job_id}.json", json.dumps(asdict(result)).encode())
         except CheckpointError as error:
-            _log.warning("how job %s ended is not kept for others: %s", job_id, error.message)
+            _log.warning("cannot write the result of job %s: %s", job_id, error.message)
 
     def read(self, job_id: str, *, since_ms: int) -> JobResult | None:
-        """Return how a job ended, if it did since a time: whoever starts it afterwards wants it to run again."""
+        """Return the result of a job that ended after a time; a job that is submitted after its end shall run again."""
         try:
             found = JobResult(**json.loads(self._storage.read(f"{job_id}.json")))
         except CheckpointError as error:
@@ -85,6 +85,6 @@ class JobResults:
                 return None
             raise
         except (TypeError, ValueError):
-            _log.warning("how job %s ended cannot be read", job_id)
+            _log.warning("cannot read the result of job %s", job_id)
             return None
         return found if found.ended_ms >= since_ms else None

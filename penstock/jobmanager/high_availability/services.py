@@ -1,4 +1,4 @@
-"""The services of a highly available cluster, as its options ask for them."""
+"""The services of a highly available cluster, from its options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLUSTER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class HighAvailability:
-    """What a highly available cluster has: a way to elect, and storage that all its JobManagers share."""
+    """High-availability services: leader election, and storage that all JobManagers share."""
 
     type: str
     cluster_id: str
@@ -33,27 +33,27 @@ class HighAvailability:
 
     @classmethod
     def from_configuration(cls, configuration: Configuration) -> HighAvailability | None:
-        """Read the options; None if there is to be one JobManager only."""
+        """Read the options; None if high availability is disabled."""
         kind = configuration.get(options.HA_TYPE)
         if kind == NONE:
             return None
         directory = configuration.get(options.HA_STORAGE_DIR)
         if directory is None:
             raise ConfigurationError(
-                f"high-availability.type is {kind}, and high-availability.storageDir is not set",
-                hint="set it to a directory or a URI that all JobManagers reach",
+                f"high-availability.type is {kind}, but high-availability.storageDir is not set",
+                hint="set it to a directory or URI that all JobManagers can reach",
             )
         cluster = configuration.get(options.HA_CLUSTER_ID).strip("/")
         if not _CLUSTER_ID.fullmatch(cluster):
             raise ConfigurationError(
-                f"high-availability.cluster-id is '{cluster}', which cannot be the name of a directory",
+                f"high-availability.cluster-id '{cluster}' is not a valid directory name",
                 hint="use letters, digits, '-', '_' and '.'",
             )
         storage = CheckpointStorage(directory, words=HIGH_AVAILABILITY_WORDS).child(cluster)
         return cls(kind, cluster, storage, configuration)
 
     def check_storage(self) -> None:
-        """Raise an error if the JobManager can never write to the storage; one that is away may come back."""
+        """Raise an error if the JobManager cannot write to the storage; only warn if it is temporarily unavailable."""
         try:
             self.storage.probe()
         except CheckpointError as error:
@@ -61,11 +61,11 @@ class HighAvailability:
                 raise ConfigurationError(
                     error.message, detail=error.detail, hint=error.hint
                 ) from error.__cause__
-            _log.warning("the storage of high availability does not answer: %s", error)
+            _log.warning("the high-availability storage is not available: %s", error)
 
     @property
     def warm(self) -> bool:
-        """Whether standbys start Spark at once. By default not on a cluster, where that takes executors that the leader may need."""
+        """Whether standbys start Spark in advance. By default not on a cluster, where they would hold executors that the leader may need."""
         wanted = self.configuration.get(options.HA_WARM_STANDBY)
         if wanted is not None:
             return wanted
@@ -73,23 +73,23 @@ class HighAvailability:
         return master.startswith("local") and not master.startswith("local-cluster")
 
     def with_shared_checkpoints(self, configuration: Configuration) -> Configuration:
-        """Return options by which checkpoints are where all JobManagers find them, unless they say where."""
+        """Return the options with a checkpoint directory on the shared storage, unless one is set."""
         shared = Configuration(configuration)
         if shared.get(options.CHECKPOINT_DIR) is None:
             shared.set(options.CHECKPOINT_DIR, self.storage.path("checkpoints"))
         return shared
 
     def shared_token(self, own: str) -> str:
-        """Return the token that clients of all JobManagers of this cluster use: that of the first one.
+        """Return the REST token of all JobManagers of this cluster: that of the first one.
 
-        Whoever can read the directory can put jobs there too, so the token is no less safe in it.
+        A user who can read the directory can submit jobs through it anyway, so storing the token there adds no risk.
         """
         if self.storage.create(_TOKEN, own.encode()):
             return own
         return self.storage.read(_TOKEN).decode()
 
     def create_election(self) -> LeaderElection:
-        """Return a new way to elect a leader, which nobody takes part in yet."""
+        """Return a new leader election, not started yet."""
         configuration = self.configuration
         if self.type == STORAGE:
             from penstock.jobmanager.high_availability.storage_election import StorageElection

@@ -1,4 +1,4 @@
-"""A job of a program that several processes run: it runs in the one that leads, the others stand by."""
+"""A job of a program that several processes run: it runs in the leader, the others are standbys."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from penstock.jobmanager.high_availability.results import JobResult, JobResults
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.job_master import JobMaster
 
-_TERMINATED = 128 + signal.SIGTERM  # as shells tell it
-_AGAIN_S = 0.5  # after which a leader whose job was another's tries again
+_TERMINATED = 128 + signal.SIGTERM  # the exit code that shells use
+_AGAIN_S = 0.5  # retry delay of a leader that was fenced off
 
 _log = logging.getLogger(__name__)
 
 
 class StandbyController(LocalJobController):
-    """Runs a job whenever this process leads, until the job has ended here or elsewhere.
+    """Runs a job while this process is the leader, until the job has ended here or in another process.
 
-    `create_master` makes a JobMaster for the leader with a token; None: one that only describes the job.
+    `create_master` creates a JobMaster for the leader with a token; None: one that only describes the job.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class StandbyController(LocalJobController):
         while True:
             token = self._campaign.wait(self._is_cancelled)
             if token is None:
-                raise JobCancelledError(f"this process stands by no more for job '{job.name}'")
+                raise JobCancelledError(f"this standby stopped waiting for job '{job.name}'")
             known = self._results.read(job.job_id, since_ms=self._campaign.started_ms)
             if known is not None:
                 return known.reached(job.job_id, job.name)
@@ -62,8 +62,11 @@ class StandbyController(LocalJobController):
     def _warm_up(self) -> None:
         try:
             self.master.warm_up()
-        except Exception as error:  # noqa: BLE001 - it is tried again when it matters
-            _log.warning("this standby will take longer, it cannot start its cluster: %s", error)
+        except Exception as error:  # noqa: BLE001 - tried again when the process becomes the leader
+            _log.warning(
+                "the standby cannot start Spark in advance, so a failover will take longer: %s",
+                error,
+            )
 
     def _lead(self, token: int) -> JobExecutionResult:
         self.master = master = self._create_master(token)
@@ -82,30 +85,30 @@ class StandbyController(LocalJobController):
         return self.master.status is JobStatus.CANCELLING
 
     def cancel(self) -> Future[None]:
-        """Cancel the job at once, for whoever leads next too: the job may be gone before that can be told."""
+        """Cancel the job at once, also for the next leader: its result is written first, in case this process ends before."""
         name = self.master.job.name
         cancelled = JobResult.failed(JobCancelledError(f"job '{name}' was cancelled"))
         self._results.write(self.master.job.job_id, cancelled)
         return super().cancel()
 
 
-# Makes a JobMaster of a program with these options, for a job with this id unless they name one, and for the leader with a token.
+# Creates a JobMaster: options, job id unless the options set one, fencing token of the leader.
 CreateMaster = Callable[[Configuration, str | None, int | None], JobMaster]
 
 
 def stand_by(
     campaign: Campaign, create: CreateMaster, configuration: Configuration
 ) -> StandbyController:
-    """Return what runs the next job of this program whenever this process leads. Its checkpoints are where all find them."""
+    """Return the controller of the next job of this program, which runs while this process is the leader. Checkpoints are on shared storage."""
     shared = campaign.services.with_shared_checkpoints(configuration)
     job_id = campaign.next_job_id()
     return StandbyController(campaign, lambda leader: create(shared, job_id, leader))
 
 
 def _end_in_order() -> None:
-    """Let SIGTERM end the program like `sys.exit` does, so that a leader gives up its place: others need not wait for its lease to end.
+    """Make SIGTERM end the program like `sys.exit`, so that a leader releases leadership and others need not wait for its lease to expire.
 
-    As the first process of a container it would not be ended by SIGTERM at all.
+    As PID 1 of a container it would ignore SIGTERM otherwise.
     """
     in_main = threading.current_thread() is threading.main_thread()
     if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -117,7 +120,7 @@ _starting = threading.Lock()
 
 
 def campaign_of(services: HighAvailability, serve: Callable[[Campaign], str]) -> Campaign:
-    """Return the campaign of this process for a cluster; `serve` makes it answer clients, and returns its address."""
+    """Return the campaign of this process for a cluster; `serve` starts the REST server and returns its address."""
     key = services.type, services.cluster_id, services.storage.base
     with _starting:
         campaign = _campaigns.get(key)

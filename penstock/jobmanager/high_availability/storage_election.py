@@ -1,11 +1,11 @@
-"""Leader election on shared storage, for people without ZooKeeper and Kubernetes: the lease that jobs have too.
+"""Leader election on shared storage, without ZooKeeper or Kubernetes: with the same lease that protects jobs.
 
 ```
 <storageDir>/<cluster id>/election/lease/<number>-<token>   claims, see `penstock.checkpoint.heartbeat_lease`
 <storageDir>/<cluster id>/election/leader/<number>          who made the claim with this number, and its address
 ```
 
-The number of the claim is the leader's token: it never comes again, and every leader's is larger than the one before.
+The number of the claim is the leader's token: it is never reused, and grows with every leader.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
 from penstock.jobmanager.high_availability.leadership import Leadership
 
-_BEATS = 4  # renewals in the time after which others may take over
-_CERTAIN = 0.75  # for what part of that time a leader that cannot renew goes on
+_BEATS = 4  # renewals per lease duration
+_CERTAIN = 0.75  # share of the lease duration for which a leader without renewals keeps leadership
 
 _log = logging.getLogger(__name__)
 _log.addFilter(RepeatedLines())
 
 
 class StorageElection(ElectionThread):
-    """Whoever holds the lease of a directory leads. `lease_s`: after what time without a sign of life another one may."""
+    """The holder of the lease of a directory is the leader. Others take over `lease_s` after the last heartbeat."""
 
     def __init__(self, storage: CheckpointStorage, *, lease_s: float) -> None:
         if lease_s <= 0:
-            raise ArgumentError(f"a lease cannot last {lease_s} seconds")
+            raise ArgumentError(f"invalid lease duration: {lease_s} seconds")
         super().__init__()
         self._storage = storage
         self._lease_s = lease_s
@@ -48,7 +48,7 @@ class StorageElection(ElectionThread):
         try:
             return Candidate.decode(self._storage.read(_leader_name(claim)))
         except CheckpointError as error:
-            if isinstance(error.__cause__, FileNotFoundError):  # it has just claimed it
+            if isinstance(error.__cause__, FileNotFoundError):  # it has just claimed the lease
                 return None
             raise
 
@@ -64,7 +64,7 @@ class StorageElection(ElectionThread):
                 self._stop.wait(self._lease_s / _BEATS)
                 continue
             self._lead(lease, candidate, leadership)
-            # Others may have their turn: whoever lost it was slow, or is about to end.
+            # Let others try first: a leader that lost the lease was slow, or is about to end.
             self._stop.wait(self._lease_s / 2)
         leadership.close()
 
@@ -83,14 +83,14 @@ class StorageElection(ElectionThread):
             self._storage.write_atomic(_leader_name(lease.number), candidate.encode())
             leadership.grant(lease.number, self._certain_until(lease))
             _log.info("%s leads, token %d", candidate.id, lease.number)
-            self._forget_leaders_before(lease.number)
+            self._delete_leaders_before(lease.number)
             while not self._stop.wait(self._lease_s / _BEATS) and leadership.token is not None:
                 try:
                     lease.renew()
                 except FencedError:
                     raise
-                except CheckpointError as error:  # the next one may reach storage
-                    _log.warning("the leader's lease could not be renewed: %s", error.message)
+                except CheckpointError as error:  # the next renewal may reach storage
+                    _log.warning("cannot renew the leader lease: %s", error.message)
                 else:
                     leadership.extend(self._certain_until(lease))
 
@@ -99,16 +99,16 @@ class StorageElection(ElectionThread):
         try:
             yield
         except CheckpointError as error:
-            _log.warning("this JobManager leads no more: %s", error.message)
+            _log.warning("this JobManager lost leadership: %s", error.message)
         if self._stop.is_set():
-            leadership.close()  # the contender has let go of everything when the next one comes
+            leadership.close()  # the contender has stopped everything before the next leader starts
         leadership.revoke()
         lease.release()
 
     def _certain_until(self, lease: HeartbeatLease) -> float:
         return lease.renewed_at + _CERTAIN * self._lease_s
 
-    def _forget_leaders_before(self, number: int) -> None:
+    def _delete_leaders_before(self, number: int) -> None:
         for name in self._storage.list("leader/"):
             if name < _leader_name(number):
                 self._storage.delete(name)

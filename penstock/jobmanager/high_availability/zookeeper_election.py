@@ -1,11 +1,11 @@
-"""Leader election with ZooKeeper: every candidate has a node with a number, and the lowest leads.
+"""Leader election with ZooKeeper: every candidate has a sequential node, and the lowest is the leader.
 
 ```
-<path.root>/<cluster id>/leader/candidate-<number>    ephemeral: it is there for as long as the candidate's session
+<path.root>/<cluster id>/leader/candidate-<number>    ephemeral: exists as long as the candidate's session
 ```
 
-A candidate watches only the node before its own. The token is the transaction that made the node: candidates lead in the order in
-which their nodes were made, so every leader's is larger than the one before.
+A candidate watches only the node before its own. The token is the id of the transaction that created the node: candidates become
+leaders in the order of their nodes, so tokens grow.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 _PREFIX = "candidate-"
-_CERTAIN = 2 / 3  # of a session that lasts for sure after a request that was answered was begun
-_LEFT = 1 / 3  # of a session that is left for sure when its client has noticed that it is cut off
-_BEATS = 6  # how often a leader asks in the time of a session whether its node is there
+_CERTAIN = 2 / 3  # share of the session that is certain after the start of a successful request
+_LEFT = 1 / 3  # share of the session that is certain when the client notices a lost connection
+_BEATS = 6  # checks of its own node per session timeout
 _PAUSE_S = 0.5
 
 _log = logging.getLogger(__name__)
 
 
 class ZooKeeperElection(ElectionThread):
-    """Whoever has the lowest node below a path leads.
+    """The candidate with the lowest node below a path is the leader.
 
-    A leader that loses its connection leads no more, or if that is `tolerated` for as long as its session lasts for sure. One that
-    stands still (suspended, swapped out) is not told that it lost its session before it goes on: so it counts on leading only for
-    a part of a session from its last look at its node, by its own clock.
+    A leader that loses its connection loses leadership, or if that is `tolerated`, keeps it as long as its session certainly lasts. A
+    process that was stopped (suspended, swapped out) learns late that its session expired: so leadership is certain only for a part
+    of the session timeout after the last check of its node, by its own clock.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ZooKeeperElection(ElectionThread):
         self._grace_s = session_s * _LEFT if tolerates_suspension else 0.0
         self._starting = threading.Lock()
         self._live: threading.Event | None = None
-        self._work = threading.Event()  # something may have changed
+        self._work = threading.Event()  # set when something may have changed
         self._connected = threading.Event()
         self._node: str | None = None  # of this session
 
@@ -64,8 +64,8 @@ class ZooKeeperElection(ElectionThread):
         quorum = configuration.get(options.HA_ZOOKEEPER_QUORUM)
         if quorum is None:
             raise ConfigurationError(
-                "high-availability.type is zookeeper, and high-availability.zookeeper.quorum is not set",
-                hint="set it to host:port of its servers, separated by commas",
+                "high-availability.type is zookeeper, but high-availability.zookeeper.quorum is not set",
+                hint="set it to the comma-separated host:port of its servers",
             )
         root = configuration.get(options.HA_ZOOKEEPER_ROOT).strip("/")
         return cls(
@@ -78,19 +78,19 @@ class ZooKeeperElection(ElectionThread):
     def _prepare(self) -> None:
         self._client.add_listener(self._on_state)
         self._start_client()
-        if self._client.connected:  # since before there was a listener
+        if self._client.connected:  # it connected before the listener was added
             self._connected.set()
             self._work.set()
 
     def leader(self) -> Candidate | None:
-        """Return whose node is the lowest."""
+        """Return the candidate with the lowest node."""
         from kazoo.exceptions import KazooException, NoNodeError
 
         try:
             if not self._start_client().wait(self._patience_s):
                 raise ConnectionFailedError(
                     "ZooKeeper does not answer",
-                    detail=f"there is no connection after {self._patience_s:g} s",
+                    detail=f"no connection within {self._patience_s:g} s",
                 )
             nodes = self._nodes()
             return Candidate.decode(self._client.get(nodes[0])[0]) if nodes else None
@@ -102,7 +102,7 @@ class ZooKeeperElection(ElectionThread):
             ) from error
 
     def close(self) -> None:
-        """Take part no more: the contender is told, then the node goes with the session."""
+        """Leave the election: the contender is notified, then the node is deleted with the session."""
         self._stop.set()
         self._work.set()
         super().close()
@@ -112,7 +112,7 @@ class ZooKeeperElection(ElectionThread):
         self._client.close()
 
     def _start_client(self) -> threading.Event:
-        """Connect, unless that was begun; return what tells that there is a connection. Two that began at once would end each other's."""
+        """Connect once; return the event that is set on connection. Two concurrent starts would close each other's connection."""
         with self._starting:
             if self._live is None:
                 self._live = self._client.start_async()
@@ -140,12 +140,12 @@ class ZooKeeperElection(ElectionThread):
     def _on_change(self, _event: object) -> None:
         self._work.set()
 
-    # The thread that elects
+    # The election thread
 
     def _run(self, candidate: Candidate, leadership: Leadership) -> None:
         from kazoo.exceptions import KazooException
 
-        first = False  # whether its node was the lowest when it looked last
+        first = False  # whether its node was the lowest at the last check
         while not self._stop.is_set():
             self._work.wait(self._session_s / _BEATS if first else None)
             self._work.clear()
@@ -158,16 +158,16 @@ class ZooKeeperElection(ElectionThread):
                 ConnectionError,
                 self._client.handler.timeout_exception,
             ) as error:
-                _log.warning("this JobManager cannot take part in the election: %r", error)
+                _log.warning("leader election failed, will retry: %r", error)
                 self._stop.wait(_PAUSE_S)
                 self._work.set()
 
     def _elect(self, candidate: Candidate, leadership: Leadership) -> bool:
-        """Lead if this candidate's node is the lowest, and return whether it is."""
+        """Gain leadership if this candidate's node is the lowest; return whether it is."""
         own = self._own_node(candidate)
         began = time.monotonic()
         nodes = self._nodes()
-        if own not in nodes:  # somebody deleted it
+        if own not in nodes:  # it was deleted
             self._node = None
             leadership.revoke()
             self._work.set()
@@ -186,12 +186,12 @@ class ZooKeeperElection(ElectionThread):
         return True
 
     def _own_node(self, candidate: Candidate) -> str:
-        """Return this session's node; make it unless it is there, also if it was made and the answer got lost."""
+        """Return this session's node; create it unless it exists, also if it was created and the response was lost."""
         if self._node is None:
             self._client.ensure_path(self._path)
             identity = self._client.client_id
-            if identity is None:  # the session has ended since
-                raise ConnectionError("the session with ZooKeeper has ended")
+            if identity is None:  # the session has expired meanwhile
+                raise ConnectionError("the ZooKeeper session has expired")
             session = identity[0]
             for node in self._nodes():
                 found = self._client.exists(node)

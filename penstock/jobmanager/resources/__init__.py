@@ -1,1 +1,1 @@
-"""The ResourceManager: the slots of a cluster, and which job holds how many of them."""
+"""The ResourceManager: the slots of a cluster, and their allocation to jobs."""

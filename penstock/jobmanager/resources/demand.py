@@ -1,4 +1,4 @@
-"""What jobs ask of a cluster. Pure functions of their plans."""
+"""The slot demand of jobs. Pure functions of their plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.jobmanager.running.modes import AUTO
 
 
 def slot_demand(job: Job, *, waits: bool = True) -> SlotDemand:
-    """Return what a job needs to run as stages: a job that may run in epochs as well does not wait for that."""
+    """Return the demand of a job in pipelined mode; a job that may also use epoch mode does not wait for slots."""
     return SlotDemand(
         job.job_id,
         job.name,
@@ -21,5 +21,5 @@ def slot_demand(job: Job, *, waits: bool = True) -> SlotDemand:
 
 
 def shared_demand(job: Job) -> SlotDemand:
-    """Return what a job needs to run in epochs: to share what others do not hold."""
+    """Return the demand of a job in epoch mode: a share of the slots that are not allocated."""
     return SlotDemand(job.job_id, job.name, slots=0, timeout_s=job.slot_timeout_s)

@@ -1,4 +1,4 @@
-"""The ResourceManager: gives jobs slots of the cluster, lets them wait for their turn, and refuses what cannot be."""
+"""The ResourceManager: allocates slots of the cluster to jobs, queues requests, and rejects those that cannot be fulfilled."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from penstock.jobmanager.resources.slot_pool import SlotPool, SlotRequest, SlotU
 from penstock.jobmanager.running.modes import NoRoomError
 
 _POLL_S = 0.1
-_DEFAULT_TIMEOUT_S = 300.0  # as Flink's slot.request.timeout
+_DEFAULT_TIMEOUT_S = 300.0  # the default of Flink's slot.request.timeout
 
 
 class ResourceManager:
     """The slots of the cluster that this process uses. Methods may be called from any thread.
 
-    How many slots there are is asked whenever somebody waits: executors come and go.
+    The number of slots is read again while jobs wait, because executors come and go.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class ResourceManager:
         *,
         arriving_s: float = 0.0,
     ) -> int:
-        """Give a job its slots and return how many it holds; 0 if it shares those of jobs in epochs.
+        """Allocate slots to a job and return their number; 0 if it shares slots in epoch mode.
 
-        A job that needs more than there are in all is refused as soon as no more are on their way (`arriving_s`), one that others
-        leave no room for when it has waited for so long as it may: `slot.request.timeout` is for both, where it is set. While a cluster has no
-        executors at all, nothing could run in any way, and jobs wait.
+        A job that needs more slots than the cluster has is rejected once no more are expected (`arriving_s`), one that has to wait for
+        other jobs after its timeout; `slot.request.timeout` applies to both if it is set. While a cluster has no executors at all, jobs
+        wait in any case.
         """
         started = self._clock()
         total = capacity()
@@ -64,7 +64,7 @@ class ResourceManager:
                     self._changed.wait(_POLL_S)
                     self._changed.release()
                     try:
-                        total = capacity()  # it may take a while, in which others go on
+                        total = capacity()  # may block, so it is called without the lock
                     finally:
                         self._changed.acquire()
             finally:
@@ -72,7 +72,7 @@ class ResourceManager:
                 self._changed.notify_all()
 
     def share_at_once(self, demand: SlotDemand) -> bool:
-        """Let a job share, if that is all that it wants and nobody holds slots or waits for them; return whether it was so."""
+        """Grant a job in epoch mode its share at once if no slots are allocated or requested; return whether it was granted."""
         with self._changed:
             use = self._pool.use()
             if demand.slots or use.held or use.waiting:
@@ -86,29 +86,29 @@ class ResourceManager:
         return bool(self.use().held)
 
     def release(self, job_id: str) -> None:
-        """Take back the slots of a job."""
+        """Release the slots of a job."""
         with self._changed:
             self._pool.release(job_id)
             self._changed.notify_all()
 
     def is_full(self, capacity: int) -> bool:
-        """Whether jobs hold all slots, so that nothing else would ever run."""
+        """Whether all slots are allocated, so that nothing else could run."""
         held = sum(self.use().held.values())
         return held > 0 and held >= capacity
 
     def observe(self, total: int) -> None:
-        """Take note of how many slots there are now."""
+        """Record the current number of slots."""
         with self._changed:
             self._pool.total = total
             self._changed.notify_all()
 
     def use(self) -> SlotUse:
-        """Return how the slots are used."""
+        """Return the slot use."""
         with self._changed:
             return self._pool.use()
 
     def _patience(self, demand: SlotDemand, arriving_s: float) -> float:
-        """Return how long a job waits from its request on: on a cluster that has no executors at all, until there are some."""
+        """Return the timeout of a request; it is infinite while the cluster has no executors."""
         if arriving_s and not self._pool.total:
             return math.inf if demand.timeout_s is None else demand.timeout_s
         if not demand.waits:
@@ -122,22 +122,22 @@ class ResourceManager:
         waited = f" after {waited_s:.0f} s" if waited_s >= 1 else ""
         if not self._pool.could_fit(demand.job_id):
             return NoRoomError(
-                f"the job needs {_count(needs)} to run{_how(demand)}, and Spark has {use.total}{waited}",
-                detail="a slot is a core of Spark that one subtask of each operator holds for as long as the job runs; "
+                f"the job needs {_count(needs)} to run{_how(demand)}, but Spark has {use.total}{waited}",
+                detail="a slot is a core of Spark that one subtask of each operator occupies while the job runs; "
                 "slot sharing groups add up",
                 hint=f"lower the parallelism, give Spark {needs} cores (spark.master, spark.cores.max), "
                 "set penstock.execution.mode to epochs, or slot.request.timeout to wait for more",
             )
         return NoRoomError(
-            f"the job needs {_count(needs)} to run{_how(demand)}, and of Spark's {use.total} others leave {use.free}{waited}",
-            detail=f"they are held by {self._pool.holders(demand.job_id)}",
-            hint="cancel one of them, give Spark more cores (spark.master, spark.cores.max), or set "
+            f"the job needs {_count(needs)} to run{_how(demand)}, but only {use.free} of Spark's {use.total} are free{waited}",
+            detail=f"slots are allocated to {self._pool.holders(demand.job_id)}",
+            hint="cancel one of these jobs, give Spark more cores (spark.master, spark.cores.max), or set "
             "slot.request.timeout to wait for longer",
         )
 
 
 def _how(demand: SlotDemand) -> str:
-    return " pipelined" if demand.slots else " in epochs"
+    return " in pipelined mode" if demand.slots else " in epoch mode"
 
 
 def _count(slots: int) -> str:

@@ -1,1 +1,1 @@
-"""Ways of running a job: each takes one plan of it from checkpoint to checkpoint. Today in epochs."""
+"""The drivers of epoch mode and pipelined mode: each runs one plan of a job from checkpoint to checkpoint."""

@@ -1,4 +1,4 @@
-"""What the checkpoints of a plan have in common: its operators, who must hear from whom, who commits."""
+"""What all checkpoints of a plan share: operators, expected channels, committers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def create_committer(job: Job, operator: str, *, tasks_stay: bool) -> Committer 
 
 
 def operator_plans(job: Job, committers: Mapping[str, Committer]) -> tuple[OperatorPlan, ...]:
-    """Return what a manifest says about each operator besides its state."""
+    """Return the entries of operators in a manifest, without their state."""
     return tuple(
         OperatorPlan(
             operator=operator.operator_id,
@@ -46,7 +46,7 @@ def operator_plans(job: Job, committers: Mapping[str, Committer]) -> tuple[Opera
 
 
 def expected_channels(job: Job) -> dict[TaskId, frozenset[TaskId]]:
-    """Return, for every task of the plan, the tasks that it must hear from."""
+    """Return the upstream tasks of every task of the plan."""
     vertices = job.plan.vertices
     channels: dict[TaskId, frozenset[TaskId]] = {}
     for vertex in vertices:

@@ -1,6 +1,6 @@
-"""The checkpoints of one plan of a job: events into the pure coordinator, its instructions into the world.
+"""The checkpoints of one plan of a job: passes events to the pure coordinator and carries out its instructions.
 
-Both ways of running use it: in epochs a checkpoint is a run of the pipe, otherwise it is triggered in tasks that stay.
+Both modes use it: in epoch mode a checkpoint is a run of the pipe, in pipelined mode it is triggered in running tasks.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ Outcome = EpochCompleted | EpochAborted
 class Checkpoints:
     """Takes checkpoints of one plan, completes them, and restores the last.
 
-    `begin(number)` lets the tasks begin one. In epochs it runs the pipe to its end, and calls `on_ack` meanwhile. If the tasks
-    stay it sends the trigger to the sources, and `on_ack` is called as the acks come in. What comes of a checkpoint is returned by the
-    method during which it was decided: the tasks that stay are to be told. EpochFailedError: the way on is `restore`.
+    `begin(number)` starts a checkpoint in the tasks. In epoch mode it runs the pipe to its end and calls `on_ack` meanwhile. In pipelined
+    mode it sends the trigger to the sources, and `on_ack` is called as acknowledgements arrive. Each method returns the outcomes that it
+    caused, so that the driver can notify the tasks. After an EpochFailedError `restore` must be called.
 
     `step_hooks` are called as `(step, number)` around every instruction (`before write_manifest`, `after write_manifest`, ...):
     tests interrupt the protocol there.
@@ -109,8 +109,8 @@ class Checkpoints:
             for vertex, operator_id, source, parallelism in job.sources()
         ]
         self.acks: list[TaskAck] = []  # of the last completed checkpoint
-        self._collected: dict[int, list[TaskAck]] = {}  # of those that were begun, by number
-        self._outcomes: list[Outcome] = []  # that whoever calls has not been told yet
+        self._collected: dict[int, list[TaskAck]] = {}  # of pending checkpoints, by number
+        self._outcomes: list[Outcome] = []  # not returned to the caller yet
         self._cause: BaseException | None = None
         self._failures = CheckpointFailures(job.checkpoints.tolerable_failures)
         self._tidying = Tidying(store)
@@ -124,12 +124,12 @@ class Checkpoints:
 
     @property
     def next_number(self) -> int:
-        """The number of the checkpoint that is begun next."""
+        """The number of the next checkpoint."""
         return self.coordinator.next_epoch
 
     @property
     def pending(self) -> list[int]:
-        """The numbers of the checkpoints that were begun and are not over, oldest first."""
+        """The numbers of the pending checkpoints, oldest first."""
         return self.coordinator.pending_epochs
 
     @property
@@ -137,17 +137,17 @@ class Checkpoints:
         """The tasks that must acknowledge each checkpoint."""
         return frozenset(self._channels)
 
-    # What a driver does
+    # For the driver
 
     def restore(self, manifest: Manifest | None) -> None:
-        """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
+        """Restore a checkpoint: commit its output again, delete files of failed attempts, reset sources."""
         self._tidying.forget()
         self._collected.clear()
         retained = tuple(self._store.read_all())
         restored = None if manifest is None else manifest.epoch
         self._statistics.on_restore(restored, self._path_of(manifest), clock.now_ms())
         self._handle(Restore(manifest, retained))
-        # What the driver before this one left may yet become its checkpoint: then it stays until there is one of this driver's.
+        # Files of the previous driver may still become part of its checkpoint, so they are kept until this driver completes one.
         self._sweeps_later = self._store.contested
         if not self._sweeps_later:
             self.sweep()
@@ -155,15 +155,15 @@ class Checkpoints:
             self.restore_source(source, manifest)
 
     def restore_source(self, source: SourceCoordinator, manifest: Manifest | None) -> None:
-        """Go back with one source; only those whose tasks go back with it."""
+        """Restore one source, whose tasks are restored too."""
         known = manifest.sources.get(source.operator_id) if manifest is not None else None
         foreign = manifest is not None and manifest.job_id != self._job.job_id
         source.restore(known, foreign=foreign)
 
     def trigger(self, *, flush: bool = False) -> list[Outcome]:
-        """Begin the next checkpoint; with `flush` the sinks publish all they have.
+        """Trigger the next checkpoint; with `flush` the sinks commit all their output.
 
-        The plan of the sources is taken here: splits that are assigned later belong to the checkpoint after it.
+        The plan of the sources is fixed here: splits that are assigned later belong to the next checkpoint.
         """
         number = self.next_number
         self._collected[number] = []
@@ -180,7 +180,7 @@ class Checkpoints:
         )
 
     def on_ack(self, number: int, ack: TaskAck) -> list[Outcome]:
-        """Take an ACK; one of a checkpoint that is over means nothing."""
+        """Process an acknowledgement; ignored if the checkpoint is not pending."""
         if number in self._collected:
             self._collected[number].append(ack)
             self._statistics.on_ack(number, ack, clock.now_ms())
@@ -191,16 +191,15 @@ class Checkpoints:
     def abort(
         self, number: int, why: str | CheckpointError, *, failed: bool = True
     ) -> list[Outcome]:
-        """Give up a checkpoint in tasks that stay; one that is over stays as it is.
+        """Abort a checkpoint in pipelined mode; no effect if it is not pending.
 
-        If it has `failed` by itself (it was declined, it took too long), and so have more in a row than the job tolerates, the job
-        has failed: EpochFailedError.
+        If it has `failed` (it was declined, or it expired), and more in a row than the job tolerates, the job fails: EpochFailedError.
         """
         self._cause = why if isinstance(why, CheckpointError) else None
         return self._handle(AbortEpoch(number, str(why), failed=failed))
 
     def abort_all(self, reason: str) -> list[Outcome]:
-        """Give up all checkpoints that are under way: some tasks go back to the last completed one."""
+        """Abort all pending checkpoints: some tasks are restored from the last completed one."""
         return [
             outcome
             for number in self.pending
@@ -208,9 +207,9 @@ class Checkpoints:
         ]
 
     def sweep(self) -> None:
-        """Delete what failed attempts left: state files, parts of checkpoints, and sinks' output that was never committed.
+        """Delete files of failed attempts: state files, partial checkpoints, and uncommitted output of sinks.
 
-        Only while no task is at work: what a running attempt has written, no checkpoint names yet.
+        Only while no task runs: no checkpoint refers yet to the files of a running attempt.
         """
         self._store.check_lease()
         retained = self._store.read_all()
@@ -227,14 +226,14 @@ class Checkpoints:
                 self._committer(plan.operator).clean_up(requests, self._job.job_id)
 
     def abandon(self, tasks: Collection[TaskId]) -> None:
-        """Give up what sinks in some tasks have written since the last checkpoint: only these tasks go back to it."""
+        """Abort the output of sinks in some tasks since the last checkpoint: only these tasks are restored from it."""
         for plan in self._operators:
             subtasks = {task.subtask for task in tasks if task.vertex == plan.vertex}
             if plan.committer and subtasks:
                 self._committer(plan.operator).abandon(subtasks, self._job.job_id)
 
     def commit_wakeup(self) -> int | None:
-        """Return when (epoch milliseconds) a checkpoint is due because sinks have output that waits for one."""
+        """Return when (epoch milliseconds) a checkpoint is due because sinks have output to commit."""
         wakeups = [
             self._committer(operator).next_wakeup(pending)
             for operator, pending in self.coordinator.returned.items()
@@ -243,14 +242,14 @@ class Checkpoints:
         return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
 
     def close(self) -> None:
-        """Release enumerators and committers. One that fails to close does no harm to the others, nor to the job."""
+        """Close enumerators and committers. A failure to close one affects neither the others nor the job."""
         committers, self._committers = self._committers, {}
         users: list[SourceCoordinator | Committer] = [*self.sources, *committers.values()]
         for each in users:
             try:
                 each.close()
             except Exception:  # noqa: BLE001 - users' code may raise anything
-                _log.warning("%s could not be closed", type(each).__name__, exc_info=True)
+                _log.warning("closing %s failed", type(each).__name__, exc_info=True)
 
     # Events in, instructions out
 
@@ -304,7 +303,7 @@ class Checkpoints:
             events = action()
             for hook in self._step_hooks:
                 hook(f"after {name}", epoch)
-        except Exception as error:  # whatever it was, the restart strategy decides
+        except Exception as error:  # the restart strategy decides about any error
             raise EpochFailedError(
                 f"{self._what} {epoch} failed", detail=f"{name}: {type(error).__name__}: {error}"
             ) from error
@@ -315,12 +314,12 @@ class Checkpoints:
 
     def _start(self, epoch: int) -> list[Event]:
         try:
-            self._store.check_lease()  # what a driver does that has lost its job is work for nothing
+            self._store.check_lease()  # a fenced driver must not start a checkpoint
             self._statistics.on_trigger(epoch, self._parallelism, clock.now_ms())
             if self._listener is not None:
                 self._listener.on_trigger(epoch)
             self._begin(epoch)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it has failed
+        except Exception as error:  # noqa: BLE001 - any error fails the checkpoint
             self._cause = error
             return [TaskFailed(epoch, str(error))]
         return []
@@ -373,12 +372,14 @@ class Checkpoints:
         failure = CheckpointError(f"checkpoint {outcome.epoch} failed", detail=outcome.reason)
         failure.__cause__ = cause
         if self._failures.tolerates(failure):
-            _log.warning("checkpoint %d failed, the job goes on: %s", outcome.epoch, outcome.reason)
+            _log.warning(
+                "checkpoint %d failed, the job continues: %s", outcome.epoch, outcome.reason
+            )
             return
         raise EpochFailedError(failure.message, detail=outcome.reason) from (cause or failure)
 
     def _sweep_if_due(self) -> None:
-        # Where tasks stay they are at work now: what they have written, no checkpoint names yet. The job's end sweeps.
+        # In pipelined mode tasks run now, and no checkpoint refers yet to their files. They are deleted at the end of the job.
         if self._tasks_stay or not self._sweeps_later or self._store.contested:
             return
         self._sweeps_later = False
@@ -386,7 +387,7 @@ class Checkpoints:
             self.sweep()
         except FencedError as error:
             raise EpochFailedError(error.message, detail=error.detail) from error
-        except Exception:  # noqa: BLE001 - surplus files are no reason to fail
+        except Exception:  # noqa: BLE001 - leftover files are harmless
             _log.warning("files of failed attempts could not be deleted", exc_info=True)
 
     def _to_event(self, number: int, ack: TaskAck) -> Ack:
@@ -425,8 +426,8 @@ class Checkpoints:
             created = create_committer(self._job, operator, tasks_stay=self._tasks_stay)
             if created is None:
                 raise CheckpointError(
-                    f"the checkpoint has output of sink '{operator}' to commit, and the job has no such sink",
-                    hint="give the sink the uid it had when the checkpoint was taken",
+                    f"the checkpoint has uncommitted output of sink '{operator}', but the job has no such sink",
+                    hint="give the sink the uid that it had when the checkpoint was taken",
                 )
             committer = self._committers[operator] = created
         return committer

@@ -1,4 +1,4 @@
-"""Where jobs run: Spark, or the threads of this process. Epochs need its `Pipe`; pipelined jobs start stages that stay."""
+"""The cluster of a job: Spark, or the threads of this process. Epoch mode uses its `Pipe`, pipelined mode starts stages."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ OnEnd = Callable[[BaseException | None], None]
 
 
 class RunningStage(Protocol):
-    """A stage that was started."""
+    """A started stage."""
 
     def cancel(self) -> None:
-        """End it, whatever it does. Returns at once."""
+        """Cancel the stage. Returns at once."""
 
     def join(self, seconds: float) -> bool:
-        """Wait for its end; return whether it has ended."""
+        """Wait until the stage has ended; return whether it has."""
 
 
 class Cluster(Pipe, Protocol):
-    """Where the tasks of jobs run."""
+    """Runs the tasks of jobs."""
 
     def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
-        """Give a job the slots that it asks for, in place of what it has; waits for them until somebody wants something else.
+        """Allocate the requested slots to a job, replacing its current ones; waits for them until it is interrupted.
 
         Raises NoRoomError. The job holds them until `release`.
         """
 
     def release(self, job_id: str) -> None:
-        """Take back what a job was given."""
+        """Release the slots of a job."""
 
     def host(self) -> str:
         """Return the address of this process at which slots reach it."""
 
     def listens_at(self) -> str:
-        """Return the address at which this process listens: behind a translation of addresses it is another one."""
+        """Return the address on which this process listens; it differs from `host` behind NAT."""
 
     def start_stage(
         self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
     ) -> RunningStage:
-        """Start a stage. When it has ended, another thread calls `on_end` with what it failed with, if it did."""
+        """Start a stage. When it has ended, another thread calls `on_end` with its error, if it failed."""

@@ -1,9 +1,8 @@
-"""The seam between a job and a way of running it.
+"""The interface between a JobMaster and the driver of an execution mode.
 
-A JobMaster decides what happens between checkpoints; a *driver* takes it from one checkpoint to the next.
-Epochs are one way: each checkpoint is a run of the whole pipe, which is deployed for it. A pipe that stays, to which
-checkpoints are triggered, is another: it deploys once after `restore`, and `advance` waits for the interval, triggers, and
-takes the ACKs as they come in. To whoever uses a driver both look the same.
+A JobMaster decides what happens between checkpoints; a *driver* runs the job from one checkpoint to the next. In epoch mode each
+checkpoint is a run of the whole pipe, which is deployed for it. In pipelined mode tasks are deployed once after `restore`, and
+`advance` waits for the interval, triggers a checkpoint, and collects the acknowledgements. Both have the same interface.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from penstock.runtime.task.stage_messages import SlotReport
 
 
 class EpochFailedError(PenstockError, RuntimeError):
-    """What lies between two checkpoints was given up; `__cause__` is what went wrong where that is an exception.
+    """The job failed between two checkpoints; `__cause__` is the cause if it is an exception.
 
-    `tasks` are those that were given up, if others go on; None: all.
+    `tasks` are the failed ones if others keep running; None: all.
     """
 
     tasks: Collection[TaskId] | None = None
@@ -37,58 +36,58 @@ class EpochFailedError(PenstockError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From when to when a checkpoint was worked on, in seconds of time.monotonic()."""
+    """The start and end of a checkpoint, in seconds of time.monotonic()."""
 
     started_s: float
     ended_s: float
 
 
 class Listener(Protocol):
-    """Who is told what happens to the subtasks of a plan, at the moment when that becomes known.
+    """Listens to the events of the subtasks of a plan.
 
     Called by the thread that drives the job.
     """
 
-    statistics: CheckpointStatistics  # where what happens to checkpoints is told
+    statistics: CheckpointStatistics  # receives the events of checkpoints
 
     def on_deploy(self, tasks: Collection[TaskId] | None = None) -> None:
-        """Subtasks, all if none are named, are handed to the processes that run them. Epochs do that for every checkpoint."""
+        """Subtasks (default: all) are deployed. In epoch mode that happens for every checkpoint."""
 
     def on_running(self, tasks: Collection[TaskId], at_ms: int | None = None) -> None:
-        """Subtasks that stay are open and connected, or those of an epoch were started, at a time; None: now."""
+        """Subtasks are open and connected, or those of an epoch were started, at a time; None: now."""
 
     def on_restart(self, tasks: Collection[TaskId], failure: TaskFailure | None) -> None:
-        """Subtasks of a part of the job were given up, and that part is started again, while the rest goes on.
+        """A part of the job is restarted, while the rest keeps running.
 
-        `failure` is what one of them told, if one did.
+        `failure` is the failure of one of its subtasks, if one reported it.
         """
 
     def on_report(self, report: SlotReport) -> None:
-        """The subtasks of a slot tell how they are doing."""
+        """The subtasks of a slot report their metrics."""
 
     def on_trigger(self, epoch: int) -> None:
-        """A checkpoint is begun."""
+        """A checkpoint was triggered."""
 
     def on_ack(self, epoch: int, ack: TaskAck) -> None:
-        """A subtask has reached the barrier of a checkpoint and told its state."""
+        """A subtask has acknowledged a checkpoint."""
 
     def on_completed(self, span: Span) -> None:
-        """A checkpoint is complete."""
+        """A checkpoint was completed."""
 
 
 class Interrupts(Protocol):
-    """What lets a driver stop waiting: somebody wants something of the job."""
+    """Interrupts a waiting driver: there is a request, or the job is cancelled."""
 
-    cancelled: bool  # whether what somebody wants is the job's end
+    cancelled: bool  # whether the job was cancelled
 
     def interrupted(self) -> bool:
-        """Whether somebody wants something."""
+        """Whether there is a pending request or cancellation."""
 
     def wait(self, seconds: float) -> None:
-        """Wait, at most until somebody wants something that `interrupted` has not been asked about since."""
+        """Wait, at most until a request arrives that `interrupted` has not seen."""
 
     def on_interrupt(self, wake: Callable[[], None]) -> None:
-        """Let a function be called, by any thread, whenever somebody wants something."""
+        """Call a function, from any thread, on every new request or cancellation."""
 
 
 class Driver(Protocol):
@@ -96,11 +95,11 @@ class Driver(Protocol):
 
     @property
     def coordinator(self) -> CheckpointCoordinator:
-        """What decides about the plan's checkpoints."""
+        """The coordinator of the plan's checkpoints."""
 
     @property
     def manifest(self) -> Manifest | None:
-        """The last completed checkpoint, also while another plan is taken up."""
+        """The last completed checkpoint, also during a switch to another plan."""
 
     @property
     def sources(self) -> Sequence[SourceCoordinator]:
@@ -116,38 +115,38 @@ class Driver(Protocol):
 
     @property
     def interval_s(self) -> float:
-        """The time from one checkpoint to the next, if there is no hurry."""
+        """The regular time from one checkpoint to the next."""
 
     @property
     def tolerates_failures(self) -> bool:
-        """Whether the job goes on in spite of a failed checkpoint, and the driver counts them: its tasks stay."""
+        """Whether tasks continue after a failed checkpoint, and the driver counts failures: in pipelined mode."""
 
     def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
-        """Go back to a checkpoint, None is the beginning; what ran of the plan before is given up.
+        """Restore a checkpoint (None: start without state); running tasks of the plan are cancelled.
 
         `attempt` counts the restarts of the job. With `at_once` the next checkpoint need not wait for its interval.
         """
 
     def advance(self, savepoint: SavepointRequest | None) -> bool:
-        """Run on to the next completed checkpoint; False if somebody wanted something before.
+        """Run to the next completed checkpoint; False if interrupted before.
 
-        For a savepoint it is begun at once. Raises EpochFailedError; the way on is `restore` then.
+        For a savepoint it is triggered at once. Raises EpochFailedError, after which `restore` must be called.
         """
 
     def settle(self) -> None:
-        """Bring the last checkpoint up to date, so that another plan repeats nothing; raises EpochFailedError."""
+        """Complete a checkpoint of all processed records, so that another plan repeats nothing; raises EpochFailedError."""
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
-        """Ask something about a task or a slot that runs. By any thread."""
+        """Send an inspection request to a running task or slot. Thread-safe."""
 
     def slots(self) -> list[SlotInfo]:
-        """Return the slots that run and can be asked. By any thread."""
+        """Return the running slots that can be inspected. Thread-safe."""
 
     def replan(self, job: Job) -> None:
-        """Give up the plan and take up another one of the same program, which is to be restored next."""
+        """Switch to another plan of the same program, which must be restored next."""
 
     def sweep(self) -> None:
-        """Delete what failed attempts left; only between checkpoints."""
+        """Delete files of failed attempts; only between checkpoints."""
 
     def close(self) -> None:
-        """Let go of all that the plan holds on the driver."""
+        """Release the resources of the plan on the driver."""

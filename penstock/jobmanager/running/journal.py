@@ -1,16 +1,16 @@
-"""The journal of a job: what each epoch needs to be run again, at a desk, with `penstock replay`.
+"""The journal of a job: the data with which `penstock replay` runs an epoch again locally.
 
-An epoch is what lies between two checkpoints, in either way of running; its number is that of the second one.
+Here an epoch is the interval between two checkpoints, in both modes; its number is that of the second one.
 
 ```
-<base>/<job id>/epochs/<N>             epoch N as it ran last: where it started, what it was to read, its traces
-<base>/<job id>/epochs/<N>.failed      epoch N as it failed last
+<base>/<job id>/epochs/<N>             the last attempt of epoch N: start checkpoint, assigned splits, traces
+<base>/<job id>/epochs/<N>.failed      the last failed attempt of epoch N
 <base>/<job id>/epochs/plan-<hash>     the vertices with the user's code, once for each plan
 ```
 
-A record is written before its epoch runs, so that it is there whatever happens, and once more after it with what the tasks
-told. It goes when the checkpoint that it starts from has gone. The journal never fails a job: what cannot be written is
-missing later. A driver that has lost its job leaves the journal to the one that has it.
+A record is written before its epoch runs, so that it exists after any failure, and again afterwards with the traces of tasks. It is
+deleted with the checkpoint that it starts from. The journal never fails a job: records that cannot be written are missing later. A
+fenced driver leaves the journal to its successor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _RECORD_NAME = re.compile(rf"{EPOCHS}/(\d+)(\.failed)?")
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """The part of the journal that epochs share: vertices with the user's code, and where its modules were found."""
+    """The part of the journal that epochs share: vertices with the user's code, and its import path."""
 
     job_name: str
     settings: JobSettings
@@ -67,9 +67,9 @@ class PlanRecord:
 class EpochRecord:
     """One attempt of one epoch.
 
-    `base` is the job's own checkpoint that the epoch started from; None if it started from nothing, or from another job's
-    (`foreign`), which is part of `restore` then. `failure` is what a task told, or the text of another failure. `flows`: subtasks stayed,
-    and their traces have the order of their calls.
+    `base` is the job's own checkpoint from which the epoch started; None if it started without state, or from another job's checkpoint
+    (`foreign`), which is part of `restore` then. `failure` is the failure of a task, or the text of another failure. `flows`: it ran in
+    pipelined mode, and its traces have the order of calls.
     """
 
     job_id: str
@@ -90,27 +90,27 @@ class EpochRecord:
 
     @property
     def before(self) -> int:
-        """The checkpoint that must be there to run it again, 0 if none need be."""
+        """The checkpoint that a replay needs, 0 if none."""
         return self.base if self.base is not None else self.epoch - 1
 
     @property
     def seconds(self) -> float | None:
-        """How long sources were to read, or None if they were to read all there is."""
+        """The reading time of sources, or None to read all input."""
         return None if self.deadline is None else self.deadline - self.started_ms / 1000
 
     def load_restore(self, base: Manifest | None) -> dict[TaskId, Any]:
-        """Return where each subtask starts from; `base` is the manifest that the record names."""
+        """Return the restore point of each subtask; `base` is the manifest that the record refers to."""
         restore: dict[TaskId, Any] = _Unpickler(io.BytesIO(self.restore), base).load()
         return restore
 
     def load_assignments(self) -> dict[TaskId, Any]:
-        """Return what each source subtask was to read."""
+        """Return the assigned splits of each source subtask."""
         assignments: dict[TaskId, Any] = pickle.loads(self.assignments)
         return assignments
 
 
 class _Pickler(cloudpickling.Pickler):  # type: ignore[misc]
-    """Leaves out what the base checkpoint holds: it is named instead, so that a record stays small."""
+    """Replaces objects of the base checkpoint by references, so that a record stays small."""
 
     def __init__(self, file: io.BytesIO, base: Manifest | None) -> None:
         super().__init__(file, 5)
@@ -126,7 +126,7 @@ class _Pickler(cloudpickling.Pickler):  # type: ignore[misc]
                     self._named[id(snapshot.local)] = ("local", name, subtask)
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
-        """Return the name of what the base holds."""
+        """Return the reference to an object of the base."""
         return self._named.get(id(value))
 
 
@@ -136,7 +136,7 @@ class _Unpickler(pickle.Unpickler):
         self._base = base
 
     def persistent_load(self, name: Any) -> Any:
-        """Return what the base holds under a name."""
+        """Return the object of the base for a reference."""
         assert self._base is not None
         kind, owner, subtask = name
         if kind == "chain":
@@ -146,7 +146,7 @@ class _Unpickler(pickle.Unpickler):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where an epoch begins: its number, as far as that is known, and what its subtasks start from."""
+    """The start of an epoch: its number, if known, and the restore points of its subtasks."""
 
     epoch: int
     attempt: int
@@ -158,7 +158,7 @@ class Beginning:
 
     @classmethod
     def of(cls, levels: Sequence[LevelDeployment]) -> Beginning:
-        """Return that of an epoch in levels."""
+        """Return the start of an epoch in epoch mode."""
         first = levels[0]
         return cls(
             first.epoch,
@@ -171,13 +171,13 @@ class Beginning:
 
 
 class Entry:
-    """The entry of the epoch that runs: gathers what its tasks told."""
+    """The entry of the running epoch: collects the traces of its tasks."""
 
     def __init__(self) -> None:
         self.traces: list[SlotTrace] = []
 
     def note(self, ack: TaskAck) -> None:
-        """Take note of an ACK."""
+        """Record an acknowledgement."""
         if ack.trace is not None:
             self.traces.append(ack.trace)
 
@@ -187,7 +187,7 @@ class Journal:
 
     def __init__(self, store: ManifestStore) -> None:
         self._check_lease = store.check_lease
-        # A record that a power cut loses is missed by nobody: no fsync.
+        # Losing a record in a power failure is acceptable: no fsync.
         self._storage = CheckpointStorage(store.storage.base, sync=False)
         self._job_id = store.job_id
         self._signer = store.signer
@@ -198,7 +198,7 @@ class Journal:
     def entry(
         self, job: Job, base: Manifest | None, levels: Sequence[LevelDeployment]
     ) -> Iterator[Entry]:
-        """Note an epoch before the body runs it and again when it has ended, if the job keeps a journal."""
+        """Write the record of an epoch before the body runs it and again afterwards, if the job has a journal."""
         entry = Entry()
         record = self.begin(job, base, Beginning.of(levels))
         try:
@@ -209,7 +209,7 @@ class Journal:
         self.completed(record, entry.traces)
 
     def begin(self, job: Job, base: Manifest | None, beginning: Beginning) -> EpochRecord | None:
-        """Note that an epoch begins; None if the job keeps no journal, or it cannot be written."""
+        """Record the start of an epoch; None if the job has no journal, or it cannot be written."""
         if not job.settings.journal:
             return None
         record: EpochRecord | None = self._attempt(self._begin, job, base, beginning)
@@ -218,7 +218,7 @@ class Journal:
     def completed(
         self, record: EpochRecord | None, traces: Sequence[SlotTrace], epoch: int | None = None
     ) -> None:
-        """Note that an epoch was completed; by the checkpoint `epoch`, if others were given up before it."""
+        """Record that an epoch was completed; by the checkpoint `epoch`, if earlier ones were aborted."""
         if record is None:
             return
         number = record.epoch if epoch is None else epoch
@@ -230,15 +230,15 @@ class Journal:
     def failed(
         self, record: EpochRecord | None, error: Exception, traces: Sequence[SlotTrace]
     ) -> None:
-        """Note that an epoch failed."""
+        """Record that an epoch failed."""
         if record is not None:
             self._attempt(self._note_failure, record, error, traces)
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return action(*arguments)
-        except Exception as error:  # noqa: BLE001 - user code pickles here; the job goes on without its journal
-            _log.warning("the journal for `penstock replay` could not be written: %s", error)
+        except Exception as error:  # noqa: BLE001 - user code is pickled here; the job continues without its journal
+            _log.warning("cannot write the journal for `penstock replay`: %s", error)
             return None
 
     def _begin(self, job: Job, base: Manifest | None, beginning: Beginning) -> EpochRecord:
@@ -259,7 +259,7 @@ class Journal:
             assignments=_dump(beginning.assignments, None),
             flows=beginning.flows,
         )
-        # First, as it may take the place of the last record that names an old plan.
+        # First, because it may replace the last record that refers to an old plan.
         self._write(record_name(record.epoch), record)
         self._prune(record.before, job.checkpoints.retained, record.plan)
         return record
@@ -292,7 +292,7 @@ class Journal:
             self._kept.pop(name, None)
 
     def _plan_of(self, job: Job) -> str:
-        """Return the name of the plan's file, written when the plan is first seen."""
+        """Return the name of the plan's file, which is written once."""
         if self._plan is not None and self._plan[0] is job:
             return self._plan[1]
         operators = [each for vertex in job.plan.vertices for each in vertex.operators]
@@ -316,14 +316,14 @@ class Journal:
         return name
 
     def _find_records(self) -> dict[str, tuple[int, str]]:
-        """Return what an earlier run of the job has left."""
+        """Return the records of earlier runs of the job."""
         found = {}
         for name in self._storage.list(f"{EPOCHS}/"):
             if _RECORD_NAME.fullmatch(name):
                 record = self._attempt(read_record, self._storage, name, self._signer)
                 found[name] = (record.before, record.plan) if record is not None else (-1, "")
             else:
-                found[name] = (-1, name)  # a plan: it goes unless a record names it
+                found[name] = (-1, name)  # a plan: deleted unless a record refers to it
         return found
 
     def _prune(self, newest: int, retained: int, plan: str) -> None:
@@ -358,7 +358,7 @@ def read_record(storage: CheckpointStorage, name: str, signer: Signer | None = N
     """Return the record of an epoch."""
     record = _decode(storage, name, signer)
     if not isinstance(record, EpochRecord):
-        raise CheckpointError(f"'{storage.path(name)}' is no record of an epoch")
+        raise CheckpointError(f"'{storage.path(name)}' is not a record of an epoch")
     return record
 
 
@@ -366,7 +366,7 @@ def read_plan(storage: CheckpointStorage, name: str, signer: Signer | None = Non
     """Return the plan that a record names."""
     plan = _decode(storage, name, signer)
     if not isinstance(plan, PlanRecord):
-        raise CheckpointError(f"'{storage.path(name)}' is no plan")
+        raise CheckpointError(f"'{storage.path(name)}' is not a plan")
     return plan
 
 
@@ -387,8 +387,8 @@ def _decode(storage: CheckpointStorage, name: str, signer: Signer | None) -> Any
     header, signature = first[: len(_HEADER)], first[len(_HEADER) :].strip()
     if header != _HEADER:
         raise CheckpointError(
-            f"'{storage.path(name)}' cannot be read by this version of Penstock",
-            detail=f"it begins with {header[:40]!r}",
+            f"'{storage.path(name)}' was written by another version of Penstock",
+            detail=f"its header is {header[:40]!r}",
             hint="replay the epoch with the version of Penstock that ran it",
         )
     if signer is not None:
@@ -397,6 +397,6 @@ def _decode(storage: CheckpointStorage, name: str, signer: Signer | None) -> Any
 
 
 def _script_directory() -> str | None:
-    """Return where the program is: its modules are found beside it."""
+    """Return the directory of the program, which is on the import path."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     return None if path is None else str(Path(path).resolve().parent)

@@ -1,4 +1,4 @@
-"""Which way a job runs: as stages that stay, or in epochs. Pure functions."""
+"""Chooses the execution mode of a job: pipelined or epochs. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ MODES = (AUTO, PIPELINED, EPOCHS)
 
 
 class NoRoomError(PenstockError, RuntimeError):
-    """A cluster has no room for the stages of a job."""
+    """A cluster has not enough slots for a job in pipelined mode."""
 
 
 def wants_stages(mode: str, *, batch: bool, bounded: bool) -> bool:
-    """Whether a job is to run as stages that stay, if there is room for them.
+    """Whether a job runs in pipelined mode if there are enough slots.
 
     >>> wants_stages("auto", batch=False, bounded=False), wants_stages("auto", batch=False, bounded=True)
     (True, False)
     """
     if mode == PIPELINED and batch:
         raise ConfigurationError(
-            "penstock.execution.mode is 'pipelined', and the job is a BATCH job",
-            detail="BATCH jobs run in epochs: one stage after another, each over all of its input",
-            hint="set execution.runtime-mode to STREAMING, or leave penstock.execution.mode out",
+            "penstock.execution.mode is 'pipelined', but the job is a BATCH job",
+            detail="BATCH jobs run in epoch mode: one stage after another, each over all of its input",
+            hint="set execution.runtime-mode to STREAMING, or remove penstock.execution.mode",
         )
     return mode == PIPELINED or (mode == AUTO and not batch and not bounded)
 
 
 def check_room(wanted: int, room: Room) -> None:
-    """Refuse to run as stages that stay where there is no room for them."""
+    """Reject pipelined mode if there are not enough slots."""
     if room.obstacle is not None and wanted > 0:
         raise NoRoomError(
-            f"the job cannot run pipelined: {room.obstacle}",
+            f"the job cannot run in pipelined mode: {room.obstacle}",
             hint="set spark.dynamicAllocation.enabled to false, or penstock.execution.mode to epochs",
         )
     if room.slots is not None and room.slots < wanted:
         raise NoRoomError(
-            f"the job needs {_count(wanted)} to run pipelined, and Spark has {room.slots}",
-            detail="a slot is a core of Spark that one subtask of each operator holds for as long as the job runs; "
+            f"the job needs {_count(wanted)} to run in pipelined mode, but Spark has {room.slots}",
+            detail="a slot is a core of Spark that one subtask of each operator occupies while the job runs; "
             "slot sharing groups add up",
             hint=f"lower the parallelism, give Spark {wanted} cores (spark.master, spark.cores.max), "
             "or set penstock.execution.mode to epochs",

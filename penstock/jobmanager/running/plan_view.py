@@ -1,4 +1,4 @@
-"""What a driver tells of the plan that it runs, in either mode: what the plan's checkpoints know."""
+"""The part of a driver that both modes share: access to the checkpoints of its plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PlanView:
     """The part of a Driver that reads from the checkpoints of its plan."""
 
     _job: Job
-    _handed_over: Manifest | None = None  # by the plan before this one
+    _handed_over: Manifest | None = None  # by the previous plan
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -25,12 +25,12 @@ class PlanView:
 
     @property
     def coordinator(self) -> CheckpointCoordinator:
-        """What decides about the plan's checkpoints; its `base` is the last completed one."""
+        """The coordinator of the plan's checkpoints; its `base` is the last completed one."""
         return self.checkpoints.coordinator
 
     @property
     def manifest(self) -> Manifest | None:
-        """The last completed checkpoint, also while another plan is taken up."""
+        """The last completed checkpoint, also during a switch to another plan."""
         return self.checkpoints.manifest or self._handed_over
 
     @property
@@ -50,5 +50,5 @@ class PlanView:
 
     @property
     def interval_s(self) -> float:
-        """The time from one checkpoint to the next, if there is no hurry."""
+        """The regular time from one checkpoint to the next."""
         return self._job.interval_s

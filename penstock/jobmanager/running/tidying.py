@@ -1,4 +1,4 @@
-"""Deletes what checkpoints need no more."""
+"""Deletes files that no checkpoint needs any more."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Deletion = DeleteCheckpoint | DeleteFiles | DeleteOrphans
 
 
 class Tidying:
-    """Deletes in order. The checkpoint is complete: storage that cannot delete is no reason to repeat it."""
+    """Deletes in order. A failed deletion does not fail the checkpoint, which is complete already."""
 
     def __init__(self, store: ManifestStore) -> None:
         self._store = store
-        self._left: deque[Deletion] = deque()  # what could not be deleted yet
+        self._left: deque[Deletion] = deque()  # failed deletions, to be retried
 
     def forget(self) -> None:
-        """Begin anew: what is there is looked for."""
+        """Discard the failed deletions."""
         self._left.clear()
 
     def delete(self, deletion: Deletion) -> None:
-        """Delete this, after what is left of before; what fails is tried again with the next."""
+        """Delete this after earlier failed deletions; failures are retried with the next one."""
         self._left.append(deletion)
         try:
             while self._left:
@@ -36,7 +36,7 @@ class Tidying:
         except FencedError:
             raise
         except CheckpointError as error:
-            _log.warning("%s; it is tried again after the next checkpoint", error.message)
+            _log.warning("%s; will retry after the next checkpoint", error.message)
 
     def _carry_out(self, deletion: Deletion) -> None:
         match deletion:

@@ -1,1 +1,1 @@
-"""Brings metrics to those who keep them: Prometheus, and whatever speaks OTLP."""
+"""Metric reporters: Prometheus, and OpenTelemetry (OTLP)."""

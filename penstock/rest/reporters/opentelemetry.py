@@ -1,4 +1,4 @@
-"""Metrics sent by OTLP, in intervals, with the names and attributes of Flink's OpenTelemetry reporter."""
+"""Periodic export of metrics by OTLP, with the names and attributes of Flink's OpenTelemetry reporter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Gather = Callable[[], Iterable[Sample]]
 
 
 class OpenTelemetryReporter:
-    """Sends all there is, again and again until it is closed, and once more then. What cannot be sent is lost."""
+    """Exports all metrics periodically, and once more when it is closed. Metrics that cannot be sent are lost."""
 
     def __init__(self, configuration: Configuration, gather: Gather) -> None:
         self._exporter = _create_exporter(configuration)
@@ -50,12 +50,12 @@ class OpenTelemetryReporter:
             if sent is MetricExportResult.SUCCESS:
                 self._complained = False
                 return
-            reason = "it was refused, or nobody was there"
-        except Exception as error:  # noqa: BLE001 - whoever looks on must not hurt a job
+            reason = "the collector rejected them or cannot be reached"
+        except Exception as error:  # noqa: BLE001 - a reporter must not disturb a job
             reason = f"{type(error).__name__}: {error}"
-        if not self._complained:  # once for each time that it stops working
+        if not self._complained:  # log once until it works again
             self._complained = True
-            _log.warning("metrics could not be sent by OTLP: %s", reason)
+            _log.warning("cannot send metrics by OTLP: %s", reason)
 
     def close(self) -> None:
         """Send the last values, and stop."""
@@ -69,13 +69,13 @@ def _create_exporter(configuration: Configuration) -> Any:
     protocol = configuration.get(options.OTEL_PROTOCOL)
     if protocol.lower() not in ("http", "http/protobuf"):
         raise ConfigurationError(
-            f"option '{options.OTEL_PROTOCOL.key}' has the value '{protocol}', and only http is spoken",
-            hint="collectors listen for OTLP by http at port 4318",
+            f"option '{options.OTEL_PROTOCOL.key}': unsupported protocol '{protocol}', only http is supported",
+            hint="collectors accept OTLP over http at port 4318 by default",
         )
     exporters = optional_module(
         "opentelemetry.exporter.otlp.proto.http.metric_exporter",
         extra="opentelemetry",
-        needed_by="the reporter of metrics by OTLP",
+        needed_by="the OpenTelemetry metric reporter",
     )
     endpoint = configuration.get(options.OTEL_ENDPOINT)
     seconds = configuration.get(options.OTEL_TIMEOUT).to_millis() / 1000
@@ -85,7 +85,7 @@ def _create_exporter(configuration: Configuration) -> Any:
 
 
 def metrics_data(samples: Iterable[Sample], resource: dict[str, str]) -> Any:
-    """Return samples as the data of OpenTelemetry's SDK: sums for what only grows, gauges for the rest, one for each quantile."""
+    """Return samples as data of OpenTelemetry's SDK: sums for counters, gauges for the rest, one gauge for each quantile."""
     import time
 
     from opentelemetry.sdk.metrics.export import (

@@ -1,6 +1,6 @@
-"""Metrics as Prometheus reads them, with the names and labels of Flink's Prometheus reporter.
+"""Metrics in Prometheus's format, with the names and labels of Flink's Prometheus reporter.
 
-Counters are gauges there, without `_total`, as Flink's are: what dashboards for Flink ask for is found.
+Counters are gauges without `_total`, as in Flink, so that dashboards for Flink work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class _Gathered(Collector):
-    """What was gathered for one answer."""
+    """The metrics of one scrape."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -43,22 +43,22 @@ def expose(samples: Iterable[Sample], accepts: str, *, filters: bool = True) -> 
 def families(samples: Iterable[Sample], *, filters: bool) -> list[Metric]:
     """Return the samples by name, those of one name together."""
     found: dict[str, Metric] = {}
-    told: set[tuple[str, frozenset[tuple[str, str]]]] = set()  # names may become the same
+    seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()  # different names may become equal
     for sample in samples:
         name = metric_name(sample)
         family = found.get(name)
         if family is None:
             family = found[name] = _family(name, sample)
         elif isinstance(family, SummaryMetricFamily) is not bool(sample.quantiles):
-            continue  # user metrics of two kinds by one name: the first one counts
+            continue  # user metrics of two types with one name: the first one wins
         labels = {
             _NOT_IN_LABELS.sub("_", label): _NOT_IN_NAMES.sub("_", value) if filters else value
             for label, value in sample.labels.items()
         }
         series = (name, frozenset(labels.items()))
-        if series in told:
+        if series in seen:
             continue
-        told.add(series)
+        seen.add(series)
         if sample.quantiles:
             for share, value in sample.quantiles.items():
                 family.add_sample(name, {**labels, "quantile": share}, value)

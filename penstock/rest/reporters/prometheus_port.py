@@ -1,4 +1,4 @@
-"""A port for Prometheus, as Flink's reporter has one."""
+"""A separate port for Prometheus, as in Flink's reporter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class PrometheusReporter:
-    """A port of its own for Prometheus, which shows metrics to everybody and nothing else."""
+    """A separate port for Prometheus, which serves only metrics, without authentication."""
 
     def __init__(self, configuration: Configuration, gather: Callable[[], list[Sample]]) -> None:
         from penstock.rest.endpoint import parse_ports
@@ -45,7 +45,7 @@ class PrometheusReporter:
             Handler,
         )
         self.port = int(self._server.server_address[1])
-        # A fork would keep the port taken, without a thread that answers.
+        # A fork would keep the port bound without a thread that answers.
         os.register_at_fork(after_in_child=self._server.socket.close)
         thread = threading.Thread(
             target=self._server.serve_forever, name="penstock-prometheus", daemon=True
@@ -54,7 +54,7 @@ class PrometheusReporter:
         _log.info("metrics for Prometheus at port %d", self.port)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -62,7 +62,7 @@ class PrometheusReporter:
 def _listen(
     address: str, ports: tuple[int, ...], handler: type[BaseHTTPRequestHandler]
 ) -> ThreadingHTTPServer:
-    """Return a server at the first of these ports that is free."""
+    """Return a server on the first free port."""
     for port in ports[:-1]:
         try:
             return _Server((address, port), handler)

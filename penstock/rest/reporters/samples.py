@@ -1,4 +1,4 @@
-"""All metrics of the jobs of this process, as Flink's reporters see them: a scope, a name, labels and a value. Pure.
+"""All metrics of the jobs of this process as Flink's reporters get them: a scope, a name, labels and a value. Pure.
 
 The scope is Flink's *logical* one (`taskmanager`, `job`, `task`, `operator`), and the variables of Flink's scope formats are the labels.
 """
@@ -37,13 +37,13 @@ _QUANTILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value. `counts` says that it only grows while the job is not started again.
+    """One value. `counts` means that it only grows, until the job restarts.
 
-    A summary has quantiles instead, and counts what they are of in `value`.
+    A summary has quantiles, and the number of its values in `value`.
     """
 
     scope: tuple[str, ...]
-    name: str  # dots separate the names of groups
+    name: str  # dots separate metric groups
     labels: Mapping[str, str]
     value: float
     counts: bool = False
@@ -56,9 +56,9 @@ def samples(
     process: Mapping[str, Any],
     cluster: Mapping[str, int] | None = None,
 ) -> Iterator[Sample]:
-    """Yield all that the jobs of this process have; ended ones only tell that they have.
+    """Yield all metrics of the jobs of this process; ended jobs only have their state.
 
-    `process` are figures of this process, `cluster` those of all TaskManagers together.
+    `process` are the metrics of this process, `cluster` those of all TaskManagers together.
     """
     host = {"host": str(process.get("host", ""))}
     found = list(jobs)

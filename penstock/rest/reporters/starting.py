@@ -1,4 +1,4 @@
-"""The reporters of this process: which there are is said by the first job that asks for one."""
+"""The metric reporters of this process. The first job that configures a reporter starts it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _figures = ProcessFigures()
 
 
 def gather(services: Services) -> list[Sample]:
-    """Return all metrics of the jobs of this process as they are now."""
+    """Return the current metrics of the jobs of this process."""
     jobs = services.jobs.descriptions()
     return list(samples(jobs, services.now_ms(), _figures.take(), _cluster(services)))
 
@@ -36,25 +36,25 @@ def _cluster(services: Services) -> dict[str, int]:
 
 
 class Reporter(Protocol):
-    """Brings metrics to somebody, beside the jobs."""
+    """Exports metrics to an external system."""
 
     def close(self) -> None:
-        """Tell the last values, and stop."""
+        """Export the last values, and stop."""
 
 
 class Reporters:
-    """Those that are at work."""
+    """The running reporters."""
 
     def __init__(self) -> None:
         self._running: dict[str, Reporter] = {}
 
     def ensure_started(self, configuration: Configuration, services: Services) -> None:
-        """Start those that a configuration names, unless they are at work. One that cannot is only worth a warning."""
+        """Start the configured reporters that do not run yet. If one cannot start, only log a warning."""
         given = configuration.get(options.METRICS_REPORTERS).split(",")
         for name in filter(None, map(str.strip, given)):
             create = _REPORTERS.get(name)
             if create is None:
-                _log.warning("there is no metrics reporter '%s', only prom and otel", name)
+                _log.warning("unknown metrics reporter '%s'; available are prom and otel", name)
                 continue
             if name in self._running:
                 continue
@@ -69,7 +69,7 @@ class Reporters:
             self._running.popitem()[1].close()
 
 
-# What reporters need takes long to load, and most jobs have none.
+# Imported late: the dependencies of reporters load slowly, and most jobs have none.
 
 
 def _prometheus(configuration: Configuration, services: Services) -> Reporter:

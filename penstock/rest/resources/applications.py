@@ -11,7 +11,7 @@ from penstock.rest.resources.job_manager import ROUTES as _JOB_MANAGER
 from penstock.rest.routes import Role, Route, Services
 
 _STATES: Final = ("CREATED", "RUNNING", "FAILING", "FAILED", "CANCELING", "CANCELED", "FINISHED")
-# What jobs can be that applications cannot
+# Job states that applications do not have
 _AS_APPLICATION: Final = {
     "INITIALIZING": "CREATED",
     "CANCELLING": "CANCELING",
@@ -95,14 +95,16 @@ ROUTES = (
         "GET", "/applications/overview", _overview, "all programs, each with the state of its job"
     ),
     Route("GET", _ONE, _details, "one program, with its job"),
-    Route("GET", f"{_ONE}/exceptions", _exceptions, "what a program has failed with"),
-    Route("GET", f"{_ONE}/jobmanager/config", _config, "the options of the process that runs it"),
+    Route("GET", f"{_ONE}/exceptions", _exceptions, "the failures of a program"),
+    Route(
+        "GET", f"{_ONE}/jobmanager/config", _config, "the options of the JobManager that runs it"
+    ),
     Route("POST", f"{_ONE}/cancel", _cancel, "cancel a program's job"),
     Route(
         "GET",
         "/jobs/:jobid/yarn-cancel",
         _cancel,
-        "cancel a job: what Flink's page asks for",
+        "cancel a job, as Flink's web page does",
         role=Role.WRITE,
     ),
 )

@@ -1,4 +1,4 @@
-"""`/jobs/<id>/checkpoints`: what checkpoints took, the latest ones and those before, in Flink's shape."""
+"""`/jobs/<id>/checkpoints`: checkpoint statistics, latest checkpoints and history, in Flink's JSON."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _subtasks(services: Services, request: Request) -> Response:
     if vertex not in record["tasks"]:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"checkpoint {record['id']} has no vertex {vertex}",
+            f"unknown vertex {vertex} of checkpoint {record['id']}",
             f"hint: its vertices are {', '.join(record['tasks'])}",
         )
     return Response(record["tasks"][vertex])
@@ -80,8 +80,8 @@ def _find(services: Services, request: Request) -> Json:
     numbers = ", ".join(dict.fromkeys(str(record["id"]) for record in known))
     raise HttpError(
         HTTPStatus.NOT_FOUND,
-        f"checkpoint {wanted} of job '{job['name']}' is unknown here",
-        f"hint: the last ones are {numbers}" if known else "hint: it has had none so far",
+        f"unknown checkpoint {wanted} of job '{job['name']}'",
+        f"hint: the last checkpoints are {numbers}" if known else "hint: it has no checkpoints yet",
     )
 
 
@@ -92,7 +92,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/checkpoints",
         _overview,
-        "how many checkpoints, what they took, the latest ones and those before",
+        "checkpoint counts, summary statistics, latest checkpoints and history",
         response=fields(
             {
                 "counts": mapping(INTEGER),
@@ -106,21 +106,21 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/checkpoints/config",
         _config,
-        "how checkpoints are taken",
+        "the checkpointing configuration",
         response=fields({"mode": TEXT, "interval": INTEGER}),
     ),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/details/:checkpointid",
         _details,
-        "what a checkpoint took, by vertex",
+        "statistics of a checkpoint, by vertex",
         response=_CHECKPOINT,
     ),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/details/:checkpointid/subtasks/:vertexid",
         _subtasks,
-        "what a checkpoint took in every subtask of a vertex",
+        "statistics of a checkpoint for every subtask of a vertex",
         response=fields({"id": INTEGER, "status": TEXT, "subtasks": array(ANY_OBJECT)}),
     ),
 )

@@ -11,7 +11,7 @@ from penstock.rest.routes import Route, Services
 from penstock.rest.schemas import ANY_OBJECT, FLAG, INTEGER, TEXT, fields
 from penstock.rest.taskmanagers import TaskManagers
 
-FLINK_VERSION = "2.3.0"  # whose REST API this is
+FLINK_VERSION = "2.3.0"  # the version whose REST API this implements
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 
 
@@ -60,7 +60,7 @@ ROUTES = (
         "GET",
         "/overview",
         _overview,
-        "how many jobs there are in which state, and how many slots",
+        "the numbers of jobs by state, TaskManagers and slots",
         response=fields(
             {
                 **dict.fromkeys(("taskmanagers", "slots-total", "slots-available"), INTEGER),
@@ -75,7 +75,7 @@ ROUTES = (
         "GET",
         "/config",
         _config,
-        "what a page needs to know of the server",
+        "the settings of the web page",
         response=fields(
             {
                 "refresh-interval": INTEGER,

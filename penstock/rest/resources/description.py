@@ -13,7 +13,7 @@ from penstock.rest.schemas import ANY_OBJECT, TEXT, fields
 
 @functools.cache
 def _document() -> dict[str, Any]:
-    from penstock.rest.resources import ROUTES  # which this module's are among
+    from penstock.rest.resources import ROUTES  # it imports this module
 
     return document(ROUTES)
 

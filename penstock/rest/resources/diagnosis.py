@@ -1,4 +1,4 @@
-"""`/penstock/jobs/<id>/diagnosis`: what there is to say about a job that runs, and what helps."""
+"""`/penstock/jobs/<id>/diagnosis`: the diagnosis of a running job, with hints."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ROUTES = (
         "GET",
         "/penstock/jobs/:jobid/diagnosis",
         _diagnosis,
-        "what slows the job down or endangers it, with what helps: bottleneck, skew, checkpoints, watermarks, state, memory",
+        "what slows the job down or puts it at risk, with hints: bottleneck, skew, checkpoints, watermarks, state, memory",
         response=_SCHEMA,
     ),
 )

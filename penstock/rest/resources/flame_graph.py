@@ -35,7 +35,7 @@ def _kind(request: Request) -> Kind:
     except ValueError:
         known = ", ".join(kind.value for kind in Kind)
         raise HttpError(
-            HTTPStatus.BAD_REQUEST, f"flame graph '{given}' is unknown", f"hint: there are {known}"
+            HTTPStatus.BAD_REQUEST, f"unknown flame graph type '{given}'", f"hint: use {known}"
         ) from None
 
 
@@ -46,8 +46,8 @@ def _subtask(request: Request, parallelism: int) -> int | None:
     if not given.isascii() or not given.isdigit() or int(given) >= parallelism:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"the vertex has no subtask '{given}'",
-            f"hint: subtaskindex is 0 to {parallelism - 1}",
+            f"unknown subtask '{given}'",
+            f"hint: subtaskindex must be 0 to {parallelism - 1}",
         )
     return int(given)
 

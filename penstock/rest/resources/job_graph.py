@@ -1,4 +1,4 @@
-"""`/penstock/jobs/<id>/graph`: a job at a glance, in one answer: vertices with their load, edges with what flows over them."""
+"""`/penstock/jobs/<id>/graph`: the graph of a job in one response: vertices with their load, edges with their throughput."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _graph(services: Services, request: Request) -> Response:
 
 
 def job_graph(job: Json, now: int) -> Json:
-    """Return what the page shows of a job, from its description."""
+    """Return the graph of a job, as the web page shows it, from the job's description."""
     edges = job.get("edges", [])
     targets = {edge["target"] for edge in edges}
     vertices = [_vertex(vertex, vertex["id"] not in targets) for vertex in job["vertices"]]
@@ -68,10 +68,10 @@ def _vertex(vertex: Json, source: bool) -> Json:
 
 
 def _edges(edges: list[Json], vertices: dict[str, Json]) -> list[Json]:
-    """Return the edges with what is known of their flow.
+    """Return the edges with their throughput, as far as it is known.
 
-    Subtasks count what comes in and what goes out, not by edge: where a vertex has one input, that is the edge's; else what the
-    sender sends is, if it has no other output; else nobody knows.
+    Subtasks count input and output records, but not by edge. If the receiver has one input, its count is the edge's; otherwise the
+    sender's count is, if it has one output; otherwise the throughput is unknown.
     """
     ins: dict[str, set[str]] = {}
     outs: dict[str, set[str]] = {}
@@ -121,7 +121,7 @@ def _checkpoint(statistics: Json) -> Json | None:
 
 
 def _failures(job: Json) -> int:
-    """Return how many failures are shown with the job, for the number on the tab."""
+    """Return the number of failures, for the counter on the tab."""
     remembered = (job.get("exceptions") or {}).get("entries")
     return len(remembered) if remembered else int(job["failure"] is not None)
 
@@ -131,6 +131,6 @@ ROUTES = (
         "GET",
         "/penstock/jobs/:jobid/graph",
         _graph,
-        "a job at a glance: vertices with their load, edges with what flows over them",
+        "the job graph: vertices with their load, edges with their throughput",
     ),
 )

@@ -1,4 +1,4 @@
-"""`/jobmanager`: the process that runs jobs: its options, what it is made of, what it logs, what its threads are doing."""
+"""`/jobmanager`: the process that runs jobs: its options, environment, logs, metrics and thread dump."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _config(_services: Services, _request: Request) -> Response:
 def _environment(_services: Services, _request: Request) -> Response:
     return Response(
         {
-            # What Flink says of Java is said of Python: it is what the JobManager runs in.
+            # Python takes the place of Flink's JVM fields: the JobManager runs in it.
             "jvm": {
                 "version": f"{platform.python_implementation()} {platform.python_version()}",
                 "arch": platform.machine(),
@@ -76,8 +76,8 @@ def _file(_services: Services, request: Request) -> Response:
     if name not in {_LOG, _OUT}:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"the JobManager has no log '{name}'",
-            f"hint: it has {_LOG} and {_OUT}",
+            f"unknown log '{name}' of the JobManager",
+            f"hint: the logs are {_LOG} and {_OUT}",
         )
     return log_text(JOBMANAGER, printed=name == _OUT)
 
@@ -101,19 +101,22 @@ _JOB = "/jobs/:jobid/jobmanager"
 _TEXT = "text/plain"
 
 ROUTES = (
-    Route("GET", "/jobmanager/config", _config, "the options of the process, without secrets"),
-    Route(
-        "GET", "/jobmanager/environment", _environment, "its Python, and where that imports from"
-    ),
+    Route("GET", "/jobmanager/config", _config, "the options of the JobManager, without secrets"),
+    Route("GET", "/jobmanager/environment", _environment, "its Python version and import path"),
     Route("GET", "/jobmanager/metrics", _metrics, "its metrics: names, and values with `?get=...`"),
-    Route("GET", "/jobmanager/thread-dump", _threads, "what its threads are doing"),
-    Route("GET", "/jobmanager/logs", _logs, "the logs that it has"),
+    Route("GET", "/jobmanager/thread-dump", _threads, "its thread dump"),
+    Route("GET", "/jobmanager/logs", _logs, "its logs"),
     Route("GET", "/jobmanager/logs/:file", _file, "one of its logs", media_type=_TEXT),
-    Route("GET", "/jobmanager/log", _log, "what it has logged, the last lines", media_type=_TEXT),
+    Route("GET", "/jobmanager/log", _log, "the last lines of its log", media_type=_TEXT),
     Route(
-        "GET", "/jobmanager/stdout", _out, "what it has printed, if that is kept", media_type=_TEXT
+        "GET", "/jobmanager/stdout", _out, "its standard output, if it is kept", media_type=_TEXT
     ),
-    Route("GET", f"{_JOB}/config", _of_job, "the options of the process that runs the job"),
-    Route("GET", f"{_JOB}/environment", _environment_of_job, "the Python that runs the job"),
-    Route("GET", f"{_JOB}/log-url", _log_url, "where the log of the process is"),
+    Route("GET", f"{_JOB}/config", _of_job, "the options of the JobManager that runs the job"),
+    Route(
+        "GET",
+        f"{_JOB}/environment",
+        _environment_of_job,
+        "the Python environment of the JobManager that runs the job",
+    ),
+    Route("GET", f"{_JOB}/log-url", _log_url, "the address of the JobManager's log"),
 )

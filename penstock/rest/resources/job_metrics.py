@@ -1,4 +1,4 @@
-"""`/jobs/<id>/metrics` and `/jobs/metrics`: figures of jobs as a whole."""
+"""`/jobs/<id>/metrics` and `/jobs/metrics`: metrics of jobs as a whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROUTES = (
         "GET",
         "/jobs/metrics",
         _of_jobs,
-        "figures over all jobs: `?get=numRestarts&agg=sum&jobs=...`",
+        "metrics aggregated over all jobs: `?get=numRestarts&agg=sum&jobs=...`",
         query={**GET_AND_AGG, "jobs": {"type": "string"}},
         response=AGGREGATED,
     ),
@@ -43,7 +43,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/metrics",
         _of_job,
-        "names of the figures of a job; values with `?get=numRestarts,...`",
+        "the metric names of a job; values with `?get=numRestarts,...`",
         query=GET,
         response=VALUES,
     ),

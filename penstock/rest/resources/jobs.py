@@ -1,4 +1,4 @@
-"""`/jobs`: which jobs there are, what is to tell about one, and cancelling it."""
+"""`/jobs`: the list of jobs, the details of one, and its cancellation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.rest.schemas import (
     nullable,
 )
 
-_EXCEPTIONS = 20  # as many as Flink shows unless it is asked for more
+_EXCEPTIONS = 20  # Flink's default
 
 
 def _list(services: Services, _request: Request) -> Response:
@@ -59,7 +59,7 @@ def _config(services: Services, request: Request) -> Response:
 def _exceptions(services: Services, request: Request) -> Response:
     most = request.query.get("maxExceptions", str(_EXCEPTIONS))
     if not most.isascii() or not most.isdigit() or len(most) > 9:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "maxExceptions must be a whole number from 0 on")
+        raise HttpError(HTTPStatus.BAD_REQUEST, "maxExceptions must be a non-negative integer")
     return Response(shapes.exceptions(_job(services, request), int(most)))
 
 
@@ -95,8 +95,8 @@ def _cancel(services: Services, request: Request) -> Response:
     if mode != "cancel":
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"mode '{mode}' is unknown",
-            "hint: mode=cancel cancels; POST /jobs/<id>/stop stops with a savepoint",
+            f"unknown mode '{mode}'",
+            "hint: use mode=cancel; POST /jobs/<id>/stop stops with a savepoint",
         )
     job_id = request.parameters["jobid"]
     if services.jobs.describe(job_id)["status"] != "CANCELED":
@@ -134,14 +134,14 @@ ROUTES = (
         "GET",
         "/jobs/overview",
         _overview,
-        "all jobs, with name, times and tasks",
+        "all jobs, with name, times and task counts",
         response=fields({"jobs": array(fields({**_JOB, "tasks": mapping(INTEGER)}))}),
     ),
     Route(
         "GET",
         "/jobs/:jobid",
         _details,
-        "one job, with its vertices and how many of their subtasks are in which state",
+        "one job, with its vertices and the numbers of their subtasks by state",
         response=fields(
             {
                 **_JOB,
@@ -166,21 +166,21 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/plan",
         _plan,
-        "the plan of a job: its vertices and how records go between them",
+        "the plan of a job: its vertices and the exchanges between them",
         response=fields({"plan": _PLAN}),
     ),
     Route(
         "GET",
         "/jobs/:jobid/config",
         _config,
-        "the settings of a job, and the parameters that its program was given",
+        "the execution config of a job, with its global job parameters",
         response=fields({"jid": ID, "name": TEXT, "execution-config": ANY_OBJECT}),
     ),
     Route(
         "GET",
         "/jobs/:jobid/exceptions",
         _exceptions,
-        "what a job has failed with, the newest first: `?maxExceptions=20`",
+        "the failures of a job, the newest first: `?maxExceptions=20`",
         query={"maxExceptions": INDEX},
         response=fields(
             {"exceptionHistory": fields({"entries": array(ANY_OBJECT), "truncated": FLAG})}
@@ -190,7 +190,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/accumulators",
         _accumulators,
-        "what the functions of a job have counted",
+        "the accumulators of a job",
         query={"includeSerializedValue": choice("true", "false")},
         response=fields({"user-task-accumulators": array(ANY_OBJECT)}),
     ),
@@ -198,7 +198,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/execution-result",
         _execution_result,
-        "how a job has ended",
+        "the execution result of a job",
         response=fields({"status": fields({"id": TEXT})}, {"job-execution-result": ANY_OBJECT}),
     ),
     Route(

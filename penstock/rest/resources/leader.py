@@ -1,4 +1,4 @@
-"""`/penstock/leader`: which of several JobManagers leads, and where the others are."""
+"""`/penstock/leader`: the leader among several JobManagers, and the addresses of the standbys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _leader(services: Services, _request: Request) -> Response:
 def _heartbeat(services: Services, request: Request) -> Response:
     address = request.query.get("address")
     if address is None:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "the parameter 'address' is missing")
+        raise HttpError(HTTPStatus.BAD_REQUEST, "missing parameter 'address'")
     parse_address(address)
     services.peers.note(address)
     return Response({})
@@ -30,17 +30,17 @@ ROUTES = (
         "GET",
         "/penstock/leader",
         _leader,
-        "who leads: `leader` is null if this process does, empty if nobody is known; and the standbys that it knows",
+        "the leader: `leader` is null if it is this process, empty if unknown; and the known standbys",
         response=fields({"leader": {"type": ["string", "null"]}, "standbys": _ADDRESSES}),
         answered_by_standbys=True,
     ),
-    # Pages go to the addresses that they are told, with their token: so only who has it may tell one. It is not a POST because
-    # the audit is for what people change.
+    # Pages send their token to these addresses, so adding one requires the token. It is not a POST because the audit log is for
+    # changes by users.
     Route(
         "GET",
         "/penstock/heartbeat",
         _heartbeat,
-        "a standby says where it is: `?address=host:port`",
+        "heartbeat of a standby: `?address=host:port`",
         role=Role.WRITE,
         query={"address": TEXT},
         response=ANY_OBJECT,

@@ -1,4 +1,4 @@
-"""Whether this process leads, for whoever sends clients to one that does: a load balancer, a probe of Kubernetes."""
+"""Whether this process is the leader, for load balancers and Kubernetes probes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.rest.routes import Role, Route, Services
 
 
 def leading(services: Services, _request: Request) -> Response:
-    """Answer with 200 where jobs are, and with 503 on a standby."""
+    """Respond with 200 on the leader, and with 503 on a standby."""
     leads = services.elsewhere() is None
     status = HTTPStatus.OK if leads else HTTPStatus.SERVICE_UNAVAILABLE
     return Response({"leading": leads}, status)
@@ -26,7 +26,7 @@ ROUTES = (
         "GET",
         "/penstock/leading",
         leading,
-        "whether this process leads: status 200 if it does, 503 if it is a standby",
+        "whether this process is the leader: status 200, or 503 on a standby",
         role=Role.OPEN,
         response=_RESPONSE,
         answered_by_standbys=True,

@@ -1,7 +1,7 @@
-"""`/penstock/live`: server-sent events with what some resources hold, each when it has changed.
+"""`/penstock/live`: server-sent events with the content of resources, each sent when it changes.
 
-A client names the paths that it shows, `?paths=["/jobs/overview", ...]`, and gets them as GET would answer them, about once a
-second. Looking must not slow the jobs down: who asks for more than a small share of a processor gets news less often.
+A client gives the paths that it shows, `?paths=["/jobs/overview", ...]`, and gets their GET responses, about once a second. Streams
+must not slow the jobs down: if they would use more than a small share of a processor, updates are sent less often.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.published_jobs import Controller, PublishedJobs
 from penstock.rest.routes import Role, Route, RouteTable, Services, call
 
-MOST_PATHS: Final = 80  # a page shows a few; one of a large job, a few for each vertex
+MOST_PATHS: Final = 80  # a page shows a few; the page of a large job, a few for each vertex
 MOST_STREAMS: Final = 64
 _INTERVAL_S: Final = 1.0
 _SIGN_OF_LIFE_S: Final = 5.0
@@ -32,7 +32,7 @@ _SHARE: Final = 0.05  # of a processor, for all streams together
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One resource that a client watches: its path as the client calls it, and how it is asked for, or why it cannot be."""
+    """One watched resource: its path as the client wrote it, and its route and request, or the error."""
 
     path: str
     route: Route | None = None
@@ -42,16 +42,16 @@ class Watched:
 
 
 class Pace:
-    """How often the streams of a process may look: together they take a share of a processor, and no more."""
+    """The update interval of the streams of a process: together they use at most a given share of a processor."""
 
     def __init__(self, share: float = _SHARE, interval_s: float = _INTERVAL_S) -> None:
         self._share = share
         self._interval_s = interval_s
-        self._costs: dict[int, float] = {}  # by stream: the processor time of its last look
+        self._costs: dict[int, float] = {}  # by stream: the processor time of its last update
         self._lock = threading.Lock()
 
     def begin(self, stream: int) -> bool:
-        """Let a stream in; not if there are too many."""
+        """Add a stream; return False if there are too many."""
         with self._lock:
             if len(self._costs) >= MOST_STREAMS:
                 return False
@@ -59,18 +59,18 @@ class Pace:
             return True
 
     def note(self, stream: int, cost_s: float) -> None:
-        """Note what a look of a stream has taken."""
+        """Record the processor time of a stream's update."""
         with self._lock:
             if stream in self._costs:
                 self._costs[stream] = cost_s
 
     def end(self, stream: int) -> None:
-        """Forget a stream."""
+        """Remove a stream."""
         with self._lock:
             self._costs.pop(stream, None)
 
     def interval_s(self) -> float:
-        """Return how long a stream waits between two looks."""
+        """Return the time between two updates of a stream."""
         with self._lock:
             return max(self._interval_s, sum(self._costs.values()) / self._share)
 
@@ -80,7 +80,7 @@ _numbers = itertools.count()
 
 
 class OneLook(PublishedJobs):
-    """The jobs as they are at one moment: what several resources ask for is described once."""
+    """The jobs during one update: a job that several resources need is described once."""
 
     def __init__(self, jobs: PublishedJobs) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class OneLook(PublishedJobs):
         return self._known[job_id]
 
     def running(self, job_id: str) -> Controller:
-        """Return what runs a job."""
+        """Return the controller of a job."""
         return self._jobs.running(job_id)
 
 
@@ -111,7 +111,7 @@ def _live(services: Services, request: Request) -> Response:
     if not _pace.begin(stream):
         raise HttpError(
             HTTPStatus.TOO_MANY_REQUESTS,
-            f"{MOST_STREAMS} pages are being kept up to date, which is as many as may be",
+            f"the limit of {MOST_STREAMS} live streams is reached",
             headers={"Retry-After": "10"},
         )
     return Response(
@@ -129,7 +129,7 @@ def _paths(text: str) -> list[str]:
     if not paths:
         raise _bad_paths()
     if len(paths) > MOST_PATHS:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"more than {MOST_PATHS} paths cannot be watched")
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"at most {MOST_PATHS} paths can be watched")
     return list(dict.fromkeys(paths))
 
 
@@ -137,19 +137,19 @@ def _bad_paths() -> HttpError:
     return HttpError(
         HTTPStatus.BAD_REQUEST,
         "'paths' must be a JSON list of paths",
-        'hint: write ?paths=["/jobs/overview"], encoded for an address',
+        'hint: write ?paths=["/jobs/overview"], URL-encoded',
     )
 
 
 def _find(path: str) -> Watched:
-    """Return how to ask for a path; only what everybody who reads may have, as JSON, can be watched."""
+    """Return the watched resource of a path; only JSON resources that need no more than the read role can be watched."""
     try:
         parts = urlsplit(path)
         route, parameters = _table().find("GET", parts.path)
         if route.needs != Role.READ or route.media_type != "application/json":
             raise HttpError(HTTPStatus.BAD_REQUEST, f"{parts.path} cannot be watched")
     except ValueError:
-        return Watched(path, refusal=HttpError(HTTPStatus.BAD_REQUEST, f"'{path}' is no path"))
+        return Watched(path, refusal=HttpError(HTTPStatus.BAD_REQUEST, f"invalid path '{path}'"))
     except HttpError as error:
         return Watched(path, refusal=error)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -158,7 +158,7 @@ def _find(path: str) -> Watched:
 
 @functools.cache
 def _table() -> RouteTable:
-    from penstock.rest import resources  # which has the routes of this module, too
+    from penstock.rest import resources  # it imports this module
 
     return RouteTable(resources.ROUTES)
 
@@ -167,7 +167,7 @@ async def _events(services: Services, watched: list[Watched], stream: int) -> As
     sent: dict[str, bytes] = {}
     spoken = time.monotonic()
     try:
-        while services.elsewhere() is None:  # else the client must ask the process that leads
+        while services.elsewhere() is None:  # otherwise the client must connect to the leader
             news, cost_s = await asyncio.to_thread(_look, services, watched, sent)
             _pace.note(stream, cost_s)
             if news or time.monotonic() - spoken >= _SIGN_OF_LIFE_S:
@@ -181,7 +181,7 @@ async def _events(services: Services, watched: list[Watched], stream: int) -> As
 def _look(
     services: Services, watched: list[Watched], sent: dict[str, bytes]
 ) -> tuple[bytes, float]:
-    """Return the events of what has changed since the last look, and the processor time that it took."""
+    """Return the events of resources that changed since the last update, and the processor time of the update."""
     started = time.thread_time()
     now = replace(services, jobs=OneLook(services.jobs))
     news = []
@@ -203,7 +203,7 @@ def _answer(services: Services, watched: Watched) -> bytes:
         status, content = response.status, response.content
     except HttpError as error:
         status, content = error.status, {"errors": list(error.errors)}
-    except Exception as error:  # noqa: BLE001 - what one resource cannot tell must not end the others
+    except Exception as error:  # noqa: BLE001 - the failure of one resource must not end the others
         status = HTTPStatus.INTERNAL_SERVER_ERROR
         content = {"errors": [f"{type(error).__name__}: {error}"]}
     event = {"path": watched.path, "status": int(status), "content": content}
@@ -215,7 +215,7 @@ ROUTES = (
         "GET",
         "/penstock/live",
         _live,
-        'what resources hold, each when it has changed, as server-sent events: `?paths=["/jobs/overview"]`',
+        'the content of resources, each when it has changed, as server-sent events: `?paths=["/jobs/overview"]`',
         query={"paths": {"type": "string", "description": "a JSON list of paths"}},
         media_type="text/event-stream",
     ),

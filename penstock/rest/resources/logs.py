@@ -1,4 +1,4 @@
-"""`/penstock/jobs/<id>/logs`: what a job has logged, in the JobManager and in all its tasks."""
+"""`/penstock/jobs/<id>/logs`: the log lines of a job, from the JobManager and all its tasks."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ def _logs(services: Services, request: Request) -> Response:
     job_id = str(services.jobs.describe(request.parameters["jobid"])["id"])
     after, limit = _number(request, "after", 0), _number(request, "limit", _USUAL)
     if limit > _MOST:
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST, f"limit is {limit}, and at most {_MOST} lines are sent"
-        )
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"limit must be at most {_MOST}, not {limit}")
     wanted = _wanted(request)
     found = log_book().entries(lambda each: each.number > after and wanted(each), job_id=job_id)
-    # The last ones if nobody has seen any, the next ones for who follows.
+    # The last lines for a first request, the next lines for a client that follows.
     shown = found[:limit] if after else found[-limit:] if limit else []
     form = request.query.get("format", JSON)
     if form not in FORMATS:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"format '{form}' is unknown",
-            f"hint: there are {', '.join(FORMATS)}",
+            f"unknown format '{form}'",
+            f"hint: use {', '.join(FORMATS)}",
         )
     last = shown[-1].number if shown else after
     if form != JSON:
@@ -54,7 +52,7 @@ def _number(request: Request, name: str, usual: int) -> int:
     if given is None:
         return usual
     if not given.isascii() or not given.isdigit() or len(given) > 15:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"'{name}' must be a whole number from 0 on")
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"'{name}' must be a non-negative integer")
     return int(given)
 
 
@@ -63,8 +61,8 @@ def _wanted(request: Request) -> Callable[[Entry], bool]:
     if level not in _LEVELS:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"level '{level}' is unknown",
-            f"hint: there are {', '.join(_LEVELS)}",
+            f"unknown level '{level}'",
+            f"hint: use {', '.join(_LEVELS)}",
         )
     least = logging.getLevelNamesMapping()[level]
     vertex, taskmanager = request.query.get("vertex"), request.query.get("taskmanager")
@@ -87,7 +85,7 @@ ROUTES = (
         "GET",
         "/penstock/jobs/:jobid/logs",
         _logs,
-        "what a job has logged and printed, the last lines or those `?after=<number>`: "
+        "the logged and printed lines of a job, the last ones or those `?after=<number>`: "
         "`limit`, `level`, `vertex`, `subtask`, `taskmanager`, `format=text|json`",
     ),
 )

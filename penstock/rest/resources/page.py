@@ -1,4 +1,4 @@
-"""`/`: the web page. It shows nothing by itself, so everybody may load it, from every process."""
+"""`/`: the web page. Its files contain no data, so they need no token, and standbys serve them too."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _file(_services: Services, request: Request) -> Response:
 def _send(name: str, request: Request) -> Response:
     asset = assets.find(name)
     if asset is None:
-        raise HttpError(HTTPStatus.NOT_FOUND, f"the page has no file '{name}'")
+        raise HttpError(HTTPStatus.NOT_FOUND, f"unknown file '{name}' of the web page")
     headers = {
         "ETag": asset.tag,
-        "Cache-Control": "no-cache",  # it may be kept, and is asked for anew with its tag
+        "Cache-Control": "no-cache",  # browsers may cache it, but revalidate it by its ETag
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": assets.content_security_policy(),
         "Referrer-Policy": "no-referrer",

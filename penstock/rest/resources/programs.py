@@ -1,4 +1,4 @@
-"""`/jars`: programs that are uploaded and run. A program is a Python file here; the paths are Flink's, so that its page works."""
+"""`/jars`: uploaded programs. A program is a Python file here; the paths are Flink's, so that its web page works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.rest.routes import Role, Route, Services
 from penstock.rest.schemas import ANY_OBJECT, FLAG, ID, INTEGER, TEXT, array, body, fields, mapping
 
 _RUN_FIELDS: Final = {
-    "entryClass": TEXT,  # of Flink's page; a Python program has one way in
+    "entryClass": TEXT,  # sent by Flink's page; a Python program has no entry class
     "programArgs": TEXT,
     "programArgsList": array(TEXT),
     "parallelism": {"type": "integer", "minimum": 1},
@@ -43,14 +43,14 @@ def _require_session(services: Services) -> None:
     if not services.web.submit:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            "this session takes no programs that are uploaded",
-            f"hint: {WEB_SUBMIT.key} is false; 'penstock run --session' sends the job of a program",
+            "this session does not accept uploaded programs",
+            f"hint: {WEB_SUBMIT.key} is false; submit the program with 'penstock run --session'",
         )
     if services.session is None:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            "this process is a program of its own, and takes no others",
-            "hint: 'penstock session start' starts one that does",
+            "this process runs a single program and is not a session",
+            "hint: start a session with 'penstock session start'",
         )
 
 
@@ -79,7 +79,7 @@ def _plan(services: Services, request: Request) -> Response:
 
 
 def _given(services: Services, request: Request) -> tuple[Program, list[str], list[str]]:
-    """Return what is to be run, with options of the command line and arguments of the program."""
+    """Return the program to run, with options of the command line and arguments of the program."""
     request.refuse_unknown_fields(tuple(_RUN_FIELDS))
     program = services.programs.find(request.parameters["jarid"])
     values: Mapping[str, Any] = request.body
@@ -87,7 +87,7 @@ def _given(services: Services, request: Request) -> tuple[Program, list[str], li
     parallelism = values.get("parallelism")
     if parallelism is not None:
         if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
-            raise _wrong("parallelism", "a whole number from 1 on")
+            raise _wrong("parallelism", "a positive integer")
         options += ["-p", str(parallelism)]
     savepoint, claim = request.text("savepointPath"), request.text("claimMode")
     if savepoint is not None:
@@ -108,18 +108,18 @@ def _arguments(request: Request) -> list[str]:
     listed = request.body.get("programArgsList")
     if listed is not None:
         if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-            raise _wrong("programArgsList", "a list of texts")
+            raise _wrong("programArgsList", "a list of strings")
         return listed
     try:
         return shlex.split(request.text("programArgs") or "")
     except ValueError as error:
-        raise _wrong("programArgs", f"arguments as a shell takes them ({error})") from error
+        raise _wrong("programArgs", f"arguments in shell syntax ({error})") from error
 
 
 def _texts(values: Mapping[str, Any], name: str) -> dict[str, str]:
     given = values.get(name) or {}
     if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
-        raise _wrong(name, "an object with texts")
+        raise _wrong(name, "an object with string values")
     return given
 
 
@@ -134,7 +134,7 @@ ROUTES = (
         "GET",
         "/jars",
         _list,
-        "the programs that were uploaded",
+        "the uploaded programs",
         response=fields(
             {"address": TEXT, "files": array(fields({"id": TEXT, "uploaded": INTEGER}))}
         ),
@@ -143,7 +143,7 @@ ROUTES = (
         "POST",
         "/jars/upload",
         _upload,
-        "upload a program, to a session: a form with a Python file, as `curl -F jarfile=@job.py` sends it",
+        "upload a program to a session: a form with a Python file, as sent by `curl -F jarfile=@job.py`",
         takes_bytes=True,
         max_body_bytes=MAX_PROGRAM_BYTES,
         response=fields({"filename": TEXT, "status": TEXT}),
@@ -153,7 +153,7 @@ ROUTES = (
         "POST",
         "/jars/:jarid/run",
         _run,
-        "run a program in a process of its own, which sends its job to the session",
+        "run a program in its own process, which submits its job to the session",
         body=body(_RUN_FIELDS),
         response=fields({"jobid": ID}),
     ),
@@ -162,7 +162,7 @@ ROUTES = (
         "/jars/:jarid/plan",
         _plan,
         "the plan of a program",
-        role=Role.WRITE,  # the program makes its plan
+        role=Role.WRITE,  # the program is executed to get its plan
         response=_PLAN,
     ),
     Route(

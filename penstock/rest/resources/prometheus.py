@@ -1,4 +1,4 @@
-"""`/metrics`: everything for Prometheus."""
+"""`/metrics`: all metrics, for Prometheus."""
 
 from __future__ import annotations
 

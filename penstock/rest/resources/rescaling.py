@@ -1,4 +1,4 @@
-"""Rescaling: another parallelism for a job that runs."""
+"""Rescaling: changes of the parallelism of a running job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _requirements(services: Services, request: Request) -> Response:
 
 
 def _require(services: Services, request: Request) -> Response:
-    """Rescale to the upper bounds. There is no pool of slots to wait for: Spark runs tasks one after another if need be."""
+    """Rescale to the upper bounds. There is no slot pool to wait for: Spark runs tasks one after another if necessary."""
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
     vertices = {vertex["id"]: vertex for vertex in services.jobs.describe(job_id)["vertices"]}
@@ -46,7 +46,7 @@ def _require(services: Services, request: Request) -> Response:
             raise _no_vertex(vertex_id, list(vertices))
         wanted[vertex_id] = _upper_bound(vertex_id, requirement, vertices[vertex_id])
     if not request.body:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "the request names no vertex")
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the request has no vertex")
     changed = {
         vertex_id: number
         for vertex_id, number in wanted.items()
@@ -62,17 +62,17 @@ def _upper_bound(vertex_id: str, requirement: Any, vertex: Mapping[str, Any]) ->
     if not isinstance(bounds, Mapping):
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"vertex {vertex_id} has no parallelism",
+            f"missing parallelism of vertex {vertex_id}",
             'hint: write {"<vertex id>": {"parallelism": {"lowerBound": 1, "upperBound": 4}}}',
         )
     lower = _number(bounds.get("lowerBound", 1), "lowerBound")
     upper = bounds.get("upperBound", -1)
-    # -1 is Flink's word for "as much as there can be"
+    # In Flink, -1 means the maximum parallelism
     upper = vertex["max_parallelism"] if upper == -1 else _number(upper, "upperBound")
     if not lower <= upper <= vertex["max_parallelism"]:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"vertex {vertex_id} cannot have a parallelism of {lower} to {upper}",
+            f"invalid parallelism of vertex {vertex_id}: {lower} to {upper}",
             f"hint: lowerBound <= upperBound <= {vertex['max_parallelism']}, its maximum parallelism",
         )
     return upper
@@ -89,7 +89,7 @@ def _rescale(services: Services, request: Request) -> Response:
     if everywhere is None and not some:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            "the request says no parallelism",
+            "the request has no parallelism",
             'hint: write {"parallelism": 4} or {"vertices": {"<uid, name or id>": 4}}',
         )
     known = names_of(services.jobs.describe(job_id)["vertices"]) if some else []
@@ -103,12 +103,12 @@ def _rescale(services: Services, request: Request) -> Response:
 
 
 def _rescale_all(services: Services, request: Request) -> Response:
-    """Rescale in the words of Flink's old route: one parallelism for all vertices, in the query."""
+    """Rescale through Flink's old route: one parallelism for all vertices, in the query."""
     request.refuse_unknown_fields(())
     job_id = request.parameters["jobid"]
     given = request.query.get("parallelism", "")
     if not given.isascii() or not given.isdigit() or not int(given[:9]) > 0:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "?parallelism must be a whole number from 1 on")
+        raise HttpError(HTTPStatus.BAD_REQUEST, "?parallelism must be a positive integer")
     controller = services.jobs.running(job_id)
     return services.operations.start(_RESCALE, job_id, lambda: controller.rescale(int(given[:9])))
 
@@ -131,7 +131,7 @@ def _status(services: Services, request: Request) -> Response:
 
 
 def names_of(vertices: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return all that vertices can be called, what people would use first."""
+    """Return all names of vertices, those that people would use first."""
     operators = [operator for vertex in vertices for operator in vertex["operators"]]
     names = [operator[field] for field in ("uid", "name", "id") for operator in operators]
     names += [vertex[field] for field in ("name", "id") for vertex in vertices]
@@ -141,14 +141,14 @@ def names_of(vertices: Sequence[Mapping[str, Any]]) -> list[str]:
 def _no_vertex(name: str, known: Sequence[str]) -> HttpError:
     return HttpError(
         HTTPStatus.BAD_REQUEST,
-        f"the job has no vertex '{name}'",
-        f"hint: it has {', '.join(known)}",
+        f"unknown vertex '{name}'",
+        f"hint: the vertices are {', '.join(known)}",
     )
 
 
 def _number(value: Any, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"'{name}' must be a whole number from 1 on")
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"'{name}' must be a positive integer")
     return value
 
 
@@ -162,7 +162,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/resource-requirements",
         _requirements,
-        "the parallelism of every vertex, in the shape of the next one",
+        "the parallelism of every vertex, in the format of the next route",
         response=mapping(fields({"parallelism": ANY_OBJECT})),
     ),
     Route(
@@ -191,7 +191,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/rescale/:triggerid",
         _status,
-        "how a rescaling stands; `operation.parallelism` is the result",
+        "the status of a rescaling; `operation.parallelism` is the result",
         response=_STANDING,
     ),
     Route(
@@ -206,7 +206,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/rescaling/:triggerid",
         _status,
-        "how a rescaling stands, as above",
+        "the status of a rescaling, as above",
         response=_STANDING,
     ),
 )

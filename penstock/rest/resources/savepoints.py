@@ -25,13 +25,13 @@ def trigger_id(request: Request) -> str | None:
 
 
 def _check_format(request: Request) -> None:
-    """Refuse a format that Flink has not; all that it has are the same here: one that any version reads."""
+    """Reject formats that Flink does not have. Flink's formats all mean the same here: one that every version reads."""
     given = request.text("formatType")
     if given not in {None, "CANONICAL", "NATIVE"}:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"savepoint format '{given}' is unknown",
-            "hint: there are CANONICAL and NATIVE",
+            f"unknown savepoint format '{given}'",
+            "hint: use CANONICAL or NATIVE",
         )
 
 
@@ -41,7 +41,7 @@ def _trigger(services: Services, request: Request) -> Response:
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
     directory = request.text("target-directory")
-    # Nothing is processed between the savepoint and the end, so what goes on from it repeats nothing.
+    # No record is processed after the savepoint, so a job that resumes from it repeats nothing.
     stop = request.flag("cancel-job")
     return services.operations.start(
         _SAVEPOINT,
@@ -82,7 +82,7 @@ def _dispose(services: Services, request: Request) -> Response:
     request.refuse_unknown_fields(("savepoint-path",))
     path = request.text("savepoint-path")
     if path is None:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "field 'savepoint-path' is missing")
+        raise HttpError(HTTPStatus.BAD_REQUEST, "missing field 'savepoint-path'")
     return services.operations.start(_DISPOSAL, None, lambda: run_in_background(lambda: _rm(path)))
 
 
@@ -125,7 +125,7 @@ ROUTES = (
         "GET",
         "/jobs/:jobid/savepoints/:triggerid",
         _status,
-        "how a savepoint or a stop stands; the savepoint's path is `operation.location`",
+        "the status of a savepoint or a stop; `operation.location` is the path of the savepoint",
         response=operation({"location": TEXT}),
     ),
     Route(
@@ -140,7 +140,7 @@ ROUTES = (
         "GET",
         "/savepoint-disposal/:triggerid",
         _disposal_status,
-        "how a deletion stands",
+        "the status of a deletion",
         response=operation({}),
     ),
 )

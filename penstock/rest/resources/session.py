@@ -1,4 +1,4 @@
-"""`/penstock/session` and `/penstock/jobs`: a session takes jobs, tells how they ended, and is shut down."""
+"""`/penstock/session` and `/penstock/jobs`: submit jobs to a session, get their results, and shut the session down."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def _session(services: Services) -> Session:
     if services.session is None:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            "this process is a program of its own and no session",
-            "hint: 'penstock session start' starts one",
+            "this process runs a single program and is not a session",
+            "hint: start a session with 'penstock session start'",
         )
     return services.session
 
@@ -51,8 +51,8 @@ def _shut_down(services: Services, request: Request) -> Response:
     if jobs not in {"cancel", "keep"}:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"jobs={jobs} is unknown",
-            "hint: jobs=cancel cancels them, jobs=keep leaves them to another JobManager",
+            f"unknown value jobs={jobs}",
+            "hint: jobs=cancel cancels the jobs, jobs=keep leaves them to another JobManager",
         )
     session.shut_down(keeps_jobs=jobs == "keep")
     return Response({}, HTTPStatus.ACCEPTED)
@@ -63,24 +63,22 @@ ROUTES = (
         "GET",
         "/penstock/session",
         _show,
-        "the session: its Spark, its slots and who holds them, its jobs",
+        "the session: its Spark application, its slots by job, its jobs",
         answered_by_standbys=True,
     ),
     Route(
         "POST",
         "/penstock/jobs",
         _submit,
-        "run a job: what `penstock run --session` sends",
+        "submit a job, as `penstock run --session` does",
         max_body_bytes=MAX_SUBMISSION_BYTES,
     ),
-    Route(
-        "GET", "/penstock/jobs/:jobid/result", _result, "the state of a job, and how it has ended"
-    ),
+    Route("GET", "/penstock/jobs/:jobid/result", _result, "the state of a job, and its result"),
     Route(
         "DELETE",
         "/cluster",
         _shut_down,
-        "end a session; its jobs are cancelled (`?jobs=keep`: left to another JobManager)",
+        "shut a session down; its jobs are cancelled (`?jobs=keep`: left to another JobManager)",
         query={"jobs": {"type": "string", "enum": ["cancel", "keep"]}},
         answered_by_standbys=True,
     ),

@@ -1,6 +1,6 @@
-"""`/penstock/jobs/<id>/state`: the tables of a job's last checkpoint, a page at a time.
+"""`/penstock/jobs/<id>/state`: the state tables of a job's last checkpoint, page by page.
 
-Reading them opens pickles in this process, as restoring the job does; so it takes the role that may change jobs.
+Reading them unpickles the job's objects in this process, as a restore does, so it requires the write role.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ def _look(services: Services, request: Request, look: Callable[[Snapshot], T]) -
     if directory is None:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"job '{job['name']}' keeps no checkpoints",
+            f"job '{job['name']}' has no checkpoint directory",
             "hint: set execution.checkpointing.dir and execution.checkpointing.interval",
         )
     if not job["epoch"]:
         raise HttpError(
-            HTTPStatus.NOT_FOUND, f"no checkpoint of job '{job['name']}' is complete yet"
+            HTTPStatus.NOT_FOUND, f"job '{job['name']}' has no completed checkpoint yet"
         )
     try:
         return browsing.latest(directory, look)
-    except ArgumentError as error:  # an operator or a state that is not there
+    except ArgumentError as error:  # an unknown operator or state
         raise HttpError(HTTPStatus.NOT_FOUND, *str(error).split("\n")) from error
     except CheckpointError as error:
         raise HttpError(HTTPStatus.CONFLICT, *str(error).split("\n")) from error
@@ -82,7 +82,7 @@ def _number(request: Request, name: str, default: int, least: int, most: int) ->
     if not given.isascii() or not given.isdigit() or not least <= int(given[:20]) <= most:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"'{name}' must be a whole number from {least} to {most}, and is '{given}'",
+            f"'{name}' must be an integer from {least} to {most}, not '{given}'",
         )
     return int(given)
 
@@ -101,15 +101,15 @@ ROUTES = (
         "GET",
         "/penstock/jobs/:jobid/state",
         _overview,
-        "the states of all operators in the last checkpoint; with the token, as it opens the job's own pickles",
+        "the states of all operators in the last checkpoint; requires the token, because it unpickles the job's objects",
         role=Role.WRITE,
     ),
     Route(
         "GET",
         "/penstock/jobs/:jobid/state/:operatorid",
         _table,
-        "rows of a state (`?table=NAME`, or `timers`, `offsets`), by `offset` and `limit`; `key` is a text or a "
-        "Python literal, `explode=true` gives elements rows of their own",
+        "rows of a state (`?table=NAME`, or `timers`, `offsets`), by `offset` and `limit`; `key` is a string or a "
+        "Python literal, `explode=true` returns one row per element",
         role=Role.WRITE,
         query={
             "table": {"type": "string"},

@@ -1,4 +1,4 @@
-"""`/taskmanagers`: where tasks run, what they log and print, and what their threads are doing."""
+"""`/taskmanagers`: the processes that run tasks, with their logs, metrics and thread dumps."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def _find(services: Services, request: Request) -> TaskManager:
         known = ", ".join(each.id for each in found.all)
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"there is no taskmanager {wanted}",
-            f"hint: there are {known}" if known else "hint: Spark has no executors at the moment",
+            f"unknown TaskManager {wanted}",
+            f"hint: the TaskManagers are {known}"
+            if known
+            else "hint: Spark has no executors at the moment",
         )
     return taskmanager
 
@@ -70,8 +72,8 @@ def _file(services: Services, request: Request) -> Response:
     if name not in {_LOG, _OUT}:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"a taskmanager has no log '{name}'",
-            f"hint: it has {_LOG} and {_OUT}",
+            f"unknown log '{name}' of a TaskManager",
+            f"hint: the logs are {_LOG} and {_OUT}",
         )
     return log_text(_find(services, request).id, printed=name == _OUT)
 
@@ -85,18 +87,21 @@ _ONE = "/taskmanagers/:taskmanagerid"
 _TEXT = "text/plain"
 
 ROUTES = (
-    Route("GET", "/taskmanagers", _list, "where tasks run: Spark's executors"),
+    Route("GET", "/taskmanagers", _list, "the TaskManagers: Spark's executors"),
     Route(
-        "GET", "/taskmanagers/metrics", _all_metrics, "their metrics together: `?get=...&agg=max`"
+        "GET", "/taskmanagers/metrics", _all_metrics, "their aggregated metrics: `?get=...&agg=max`"
     ),
-    Route("GET", _ONE, _details, "one taskmanager, with the slots that jobs hold on it"),
+    Route("GET", _ONE, _details, "one TaskManager, with the slots that jobs have allocated on it"),
     Route("GET", f"{_ONE}/metrics", _metrics, "its metrics: names, and values with `?get=...`"),
-    Route("GET", f"{_ONE}/logs", _logs, "the logs that it has"),
+    Route("GET", f"{_ONE}/logs", _logs, "its logs"),
     Route("GET", f"{_ONE}/logs/:file", _file, "one of its logs", media_type=_TEXT),
+    Route("GET", f"{_ONE}/log", _log, "the last log lines of its tasks", media_type=_TEXT),
+    Route("GET", f"{_ONE}/stdout", _out, "the standard output of its tasks", media_type=_TEXT),
+    Route("GET", f"{_ONE}/thread-dump", _threads, "the thread dump of its tasks"),
     Route(
-        "GET", f"{_ONE}/log", _log, "what its tasks have logged, the last lines", media_type=_TEXT
+        "GET",
+        "/jobs/:jobid/taskmanagers/:taskmanagerid/log-url",
+        _log_url,
+        "the address of its log",
     ),
-    Route("GET", f"{_ONE}/stdout", _out, "what its tasks have printed", media_type=_TEXT),
-    Route("GET", f"{_ONE}/thread-dump", _threads, "what the threads of its tasks are doing"),
-    Route("GET", "/jobs/:jobid/taskmanagers/:taskmanagerid/log-url", _log_url, "where its log is"),
 )

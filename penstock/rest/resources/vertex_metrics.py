@@ -1,6 +1,6 @@
-"""`/jobs/<id>/vertices/<id>/...`: what the subtasks of a vertex told last about themselves.
+"""`/jobs/<id>/vertices/<id>/...`: the last metrics that the subtasks of a vertex reported.
 
-Those that stay tell it once a second, those of epochs whenever one is completed.
+Subtasks report once a second in pipelined mode, and after each epoch in epoch mode.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.rest.metric_values import (
 )
 from penstock.rest.routes import Route, Schema, Services
 
-_MOST_SUBTASKS: Final = 1 << 15  # that a range may name, as many as Flink lets a job have
+_MOST_SUBTASKS: Final = 1 << 15  # in a range: Flink's upper bound of the parallelism
 
 
 def _back_pressure(services: Services, request: Request) -> Response:
@@ -61,7 +61,7 @@ def _of_subtasks(services: Services, request: Request) -> Response:
 
 
 def _subtasks(text: str | None) -> set[int] | None:
-    """Return the numbers that a text like `0,2-4` names; None: all."""
+    """Parse subtask numbers such as `0,2-4`; None: all."""
     if text is None:
         return None
     found: set[int] = set()
@@ -71,8 +71,8 @@ def _subtasks(text: str | None) -> set[int] | None:
         if not all(end.isdecimal() and len(end) < 6 for end in ends):
             raise HttpError(
                 HTTPStatus.BAD_REQUEST,
-                f"'{text}' names no subtasks",
-                "hint: write numbers and ranges with commas, as in 0,2-4",
+                f"invalid subtasks '{text}'",
+                "hint: write comma-separated numbers and ranges, such as 0,2-4",
             )
         found.update(range(int(ends[0]), min(int(ends[1]), _MOST_SUBTASKS) + 1))
     return found
@@ -84,7 +84,7 @@ def _of_coordinators(services: Services, request: Request) -> Response:
 
 
 def listed(request: Request, values: dict[str, Any]) -> Response:
-    """Answer with the names of all values, or with those that are asked for by `get`."""
+    """Respond with the names of all metrics, or with the values requested by `get`."""
     wanted = _wanted(request)
     if wanted is None:
         return Response([{"id": name} for name in values])
@@ -92,7 +92,7 @@ def listed(request: Request, values: dict[str, Any]) -> Response:
 
 
 def added_up(request: Request, values: list[tuple[str, Any]]) -> Response:
-    """Answer with the names of all numbers, or with those that are asked for by `get`, over all that have them."""
+    """Respond with the names of all numeric metrics, or with the aggregated values requested by `get`."""
     wanted, aggregations = _wanted(request), _aggregations(request)
     if wanted is None:
         numbers = dict.fromkeys(name for name, value in values if is_number(value))
@@ -112,8 +112,8 @@ def _aggregations(request: Request) -> list[str]:
     if unknown:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"aggregation '{unknown[0]}' is unknown",
-            f"hint: there are {', '.join(AGGREGATIONS)}",
+            f"unknown aggregation '{unknown[0]}'",
+            f"hint: use {', '.join(AGGREGATIONS)}",
         )
     return chosen
 
@@ -158,7 +158,7 @@ ROUTES = (
         "GET",
         f"{_VERTEX}/metrics",
         _metrics,
-        "names of the metrics of all subtasks; values with `?get=0.busyTimeMsPerSecond,...`",
+        "the metric names of all subtasks; values with `?get=0.busyTimeMsPerSecond,...`",
         query=GET,
         response=VALUES,
     ),
@@ -166,7 +166,7 @@ ROUTES = (
         "GET",
         f"{_VERTEX}/subtasks/metrics",
         _of_subtasks,
-        "the same over all subtasks: `?get=numRecordsIn&agg=min,max,sum,avg,skew&subtasks=0,2-4`",
+        "metrics aggregated over all subtasks: `?get=numRecordsIn&agg=min,max,sum,avg,skew&subtasks=0,2-4`",
         query={**GET_AND_AGG, "subtasks": _TEXT},
         response=AGGREGATED,
     ),
@@ -174,7 +174,7 @@ ROUTES = (
         "GET",
         f"{_VERTEX}/subtasks/:subtaskindex/metrics",
         _of_subtask,
-        "names of the metrics of one subtask; values with `?get=busyTimeMsPerSecond,...`",
+        "the metric names of one subtask; values with `?get=busyTimeMsPerSecond,...`",
         query=GET,
         response=VALUES,
     ),
@@ -182,7 +182,7 @@ ROUTES = (
         "GET",
         f"{_VERTEX}/jm-operator-metrics",
         _of_coordinators,
-        "metrics of what coordinates operators on the driver: there are none",
+        "metrics of operator coordinators: always empty",
         query=GET,
         response=VALUES,
     ),

@@ -50,7 +50,7 @@ def _attempt(services: Services, request: Request) -> Response:
     _, vertex, places = _find(services, request)
     subtask = find_subtask_of(vertex, request)
     attempt, number = find_attempt_of(subtask, request), subtask["subtask"]
-    if attempt is not subtask["current"]:  # what is known is of the current one
+    if attempt is not subtask["current"]:  # metrics are known only for the current attempt
         return Response(vertex_shapes.subtask(number, attempt, {}, (), services.now_ms()))
     report = vertex_shapes.reports(vertex)[number]
     return Response(vertex_shapes.subtask(number, attempt, report, places, services.now_ms()))
@@ -68,7 +68,7 @@ def _accumulators(services: Services, request: Request) -> Response:
 
 
 def _accumulators_of_subtasks(services: Services, request: Request) -> Response:
-    """Answer in Flink's shape, with empty lists: functions' counts are added up over subtasks when checkpoints complete."""
+    """Respond in Flink's JSON, with empty lists: accumulators are only known summed over all subtasks, as of the last checkpoint."""
     _, vertex, places = _find(services, request)
     return Response(
         {
@@ -139,21 +139,21 @@ ROUTES = (
         "GET",
         f"{_VERTEX}/taskmanagers",
         _taskmanagers,
-        "a vertex by the processes that its subtasks are in",
+        "a vertex by the TaskManagers of its subtasks",
         response=fields({**_HEAD, "taskmanagers": array(fields({"endpoint": TEXT, **TIMES}))}),
     ),
     Route(
         "GET",
         f"{_VERTEX}/accumulators",
         _accumulators,
-        "what the functions of a vertex have counted",
+        "the accumulators of a vertex",
         response=fields({"id": TEXT, "user-accumulators": _COUNTED}),
     ),
     Route(
         "GET",
         f"{_VERTEX}/subtasks/accumulators",
         _accumulators_of_subtasks,
-        "the subtasks of a vertex; what they have counted is known of all together",
+        "the subtasks of a vertex; their accumulators are empty, because only the sums over all subtasks are known",
         response=fields({"id": TEXT, "parallelism": INTEGER, "subtasks": array(ANY_OBJECT)}),
     ),
     Route(
@@ -167,14 +167,14 @@ ROUTES = (
         "GET",
         f"{_VERTEX}/subtasks/:subtaskindex/attempts/:attempt",
         _attempt,
-        "one attempt of a subtask: the current one, or one of the last before it",
+        "one attempt of a subtask: the current one, or a recent one",
         response=_ATTEMPT,
     ),
     Route(
         "GET",
         f"{_VERTEX}/subtasks/:subtaskindex/attempts/:attempt/accumulators",
         _accumulators_of_attempt,
-        "an attempt of a subtask; what it has counted is known of all together",
+        "an attempt of a subtask; its accumulators are empty, because only the sums over all subtasks are known",
         response=fields({"id": TEXT, "subtask": INTEGER, "attempt": INTEGER}),
     ),
 )

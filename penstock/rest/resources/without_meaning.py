@@ -1,4 +1,4 @@
-"""What Flink has and what has no meaning here: 404, with the reason."""
+"""Routes of Flink that Penstock does not support: 404, with the reason."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from http import HTTPStatus
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routes import Handler, Route, Services
 
-_PROFILER = "profiles are made by the JVM's profiler, and tasks run in Python"
+_PROFILER = "the profiler is the JVM's, and tasks run in Python"
 _FLAME = "hint: /jobs/<id>/vertices/<id>/flamegraph shows where a subtask spends its time"
 
 
 def _no_data_sets(_services: Services, _request: Request) -> Response:
-    return Response({"dataSets": []})  # none are kept between jobs
+    return Response({"dataSets": []})  # cluster data sets are not supported
 
 
 def _missing(reason: str, *hints: str) -> Handler:
     def handler(_services: Services, request: Request) -> Response:
         raise HttpError(
-            HTTPStatus.NOT_FOUND, f"{request.path} has no meaning here: {reason}", *hints
+            HTTPStatus.NOT_FOUND, f"{request.path} is not supported by Penstock: {reason}", *hints
         )
 
     return handler
@@ -34,31 +34,31 @@ _TABLE = (
     (
         "DELETE",
         "/datasets/:datasetid",
-        "no data sets are kept between jobs",
-        "hint: write to a file or a topic, and read that",
+        "cluster data sets are not kept between jobs",
+        "hint: write to a file or a topic, and read from it",
     ),
     (
         "POST",
         "/jobs",
-        "a JobGraph of Flink's is Java code",
-        "hint: 'penstock run --session' sends a program, /jars/upload takes a Python file",
+        "a JobGraph of Flink contains Java code",
+        "hint: submit a program with 'penstock run --session', or upload a Python file to /jars/upload",
     ),
     (
         "POST",
         "/jobs/:jobid/checkpoints",
-        "checkpoints are taken at their interval, and not when they are asked for",
-        "hint: POST /jobs/<id>/savepoints takes one that stays",
+        "checkpoints are only triggered periodically",
+        "hint: POST /jobs/<id>/savepoints triggers a savepoint",
     ),
     (
         "PATCH",
         "/jobs/:jobid/client/heartbeat",
-        "a job does not end with the client that sent it",
+        "a job does not depend on the client that submitted it",
         "hint: 'penstock cancel' ends it",
     ),
 )
 
 ROUTES = (
-    Route("GET", "/datasets", _no_data_sets, "data sets that are kept between jobs: none"),
+    Route("GET", "/datasets", _no_data_sets, "cluster data sets: always empty"),
     *(
         Route(method, path, _missing(reason, *hints), f"404: {reason}")
         for method, path, reason, *hints in _TABLE

@@ -75,7 +75,7 @@ def wait_for_end(client: JobClient, seconds: float, step: str) -> None:
 def wait_until(
     condition: Callable[[], bool], client: JobClient | None, seconds: float, step: str, what: str
 ) -> None:
-    """Wait for a condition; a job that fails meanwhile says why."""
+    """Wait for a condition; raises the error of a job that fails meanwhile."""
     end = time.monotonic() + seconds
     while not condition():
         if client is not None and client.get_job_execution_result().done():
@@ -84,7 +84,7 @@ def wait_until(
                 return
             raise broken(step, f"the job has ended before {what}")
         if time.monotonic() > end:
-            raise broken(step, f"after {seconds:g} s there is no sign of this: {what}")
+            raise broken(step, f"not within {seconds:g} s: {what}")
         time.sleep(_POLL_S)
 
 
@@ -152,7 +152,7 @@ class _StepsReader(SourceReader):
             time.sleep(self._source.pause_s)
             end = min(position + self.BATCH, len(records), max(self._allowed(), position))
             if self._source.paced:
-                # A read of an epoch is all that its checkpoint has; where records flow, checkpoints are told.
+                # In epoch mode a checkpoint has everything that was read; in pipelined mode checkpoints are notified.
                 flows = isinstance(limits, OneLook)
                 last = self._durable[split.split_id] if flows else begun
                 end = end if position == last else position

@@ -20,7 +20,7 @@ from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 from penstock.testing.conformance.rules import broken
 
-# After prepare_commit; between the checkpoint and its commit; after a commit that nobody took note of.
+# After prepare_commit; between the checkpoint and its commit; after a commit that was not recorded.
 KILLS = ("before write_manifest", "before commit_sink", "after commit_sink")
 # Of a sink that commits nothing.
 UNCOMMITTED = ("before write_manifest", "after write_manifest")
@@ -166,7 +166,7 @@ def _drive(job: Job, moment: str | None) -> NoReturn:
         with MiniCluster(), watched_steps(die):
             job.run(env)
         code = 0
-    except BaseException:  # noqa: BLE001 - the parent is told
+    except BaseException:  # noqa: BLE001 - reported to the parent
         traceback.print_exc()
     finally:
         sys.stderr.flush()

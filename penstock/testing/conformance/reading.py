@@ -25,7 +25,7 @@ from penstock.testing.conformance.setups import SourceSetup
 BATCH = 7
 _DISCOVERY_S = 5.0
 _QUIET_TURNS = 5
-_TURN_S = 0.3  # how long a reader may wait in one turn
+_TURN_S = 0.3  # how long a reader may wait in one call
 
 
 def copy_of(value: Any, what: str) -> Any:
@@ -80,7 +80,7 @@ def found_splits(source: Source, parallelism: int = 2) -> list[SourceSplit]:
 
 
 def discovered(enumerator: SplitEnumerator) -> list[SourceSplit]:
-    """Ask for splits until there are some and no more come; a source without an end may need a while to see them."""
+    """Discover splits until there are some and no new ones follow; an unbounded source may need a while."""
     splits: list[SourceSplit] = []
     quiet, end = 0, time.monotonic() + _DISCOVERY_S
     while not enumerator.no_more_splits() and quiet < _QUIET_TURNS and time.monotonic() < end:
@@ -102,7 +102,7 @@ def read_splits(
     *,
     batch_size: int = BATCH,
 ) -> list[SplitRead]:
-    """Read splits from positions on: to their ends, or until there are so many records and nothing more comes."""
+    """Read splits from positions: to their ends, or until there are this many records and no more follow."""
     reads = [SplitRead(split, copy_of(position, "a position")) for split, position in starts]
     bounded = source.get_boundedness() is Boundedness.BOUNDED
     end = time.monotonic() + setup.wait_s
@@ -129,5 +129,5 @@ def _read_on(reader: SourceReader, read: SplitRead, batch_size: int, *, bounded:
                 read.batches.append(batch)
             read.position = copy_of(batch.position, "a position")
             if not bounded and time.monotonic() > turn_end:
-                raise broken(where, f"it goes on {20 * _TURN_S:g} s after its time was up")
+                raise broken(where, f"it still reads {20 * _TURN_S:g} s after its deadline")
     read.finished = bounded

@@ -1,4 +1,4 @@
-"""Rules of the contract, and how the kit says that one is broken."""
+"""The rules of the connector contract, and the errors for broken ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConformanceError(AssertionError):
 
 
 class BrokenRuleError(Exception):
-    """What was found, at which step; the rule is added on the way out."""
+    """What was found, at which step; the rule is added when the error is raised."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def broken(step: str, found: str) -> BrokenRuleError:
 
 
 def does_not_apply(why: str) -> unittest.SkipTest:
-    """Make what tells pytest, and whoever runs the rules by hand, that a rule says nothing about this connector."""
+    """Create the exception that marks a rule as not applicable to this connector, with and without pytest."""
     return unittest.SkipTest(why)
 
 
@@ -100,7 +100,7 @@ def step(name: str) -> Iterator[None]:
 def expect_each_once(
     setup: Setup, where: str, expected: Iterable[Any], found: Iterable[Any], *, twice: bool = False
 ) -> None:
-    """Compare records, in any order; `twice`: more often than expected is no fault."""
+    """Compare records in any order; `twice`: duplicates are allowed."""
     wanted = Counter(map(setup.identity, expected))
     there = Counter(map(setup.identity, found))
     lost, more = wanted - there, there - wanted

@@ -26,7 +26,7 @@ class Guarantee(enum.Enum):
 class Setup(ABC):  # noqa: B024 - the two kinds have different ones
     """Base of both kinds. Each rule gets a new one, with nothing in it."""
 
-    # What the connector talks to is memory of this process: no other process can go on with it.
+    # The connector's system is in the memory of this process, so no other process can resume with it.
     in_process = False
     # How long anything may take.
     wait_s = 60.0
@@ -40,7 +40,7 @@ class Setup(ABC):  # noqa: B024 - the two kinds have different ones
         return "x" * 1_000_000
 
     def identity(self, record: Any) -> Hashable:
-        """Return what tells records apart, if they cannot be compared as they are."""
+        """Return the identity of a record, if records cannot be compared directly."""
         return record if isinstance(record, Hashable) else repr(record)
 
     def wrong_arguments(self) -> Sequence[Callable[[], Any]]:
@@ -71,7 +71,7 @@ class SourceSetup(Setup):
         """Put records where the source reads; over several splits, if it can have several."""
 
     def add_malformed(self) -> str:
-        """Put something there that is no record; return some text that the error about it has.
+        """Add a malformed record; return a part of the expected error message.
 
         Leave this out if there are none.
         """
@@ -88,7 +88,7 @@ class SinkSetup(Setup):
         """Make the sink. It is called more than once: all write to the same place."""
 
     def create_for_other_job(self) -> Sink:
-        """Make a sink of another job that writes to the same place, if it has to be told apart by more than its job."""
+        """Create a sink of another job that writes to the same place, if it needs another identity besides its job."""
         return self.create()
 
     @abstractmethod

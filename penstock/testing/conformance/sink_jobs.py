@@ -38,7 +38,7 @@ _CALLS = (
 )
 
 
-@SINK_RULES.rule_in_both_modes("a job writes each record once, and epochs without records are none")
+@SINK_RULES.rule_in_both_modes("a job writes each record once, also with empty epochs")
 def _whole(setup: SinkSetup, directory: Path, mode: str) -> None:
     records = records_of(setup, 0, COUNT)
     env = environment(
@@ -59,7 +59,7 @@ def _expect_nothing_left(setup: SinkSetup, where: str) -> None:
     with step("left_over of the setup"):
         rest = list(setup.left_over())
     if rest:
-        raise broken(where, f"this still lies about: {', '.join(map(repr, rest[:5]))}")
+        raise broken(where, f"left behind: {', '.join(map(repr, rest[:5]))}")
 
 
 @SINK_RULES.rule_in_both_modes("a job that is rescaled from 1 to 3 to 2 writes each record once")
@@ -149,4 +149,4 @@ def _unwritable(setup: SinkSetup, directory: Path, mode: str) -> None:
             wait_for_end(client, setup.wait_s, where)
         except JobExecutionError:
             return
-    raise broken(where, "the job ends as if nothing was wrong")
+    raise broken(where, "the job ends without an error")

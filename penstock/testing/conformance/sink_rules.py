@@ -77,7 +77,8 @@ class Protocol:
             committables = writer.prepare_commit()
         if not isinstance(committables, list):
             raise broken(
-                f"writer.prepare_commit of epoch {epoch}", f"it returns {committables!r}, no list"
+                f"writer.prepare_commit of epoch {epoch}",
+                f"it returns {committables!r}, which is not a list",
             )
         with step(f"writer.snapshot after epoch {epoch}"):
             copy_of(writer.snapshot(), "what writer.snapshot returns")
@@ -170,15 +171,15 @@ def expect_hidden(
     known = {setup.identity(record) for record in [*allowed, *hidden]}
     strange = {setup.identity(record) for record in found} - known
     if strange:
-        raise broken(where, f"records that nobody wrote: {sorted(map(repr, strange))}")
+        raise broken(where, f"unexpected records: {sorted(map(repr, strange))}")
 
 
-@SINK_RULES.rule("wrong arguments are refused where they are given, not when the job runs")
+@SINK_RULES.rule("wrong arguments are rejected by the constructor, not when the job runs")
 def _arguments(setup: SinkSetup, _: Path) -> None:
     check_arguments(setup)
 
 
-@SINK_RULES.rule("what is committed is shown, and nothing before it is")
+@SINK_RULES.rule("committed output is visible, and nothing before the commit is")
 def _shown(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writers = [job.open(subtask) for subtask in range(2)]
@@ -204,7 +205,7 @@ def _shown(setup: SinkSetup, directory: Path) -> None:
     expect_shown(setup, "after close of the writers", done)
 
 
-@SINK_RULES.rule("a commit that comes again changes nothing")
+@SINK_RULES.rule("a repeated commit changes nothing")
 def _twice(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -221,7 +222,7 @@ def _twice(setup: SinkSetup, directory: Path) -> None:
     expect_shown(setup, "after the third commit of epoch 2", [*one, *two])
 
 
-@SINK_RULES.rule("the same committer may commit again, as when the driver tries once more")
+@SINK_RULES.rule("the same committer may commit again, as in a retry by the driver")
 def _same_committer(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -237,7 +238,7 @@ def _same_committer(setup: SinkSetup, directory: Path) -> None:
     expect_shown(setup, "after the second commit", one)
 
 
-@SINK_RULES.rule("what was prepared for a checkpoint that came to nothing is committed by the next")
+@SINK_RULES.rule("output prepared for an aborted checkpoint is committed by the next")
 def _carried(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -253,7 +254,7 @@ def _carried(setup: SinkSetup, directory: Path) -> None:
     expect_shown(setup, "after the commit of epoch 3", [*one, *two, *three])
 
 
-@SINK_RULES.rule("close neither publishes an epoch that was not ended nor touches one that was")
+@SINK_RULES.rule("close neither publishes an unfinished epoch nor touches a finished one")
 def _closed(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -281,7 +282,7 @@ def _expect_not_lost(
     )
 
 
-@SINK_RULES.rule("an attempt that was given up and goes on all the same shows nothing")
+@SINK_RULES.rule("an aborted attempt that keeps running publishes nothing")
 def _zombie(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     zombies = [job.open(), job.open()]
@@ -294,7 +295,7 @@ def _zombie(setup: SinkSetup, directory: Path) -> None:
     request = job.request(1, job.epoch(successor, 1, one), final=True)
     for zombie in zombies:
         _may_fail(partial(zombie.write, list(ghosts), None, _MIN_WATERMARK))
-    _may_fail(zombies[0].prepare_commit)  # nobody takes its answer
+    _may_fail(zombies[0].prepare_commit)  # its result is ignored
     job.commit(request)
     _may_fail(zombies[1].prepare_commit)  # later still
     second = job.epoch(successor, 2, two)
@@ -303,9 +304,7 @@ def _zombie(setup: SinkSetup, directory: Path) -> None:
     last = job.request(2, second, final=True)
     job.commit(last)
     job.close(successor)
-    job.clean_up(
-        [last]
-    )  # what the zombies left may stand in the way of readers until the next start
+    job.clean_up([last])  # leftovers of the zombies may block readers until the next start
     if setup.guarantee is Guarantee.EXACTLY_ONCE:
         expect_shown(setup, "after an abandoned writer went on and closed late", [*one, *two])
     else:
@@ -318,11 +317,11 @@ def _may_fail(call: Any) -> None:
     """A writer that was replaced may be refused: that is as good as being ignored."""
     try:
         call()
-    except Exception:  # noqa: BLE001 - whatever the system it writes to says
+    except Exception:  # noqa: BLE001 - the external system may raise anything
         return
 
 
-@SINK_RULES.rule("clean_up keeps what checkpoints name, and removes what they do not")
+@SINK_RULES.rule("clean_up keeps output that checkpoints refer to, and removes the rest")
 def _clean_up(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     other = Protocol(setup, directory, OTHER_JOB)
@@ -347,12 +346,10 @@ def _clean_up(setup: SinkSetup, directory: Path) -> None:
     with step("left_over of the setup"):
         rest = list(setup.left_over())
     if rest:
-        raise broken(
-            "after clean_up and commit", f"this still lies about: {', '.join(map(repr, rest[:5]))}"
-        )
+        raise broken("after clean_up and commit", f"left behind: {', '.join(map(repr, rest[:5]))}")
 
 
-@SINK_RULES.rule("a request without committables is committed as any other")
+@SINK_RULES.rule("a request without committables is committed like any other")
 def _nothing(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     job.commit(job.request(1, []), "committer.commit of nothing")
@@ -373,7 +370,7 @@ def _unused(setup: SinkSetup, directory: Path) -> None:
     expect_shown(setup, "after close of a writer without a record", [])
 
 
-@SINK_RULES.rule("a writer goes on from the state of another one")
+@SINK_RULES.rule("a writer restores the state of another one")
 def _state(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -388,7 +385,7 @@ def _state(setup: SinkSetup, directory: Path) -> None:
     expect_shown(setup, "after an epoch of each of two writers", [*one, *two])
 
 
-@SINK_RULES.rule("a writer that wants to be woken is woken, and loses nothing by it")
+@SINK_RULES.rule("a writer that requests a wakeup gets it, and loses nothing")
 def _wake_up(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -403,14 +400,14 @@ def _wake_up(setup: SinkSetup, directory: Path) -> None:
         writer.wake_up()
     again = writer.next_wakeup()
     if again is not None and again <= due:
-        raise broken("writer.next_wakeup after wake_up", "it is due at once, for ever")
+        raise broken("writer.next_wakeup after wake_up", "it is always due at once")
     expect_hidden(setup, "after wake_up", [], one)
     job.commit(job.request(1, job.prepare(writer, 1), final=True))
     job.close(writer)
     expect_shown(setup, "after wake_up and commit", one)
 
 
-@SINK_RULES.rule("a record of a megabyte is written as any other")
+@SINK_RULES.rule("a record of a megabyte is written like any other")
 def _big(setup: SinkSetup, directory: Path) -> None:
     big = setup.big_record()
     if big is None:

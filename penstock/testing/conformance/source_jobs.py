@@ -1,4 +1,4 @@
-"""Rules for sources that are seen in whole jobs: crashes, rescaling, idleness, what is no record."""
+"""Rules for sources in whole jobs: crashes, rescaling, idleness, malformed records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _read(
 
 
 def _wait_for_records(setup: SourceSetup, shelf: Folder, client: Any, count: int) -> None:
-    """Wait for so many records, for a while; then for those that should not come."""
+    """Wait for this many records, then a while longer for unexpected ones."""
     end = time.monotonic() + setup.wait_s
     result = client.get_job_execution_result()
     while len(shelf.records()) < count and time.monotonic() < end and not result.done():
@@ -79,7 +79,7 @@ def _wait_for_records(setup: SourceSetup, shelf: Folder, client: Any, count: int
     time.sleep(_SETTLE_S)
     if result.done():
         result.result(0)
-        raise broken("a job without an end", "the job has ended by itself")
+        raise broken("a job with an unbounded source", "the job has ended by itself")
 
 
 @SOURCE_RULES.rule_in_both_modes("a job reads each record once")
@@ -93,7 +93,7 @@ def _whole(setup: SourceSetup, directory: Path, mode: str) -> None:
     expect_each_once(setup, "a job over all records", records, found)
 
 
-@SOURCE_RULES.rule_in_both_modes("a source that has nothing yet fails nothing")
+@SOURCE_RULES.rule_in_both_modes("a source without records yet does not fail")
 def _empty(setup: SourceSetup, directory: Path, mode: str) -> None:
     if not setup.may_be_empty:
         raise does_not_apply("there is no such source without records")
@@ -106,7 +106,7 @@ def _empty(setup: SourceSetup, directory: Path, mode: str) -> None:
             return
         wait_s = setup.wait_s
         wait_until(lambda: tap.calls["reader.read"] > 0, client, wait_s, where, "a split is read")
-        # Of a pipelined job the first one may have been under way.
+        # In pipelined mode the first checkpoint may have been pending.
         last = tap.calls["enumerator.on_checkpoint"] + (2 if mode == "pipelined" else 1)
         wait_until(
             lambda: tap.calls["enumerator.on_checkpoint"] >= last,
@@ -183,7 +183,7 @@ def _crashes(setup: SourceSetup, directory: Path, mode: str) -> None:
             raise broken(name, "the kit's failures did not strike: no batch was read")
 
 
-@SOURCE_RULES.rule_in_both_modes("a driver that is killed goes on where it was")
+@SOURCE_RULES.rule_in_both_modes("a driver that is killed resumes where it stopped")
 def _killed(setup: SourceSetup, directory: Path, mode: str) -> None:
     if setup.in_process:
         raise does_not_apply("what the source reads is memory of this process")
@@ -197,7 +197,9 @@ def _killed(setup: SourceSetup, directory: Path, mode: str) -> None:
     expect_each_once(setup, "after the last driver", records, shelf.records())
 
 
-@SOURCE_RULES.rule("a source that is idle does not loop, wakes up, and holds no watermark back")
+@SOURCE_RULES.rule(
+    "an idle source does not busy-loop, wakes up, and does not hold back the watermark"
+)
 def _idle(setup: SourceSetup, directory: Path) -> None:
     if setup.bounded or not setup.appends:
         raise does_not_apply("the source is never idle: it ends")
@@ -312,10 +314,12 @@ class _Watermarks(ProcessFunction):
         yield value
 
 
-@SOURCE_RULES.rule_in_both_modes("what is no record fails the job, by name, or is put aside")
+@SOURCE_RULES.rule_in_both_modes(
+    "a malformed record fails the job with its origin, or becomes a dead letter"
+)
 def _malformed(setup: SourceSetup, directory: Path, mode: str) -> None:
     if type(setup).add_malformed is SourceSetup.add_malformed:
-        raise does_not_apply("the setup cannot add what is no record")
+        raise does_not_apply("the setup cannot add a malformed record")
     records = filled(setup, 10)
     text = setup.add_malformed()
     more = [setup.record(number) for number in range(10, 20)]
@@ -323,7 +327,7 @@ def _malformed(setup: SourceSetup, directory: Path, mode: str) -> None:
     _check_refusal(setup, directory / "fails", mode, text)
     shelf = Folder(directory / "aside" / "shelf")
     env = environment(directory / "aside", mode, 2)
-    where = "a job with on_error, over something that is no record"
+    where = "a job with on_error and a malformed record"
     with step(where):
         stream = reads(env, setup.create()).on_error(_DEAD)
         letters = stream.get_side_output(_DEAD).map(_letter)
@@ -351,7 +355,7 @@ def _letter(letter: Any) -> tuple[Any, Any, str]:
 
 
 def _check_refusal(setup: SourceSetup, directory: Path, mode: str, text: str) -> None:
-    where = "a job without on_error, over something that is no record"
+    where = "a job without on_error and a malformed record"
     env = environment(directory, mode, 2, {"restart-strategy.type": "none"})
     reads(env, setup.create()).sink_to(Folder(directory / "shelf"))
     with running(env) as client:
@@ -362,5 +366,5 @@ def _check_refusal(setup: SourceSetup, directory: Path, mode: str, text: str) ->
                 raise broken(where, f"the error does not say {text!r}: {error}") from error
             return
         except TimeoutError as error:
-            raise broken(where, "the job goes on as if nothing was wrong") from error
-    raise broken(where, "the job ends as if nothing was wrong")
+            raise broken(where, "the job continues without an error") from error
+    raise broken(where, "the job ends without an error")

@@ -62,12 +62,12 @@ def check_arguments(setup: Setup) -> None:
         raise broken(where, f"nothing is refused: it returns {made!r}")
 
 
-@SOURCE_RULES.rule("wrong arguments are refused where they are given, not when the job runs")
+@SOURCE_RULES.rule("wrong arguments are rejected by the constructor, not when the job runs")
 def _arguments(setup: SourceSetup, _: Path) -> None:
     check_arguments(setup)
 
 
-@SOURCE_RULES.rule("source, splits, positions and the enumerator's memory can be pickled")
+@SOURCE_RULES.rule("source, splits, positions and the enumerator's state can be pickled")
 def _pickles(setup: SourceSetup, _: Path) -> None:
     records = filled(setup)
     source = setup.create()
@@ -81,7 +81,7 @@ def _pickles(setup: SourceSetup, _: Path) -> None:
     expect_each_once(setup, "reading all splits, everything pickled", records, found)
 
 
-@SOURCE_RULES.rule("each split is found once, by an id of its own, also after a restart")
+@SOURCE_RULES.rule("each split is discovered once, with a unique id, also after a restart")
 def _discovery(setup: SourceSetup, _: Path) -> None:
     filled(setup)
     source = setup.create()
@@ -118,7 +118,7 @@ def _discovery(setup: SourceSetup, _: Path) -> None:
         raise broken(where, f"it returns {found}, not {sorted(ids)}")
 
 
-@SOURCE_RULES.rule("reading from any position gives exactly the rest")
+@SOURCE_RULES.rule("reading from any position returns exactly the rest")
 def _positions(setup: SourceSetup, _: Path) -> None:
     records = filled(setup)
     source, reads = _read_all(setup, len(records))
@@ -144,7 +144,7 @@ def _expect_rest(
     with opened(source) as reader:
         ordered = reader.ordered(read.split)
     records = again.records
-    if ordered:  # what is from before the position is dropped by whoever reads
+    if ordered:  # records before the position are dropped by the runtime
         records = [
             record
             for batch in again.batches
@@ -159,9 +159,7 @@ def _positions_of(batch: SourceBatch) -> list[Any]:
     return list(batch.positions) if batch.positions is not None else [None] * len(batch.records)
 
 
-@SOURCE_RULES.rule(
-    "a split whose positions are ordered tells them, ascending, for what comes again"
-)
+@SOURCE_RULES.rule("a split with ordered positions reports them in ascending order")
 def _redelivery(setup: SourceSetup, _: Path) -> None:
     records = filled(setup)
     source, reads = _read_all(setup, len(records))
@@ -195,7 +193,7 @@ def _check_order(read: SplitRead, batch: SourceBatch) -> None:
         raise broken(where, f"the last of its positions is {places[-1]!r}")
 
 
-@SOURCE_RULES.rule("a reader that may look once does not wait")
+@SOURCE_RULES.rule("a reader with a OneLook does not block")
 def _one_look(setup: SourceSetup, _: Path) -> None:
     records = filled(setup)
     source, reads = _read_all(setup, len(records))
@@ -224,7 +222,7 @@ def _look(reader: Any, read: SplitRead, where: str, *, endless: bool) -> float:
 
 
 def _confirm(enumerator: Any, reader: Any, reached: SplitProgress) -> None:
-    """Tell both of a checkpoint. One that takes long is told again, as it may be: the machine may be busy."""
+    """Notify both of a checkpoint. A slow notification is repeated once, because the machine may be busy."""
     for last in (False, False, True):
         begun = time.monotonic()
         with step("enumerator.on_checkpoint"):
@@ -238,7 +236,7 @@ def _confirm(enumerator: Any, reader: Any, reached: SplitProgress) -> None:
             raise broken("on_checkpoint", f"it took {took:.1f} s")
 
 
-@SOURCE_RULES.rule("what is told of checkpoints neither waits nor loses what comes after")
+@SOURCE_RULES.rule("checkpoint notifications neither block nor lose later records")
 def _confirmations(setup: SourceSetup, _: Path) -> None:
     records = filled(setup)
     source, reads = _read_all(setup, len(records))
@@ -272,7 +270,7 @@ def _left(setup: SourceSetup, _: Path) -> None:
                 close()
 
 
-@SOURCE_RULES.rule("a record of a megabyte is read as any other")
+@SOURCE_RULES.rule("a record of a megabyte is read like any other")
 def _big(setup: SourceSetup, _: Path) -> None:
     big = setup.big_record()
     if big is None:

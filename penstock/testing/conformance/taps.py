@@ -75,7 +75,7 @@ class Tap:
             return self.calls[what]
 
     def strike(self, moment: str, number: int) -> None:
-        """Fail if the moment's turn has come."""
+        """Fail if the moment has come."""
         if number in self.strikes.get(moment, ()):
             with self._lock:
                 self.struck.append(f"{moment}, call {number}")

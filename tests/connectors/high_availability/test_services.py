@@ -119,7 +119,7 @@ def test_a_zookeeper_that_does_not_answer_is_named() -> None:
                 "high-availability.storageDir": "/x",
                 "high-availability.cluster-id": "a/b",
             },
-            "cannot be the name of a directory",
+            "is not a valid directory name",
         ),
         (
             {"high-availability.type": "zookeeper", "high-availability.storageDir": "/x"},
@@ -131,7 +131,7 @@ def test_a_zookeeper_that_does_not_answer_is_named() -> None:
                 "high-availability.storageDir": "/x",
                 "kubernetes.config.file": "/no/such/file",
             },
-            "no cluster is known here",
+            "there is no Kubernetes configuration",
         ),
         (
             {

@@ -145,7 +145,7 @@ def test_a_checkpoint_that_takes_too_long_is_given_up_and_the_job_goes_on(tmp_pa
     counts = check(found, master)
     assert counts["failed"] > 0
     assert master.restarts == 0
-    assert "not complete after 300 ms" in _failure(master)
+    assert "expired before completing: timeout of 300 ms" in _failure(master)
 
 
 def test_one_failure_more_than_is_tolerated_restarts_the_job(tmp_path):

@@ -1,4 +1,4 @@
-"""A failure that no restart can help ends the job at once, whatever its restart strategy."""
+"""A failure that a restart cannot fix it ends the job at once, whatever its restart strategy."""
 
 from __future__ import annotations
 
@@ -109,22 +109,22 @@ def run(mode: str, function: Any = None, sink: Sink | None = None) -> str:
     ],
 )
 def test_what_a_function_raises_as_permanent_is_tried_once(mode: str, function: Any) -> None:
-    assert "no restart can help" in run(mode, function)
+    assert "a restart cannot fix it" in run(mode, function)
     assert ATTEMPTS == ["task"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_lost_records_of_a_transaction_are_told_once(mode: str) -> None:
     lost = KafkaDataLossError("a transaction of checkpoint 1 was aborted")
-    assert "no restart can help" in run(mode, sink=Failing(lost))
+    assert "a restart cannot fix it" in run(mode, sink=Failing(lost))
     assert ATTEMPTS == ["commit"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_failure_that_may_pass_follows_the_restart_strategy(mode: str) -> None:
-    assert "no restart can help" not in run(mode, _raise_passing)
+    assert "a restart cannot fix it" not in run(mode, _raise_passing)
     assert ATTEMPTS == ["task"] * 3
-    assert "no restart can help" not in run(mode, sink=Failing(KafkaSinkError("busy")))
+    assert "a restart cannot fix it" not in run(mode, sink=Failing(KafkaSinkError("busy")))
     assert ATTEMPTS == ["commit"] * 3
 
 

@@ -395,14 +395,16 @@ def test_a_job_that_does_not_fit_runs_in_epochs_and_says_why(narrow, tmp_path, c
     assert isinstance(master._driver, EpochDriver)
     said = [each.getMessage() for each in caplog.records if "epochs" in each.getMessage()]
     assert said == [
-        "job 'job' runs in epochs: the job needs 3 slots to run pipelined, and Spark has 2"
+        "job 'job' runs in epoch mode: the job needs 3 slots to run in pipelined mode, but Spark has 2"
     ]
 
 
 def test_a_job_that_must_be_pipelined_and_does_not_fit_is_refused(narrow, tmp_path):
     env = environment(tmp_path, 3, penstock__execution__mode="pipelined")
     counts(env)
-    with pytest.raises(NoRoomError, match="needs 3 slots to run pipelined, and Spark has 2"):
+    with pytest.raises(
+        NoRoomError, match="needs 3 slots to run in pipelined mode, but Spark has 2"
+    ):
         env.execute("job")
 
 

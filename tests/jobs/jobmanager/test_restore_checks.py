@@ -113,7 +113,7 @@ def test_the_same_program_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_path_without_a_checkpoint_says_so(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="there is nothing to start from at"):
+    with pytest.raises(CheckpointError, match="no savepoint or checkpoint at"):
         second_run(str(tmp_path / "chk-7"), totals)
 
 
@@ -142,7 +142,9 @@ def test_operator_state_of_a_class_that_is_gone_can_be_left_behind(tmp_path: Pat
         savepoint = state.edit(checkpoint).write(tmp_path / "savepoints")
     finally:
         del sys.modules["vanishing_module"]
-    with pytest.raises(RestoreRefusedError, match="has state that the program has no place for"):
+    with pytest.raises(
+        RestoreRefusedError, match="has state of operators that the program does not have"
+    ):
         second_run(savepoint, totals)
     left = {"execution__state_recovery__ignore_unclaimed_state": "true"}
     found = second_run(savepoint, totals, **left)
@@ -155,7 +157,7 @@ def test_another_number_of_key_groups_is_refused_before_anything_runs(tmp_path: 
     with pytest.raises(RestoreRefusedError) as raised:
         second_run(path, lambda env: totals(env, state=typed).set_max_parallelism(64))
     assert raised.value.message == (
-        "operator 'KEYED PROCESS' (uid 'totals') has max parallelism 64, its keyed state was written with 128"
+        "operator 'KEYED PROCESS' (uid 'totals') has max parallelism 64, but its keyed state was written with 128"
     )
     assert raised.value.hint is not None
     assert "set it to 128" in raised.value.hint
@@ -166,8 +168,8 @@ def test_more_subtasks_than_key_groups_are_refused(tmp_path: Path) -> None:
     typed = ValueStateDescriptor("total", Types.LONG())
     with pytest.raises(RestoreRefusedError) as raised:
         second_run(path, lambda env: totals(env, state=typed).set_parallelism(129))
-    assert "has parallelism 129, its state allows for no more than 128" in raised.value.message
-    assert raised.value.hint == "set a parallelism of 128 or less"
+    assert "has parallelism 129, above the max parallelism 128 of its state" in raised.value.message
+    assert raised.value.hint == "set a parallelism of at most 128"
 
 
 def test_a_savepoint_whose_operator_is_gone_is_refused_by_the_names_of_its_states(

@@ -143,7 +143,7 @@ def test_a_start_from_nothing_is_refused_and_publishes_nothing(tmp_path: Path, p
     (tmp_path / "savepoint-1-2" / "state").mkdir(parents=True)
     (tmp_path / "savepoint-1-2" / "state" / "a.parquet").write_bytes(b"x")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(RestoreRefusedError, match="there is nothing to start from"):
+    with pytest.raises(RestoreRefusedError, match="no savepoint or checkpoint at"):
         run(tmp_path, execution_state__recovery_path=str(tmp_path / path))
     assert sorted(tmp_path.rglob("*")) == before
 

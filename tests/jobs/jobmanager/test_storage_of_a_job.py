@@ -104,7 +104,7 @@ def test_storage_that_cannot_delete_is_no_reason_to_repeat_an_epoch(tmp_path, ca
     assert outcome.restarts == 0
     assert outcome.lines == expected_lines()
     assert len(outcome.checkpoints) > 1
-    assert "it is tried again after the next checkpoint" in caplog.text
+    assert "will retry after the next checkpoint" in caplog.text
 
 
 def test_what_could_not_be_deleted_is_deleted_as_soon_as_it_can_be(tmp_path):

@@ -233,7 +233,7 @@ def test_the_command_shows_output_counts_and_the_failure(tmp_path, capsys):
     run = record_failure("in_a_map", tmp_path)
     assert main(["replay", run.directory, "--show-output"]) == 1
     shown = capsys.readouterr().out
-    assert "sink 'tape' would have got" in shown
+    assert "sink 'tape' would have written" in shown
     assert "the epoch failed:" in shown
     assert "UnpaidError: nobody pays 137" in shown
     assert "record ('0-2', 137, 2720)" in shown
@@ -244,7 +244,7 @@ def test_the_command_shows_output_counts_and_the_failure(tmp_path, capsys):
     assert main(["replay", f"{run.directory}/chk-1", "--verify"]) == 0
     shown = capsys.readouterr().out
     assert "epoch 1" in shown
-    assert "the state is that of the checkpoint" in shown
+    assert "the state equals the checkpoint" in shown
 
 
 SCRIPT = """

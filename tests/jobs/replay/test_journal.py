@@ -148,7 +148,7 @@ def test_a_directory_that_is_not_there_is_told(tmp_path):
 def test_a_record_of_another_version_is_refused(tmp_path):
     run = record(tmp_path)
     CheckpointStorage(run.directory).write_atomic(record_name(1), b"penstock journal 0\n")
-    with pytest.raises(PenstockError, match="cannot be read by this version"):
+    with pytest.raises(PenstockError, match="was written by another version"):
         replay(run.directory, 1)
 
 

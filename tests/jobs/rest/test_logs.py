@@ -112,16 +112,21 @@ def test_the_log_of_a_taskmanager_and_its_threads_can_be_read(api):
 @pytest.mark.parametrize(
     ("path", "query", "status", "text"),
     [
-        ("/penstock/jobs/{job}/logs", {"after": "x"}, 400, "'after' must be a whole number"),
-        ("/penstock/jobs/{job}/logs", {"limit": "99999"}, 400, "at most 10000 lines"),
-        ("/penstock/jobs/{job}/logs", {"level": "LOUD"}, 400, "level 'LOUD' is unknown"),
-        ("/penstock/jobs/{job}/logs", {"format": "xml"}, 400, "format 'xml' is unknown"),
-        ("/penstock/jobs/ffff/logs", {}, 404, "job ffff is unknown here"),
-        ("/taskmanagers/nobody", {}, 404, "there is no taskmanager nobody"),
-        ("/taskmanagers/local/logs/..%2Fpasswd", {}, 404, "has no log '../passwd'"),
-        ("/jobmanager/logs/%2Fetc%2Fpasswd", {}, 404, "has no log '/etc/passwd'"),
+        (
+            "/penstock/jobs/{job}/logs",
+            {"after": "x"},
+            400,
+            "'after' must be a non-negative integer",
+        ),
+        ("/penstock/jobs/{job}/logs", {"limit": "99999"}, 400, "at most 10000"),
+        ("/penstock/jobs/{job}/logs", {"level": "LOUD"}, 400, "unknown level 'LOUD'"),
+        ("/penstock/jobs/{job}/logs", {"format": "xml"}, 400, "unknown format 'xml'"),
+        ("/penstock/jobs/ffff/logs", {}, 404, "unknown job ffff"),
+        ("/taskmanagers/nobody", {}, 404, "unknown TaskManager nobody"),
+        ("/taskmanagers/local/logs/..%2Fpasswd", {}, 404, "unknown log '../passwd'"),
+        ("/jobmanager/logs/%2Fetc%2Fpasswd", {}, 404, "unknown log '/etc/passwd'"),
         ("/jobmanager/profiler", {}, 404, "tasks run in Python"),
-        ("/taskmanagers/metrics", {"get": "x", "agg": "most"}, 400, "'most' is unknown"),
+        ("/taskmanagers/metrics", {"get": "x", "agg": "most"}, 400, "unknown aggregation 'most'"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_with_a_reason(api, path, query, status, text):

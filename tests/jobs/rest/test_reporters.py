@@ -140,8 +140,8 @@ def test_a_reporter_that_cannot_start_is_only_worth_a_warning(cluster, publisher
     }
     job = run_published(publisher, options)
     job.cancel().exception(60)
-    assert "only http is spoken" in caplog.text
-    assert "there is no metrics reporter 'graphite'" in caplog.text
+    assert "only http is supported" in caplog.text
+    assert "unknown metrics reporter 'graphite'" in caplog.text
 
 
 def test_a_session_reports_from_its_start(tmp_path, monkeypatch):

@@ -183,4 +183,4 @@ def test_a_job_without_checkpoints_has_no_state_to_show(ask, controller):
     controller.directory = None
     status, content = ask()
     assert status == 404
-    assert content["errors"][0] == "job 'clicks' keeps no checkpoints"
+    assert content["errors"][0] == "job 'clicks' has no checkpoint directory"

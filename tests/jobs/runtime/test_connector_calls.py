@@ -211,7 +211,7 @@ def test_an_enumerator_that_cannot_take_note_does_not_fail_the_job(mode, caplog)
     with MiniCluster():
         found = collect(numbers(environment(mode), Numbers(refuses=True)))
     assert len(found) == 2 * LENGTH
-    assert "could not take note of a checkpoint" in caplog.text
+    assert "failed to process a checkpoint notification" in caplog.text
 
 
 @pytest.mark.parametrize("ordered", [False, True])

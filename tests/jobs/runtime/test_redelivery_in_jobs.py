@@ -44,7 +44,11 @@ def test_failures_between_the_steps_of_a_checkpoint(tells, caplog):
     assert len(injected.struck) == len(faults)
     assert sorted(found) == RECORDS
     assert redelivered(cluster.masters[0]) > 0
-    said = [record for record in caplog.records if "again that it had read" in record.message]
+    said = [
+        record
+        for record in caplog.records
+        if "redelivered records that it had read" in record.message
+    ]
     assert len(said) == 1
 
 

@@ -108,5 +108,5 @@ def test_a_plan_that_would_lose_states_is_refused(cluster, program, sink, parall
         return
     with pytest.raises(RestoreRefusedError, match=r"'Sink: .*' cannot run with parallelism 2") as e:
         check_writer_states(job, latest(program))
-    assert "its 4 writers left 3 states" in e.value.detail
+    assert "its 4 writers have 3 states" in e.value.detail
     assert "at least 3" in e.value.hint

@@ -78,7 +78,9 @@ def test_options_of_the_session_have_no_effect_in_a_job_and_a_warning_names_them
         env.execute("short")
 
     lines = [
-        record.getMessage() for record in caplog.records if "it is the session's" in record.message
+        record.getMessage()
+        for record in caplog.records
+        if "it belongs to the session" in record.message
     ]
     assert [line.split("'")[1] for line in lines] == sorted(ignored)
 
@@ -126,7 +128,7 @@ def test_what_a_job_refuses_is_told(env):
 
 
 def test_records_are_not_brought_back(env):
-    with pytest.raises(UnsupportedOperationError, match="brings no records back"):
+    with pytest.raises(UnsupportedOperationError, match="is not supported in a session"):
         list(env.from_collection([1]).execute_and_collect())
 
 
@@ -136,5 +138,5 @@ def test_without_a_session_a_program_is_told_how_to_start_one(monkeypatch, tmp_p
     env = StreamExecutionEnvironment.get_execution_environment(options)
     env.from_collection([1]).map(lambda number: number)
 
-    with pytest.raises(JobRequestError, match="no session runs here"):
+    with pytest.raises(JobRequestError, match="no session runs on this machine"):
         env.execute("nowhere")

@@ -95,7 +95,7 @@ def test_diff_prints_what_changed(ran, call):
     ("arguments", "message"),
     [
         (["ls", "/nowhere"], "there is no checkpoint at '/nowhere'"),
-        (["show", "{path}"], "an operator is missing"),
+        (["show", "{path}"], "no operator given"),
         (["show", "{path}", "all"], "operator 'all' has 'best'"),
         (["show", "{path}", "all", "totl"], "did you mean 'total'"),
         (["show", "{path}", "all", "total", "--limit", "-1"], "--limit -1 is negative"),

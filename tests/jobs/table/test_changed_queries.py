@@ -165,7 +165,7 @@ def test_a_query_with_other_operators_is_refused_or_starts_without_their_state(
         refused.value
     )
     assert "penstock.recovery.on-changed-query" in (refused.value.hint or "")
-    (line,) = (each for each in caplog.messages if "is left behind" in each)
+    (line,) = (each for each in caplog.messages if "is dropped" in each)
     assert "GlobalGroupAggregate" in line
 
 

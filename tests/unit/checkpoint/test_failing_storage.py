@@ -376,7 +376,7 @@ def test_a_rule_says_which_calls_fail_and_travels_as_text(rule, text, struck):
 
 @pytest.mark.parametrize("text", ["", "each=3", "every=x", "every"])
 def test_a_text_that_is_no_rule_is_refused(text):
-    with pytest.raises(ConfigurationError, match="is no rule of storage faults"):
+    with pytest.raises(ConfigurationError, match="is not a valid storage fault rule"):
         StorageFaults.parse(text)
 
 

@@ -90,6 +90,6 @@ def test_an_unknown_option_is_refused_with_the_nearest(write, capsys, file):
     file.write_text("execution:\n  checkpointing:\n    intervall: 3 s\n")
     assert main(["run", "--no-spark", write(PROGRAM)]) == 2
     error = capsys.readouterr().err
-    assert "option 'execution.checkpointing.intervall' is unknown" in error
+    assert "unknown option 'execution.checkpointing.intervall'" in error
     assert f"{file}, line 3" in error
     assert "did you mean execution.checkpointing.interval" in error

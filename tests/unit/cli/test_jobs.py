@@ -88,7 +88,7 @@ def test_list_shows_ended_jobs_if_asked(server, clicks, capsys, option, names):
 
 def test_list_says_that_nothing_runs(capsys):
     assert main(["list"]) == 0
-    assert capsys.readouterr().out == "no job runs\n"
+    assert capsys.readouterr().out == "no running jobs\n"
 
 
 def test_list_asks_all_processes_and_forgets_those_that_do_not_answer(
@@ -145,7 +145,7 @@ def test_a_name_of_several_jobs_is_refused_with_all_of_them(start_process, click
     server = start_process(orders)
     assert main(["stop", "clicks"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("penstock: 2 jobs are called 'clicks'\n")
+    assert error.startswith("penstock: 'clicks' matches 2 jobs\n")
     assert CLICKS in error
     assert ORDERS in error
     assert f"at {server.client_address}" in error
@@ -159,14 +159,14 @@ def test_a_job_that_is_not_there_is_refused_with_what_runs(server, clicks, capsy
     clicks.status = JobStatus.FINISHED
     assert main(["cancel", name]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"penstock: there is no job '{name}'\n")
+    assert error.startswith(f"penstock: unknown job '{name}'\n")
     assert ORDERS in error
     assert CLICKS not in error
 
 
 def test_without_jobs_the_message_says_so(capsys):
     assert main(["cancel", "clicks"]) == 1
-    assert "detail: no job runs\n" in capsys.readouterr().err
+    assert "detail: no running jobs\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_an_error_is_told_as_json(server, capsys):
     assert main(["job", "--json", "nobody"]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert json.loads(shown.err)["error"]["message"] == "there is no job 'nobody'"
+    assert json.loads(shown.err)["error"]["message"] == "unknown job 'nobody'"
     assert main(["config", "--json", "-D", "parallelism.default=x"]) == 2
     assert "cannot be 'x'" in json.loads(capsys.readouterr().err)["error"]["message"]
 
@@ -337,7 +337,7 @@ def test_a_process_that_ends_before_it_tells_the_result_is_a_failure(server, cli
 
     clicks.trigger_savepoint = trigger
     assert main(["savepoint", "clicks"]) == 1
-    assert "ended before it told the result" in capsys.readouterr().err
+    assert "ended before it reported the result" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_the_command_and_not_the_savepoint(server, clicks, capsys, monkeypatch):
@@ -350,7 +350,7 @@ def test_ctrl_c_ends_the_command_and_not_the_savepoint(server, clicks, capsys, m
     with pytest.raises(SystemExit) as caught:
         main(["savepoint", "clicks"])
     assert caught.value.code == 130
-    assert "the request goes on, its id is " in capsys.readouterr().err
+    assert "the request continues, its id is " in capsys.readouterr().err
 
 
 def test_an_address_where_nothing_answers_is_a_failure(capsys):
@@ -361,7 +361,7 @@ def test_an_address_where_nothing_answers_is_a_failure(capsys):
 @pytest.mark.parametrize("address", ["nonsense", "host:x", "ftp://host:1", "host", ":80"])
 def test_a_wrong_address_is_wrong_usage(capsys, address):
     assert main(["list", "-m", address]) == 2
-    assert f"'{address}' is not an address" in capsys.readouterr().err
+    assert f"invalid address '{address}'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

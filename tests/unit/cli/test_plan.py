@@ -84,7 +84,7 @@ def test_the_picture_has_all_vertices_and_edges_apart_from_each_other(plan, tmp_
 
 def test_a_program_that_executes_nothing_or_fails_before_is_told(write, capsys, tmp_path):
     assert main(["plan", write("print('only this')")]) == 2
-    assert "executes nothing" in capsys.readouterr().err
+    assert "runs no job" in capsys.readouterr().err
     assert main(["plan", write("raise ValueError('mine')")]) == 1
     assert "ValueError: mine" in capsys.readouterr().err
     assert main(["plan", str(tmp_path / "gone.py")]) == 2
@@ -123,5 +123,5 @@ def test_a_file_of_sql_that_is_wrong_has_no_plan(tmp_path, capsys):
     output = capsys.readouterr()
     assert output.out == ""
     assert "did you mean 'customer'?" in output.err
-    assert "begins in line 4" in output.err
+    assert "starts in line 4" in output.err
     assert "Traceback" not in output.err

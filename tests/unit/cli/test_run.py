@@ -63,10 +63,10 @@ def test_flinks_way_to_write_an_option_works_too(write, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-D", "nonsense"], "'nonsense' is not an option"),
+        (["-D", "nonsense"], "invalid option 'nonsense'"),
         (["-D", "paralelism.default=3"], "did you mean parallelism.default?"),
         (["-D", "parallelism.default=x"], "parallelism.default"),
-        (["--session=localhost:1"], "--no-spark and --session contradict each other"),
+        (["--session=localhost:1"], "--no-spark and --session are mutually exclusive"),
     ],
 )
 def test_a_wrong_option_is_refused_before_the_program_starts(write, capsys, options, message):

@@ -55,19 +55,19 @@ def test_an_older_name_means_the_option_of_today():
 WRONG = {
     "unknown": (
         "rest.nothing: 1\nparalelism.default: 3",
-        "option 'rest.nothing' is unknown",
+        "unknown option 'rest.nothing'",
         "line 1",
         "",
     ),
     "nearly right": (
         "# x\nparalelism.default: 3",
-        "'paralelism.default' is unknown",
+        "unknown option 'paralelism.default'",
         "line 2",
         "parallelism.default",
     ),
     "nearly right below a key without effect": (
         "metrics.latency.intervall: 3",
-        "'metrics.latency.intervall' is unknown",
+        "unknown option 'metrics.latency.intervall'",
         "line 1",
         "metrics.latency.interval",
     ),
@@ -86,8 +86,8 @@ WRONG = {
     "no value": ("pipeline.name: x\nparallelism.default:", "has no value", "line 2", "colon"),
     "no such value": ("parallelism.default: many", "cannot be 'many'", "line 1", "integer"),
     "too small": ("parallelism.default: 0", "cannot be '0'", "line 1", "at least 1"),
-    "no options": ("- a\n- b", "not a list of options", "line 1", "key: value"),
-    "no YAML": ("a: [1\nb: 2", "is not YAML", "line 2", ""),
+    "no options": ("- a\n- b", "not a mapping of options", "line 1", "key: value"),
+    "no YAML": ("a: [1\nb: 2", "is not valid YAML", "line 2", ""),
 }
 
 

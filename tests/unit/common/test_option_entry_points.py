@@ -13,8 +13,8 @@ from penstock.table import EnvironmentSettings, TableEnvironment
 from tests.builders.cases import check_all
 
 WRONG = {
-    "unknown": ("taskmanager.memory.proces.size", "1 gb", "is unknown"),
-    "unknown, of tables": ("table.exec.state.tll", "1 h", "is unknown"),
+    "unknown": ("taskmanager.memory.proces.size", "1 gb", "unknown option"),
+    "unknown, of tables": ("table.exec.state.tll", "1 h", "unknown option"),
     "cannot be read": ("taskmanager.memory.process.size", "banana", "cannot be 'banana'"),
     "cannot be read, of tables": ("table.exec.mini-batch.size", "many", "cannot be 'many'"),
     "refused": ("security.ssl.internal.enabled", "true", "is not supported"),

@@ -252,7 +252,7 @@ def test_unknown_keys_are_refused_with_the_nearest_known_one():
     def check(key):
         with pytest.raises(ConfigurationError) as caught:
             check_setting(key, "1")
-        assert caught.value.message == f"option '{key}' is unknown"
+        assert caught.value.message == f"unknown option '{key}'"
         assert f"did you mean {UNKNOWN[key]}" in caught.value.hint
 
     check_all({key: key for key in UNKNOWN}, check)

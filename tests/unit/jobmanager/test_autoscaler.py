@@ -341,10 +341,10 @@ def test_a_decision_says_why():
 
 def test_the_reasons_of_the_other_decisions():
     plant = Plant(linear(1_000), unit="records", waiting=400_000).run(200, constant(500))
-    assert "records wait" in plant.reasons[0]
+    assert "backlog" in plant.reasons[0]
     assert plant.reasons[1].endswith("is below 0.40 for 60 s")
     idle = Plant(linear(1_000), 4, unit="records").run(100, constant(0))
-    assert idle.reasons[0] == "no record came for 60 s"
+    assert idle.reasons[0] == "no records arrive for 60 s"
 
 
 def test_the_defaults_are_patient():

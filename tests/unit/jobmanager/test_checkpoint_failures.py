@@ -41,7 +41,7 @@ def test_failed_checkpoints_are_tolerated(
 def test_a_checkpoint_that_is_not_complete_in_time_is_given_up() -> None:
     given_up = threading.Event()
     with (
-        pytest.raises(CheckpointExpiredError, match="after 1 ms"),
+        pytest.raises(CheckpointExpiredError, match="timeout of 1 ms"),
         CheckpointExpiredError.after(1, given_up.set),
     ):
         assert given_up.wait(60)

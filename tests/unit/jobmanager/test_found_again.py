@@ -93,7 +93,7 @@ def test_it_is_said_once(caplog):
         for _ in range(3):
             first.discover()
     (record,) = caplog.records
-    assert "found split '0' again" in record.getMessage()
+    assert "discovered split '0' twice" in record.getMessage()
 
 
 @pytest.mark.parametrize("complete", [False, True])

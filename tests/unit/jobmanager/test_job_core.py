@@ -292,7 +292,7 @@ def test_what_never_will_be_better_ends_the_job_and_a_job_of_others_is_left_alon
 ) -> None:
     event = failed(cause, at_start=at_start)
     speaks_for_itself = isinstance(cause, FencedError | RestoreRefusedError)
-    verdict = None if speaks_for_itself else "no restart can help"
+    verdict = None if speaks_for_itself else "a restart cannot fix it"
     assert running().handle(event) == [End(S.FAILED, event.error, verdict, fenced=fenced)]
     core = JobCore(Strategy())
     first = None if at_start else verdict
@@ -385,7 +385,7 @@ def test_a_savepoint_that_was_written_is_not_answered_again() -> None:
 
 
 def test_an_event_that_does_not_belong_is_refused_with_the_story() -> None:
-    with pytest.raises(PenstockError, match="DelayOver does not belong here") as caught:
+    with pytest.raises(PenstockError, match="unexpected event DelayOver") as caught:
         running().handle(DelayOver())
     assert "Restored -> looking for requests; Asked -> running on" in caught.value.detail
     with pytest.raises(PenstockError, match="the job is over"):

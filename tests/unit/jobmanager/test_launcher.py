@@ -59,10 +59,10 @@ NOTHING = {
     "wrong-checkpoint": (f"{JOB_ID}/chk-9", "the path does not exist"),
     "manifest-of-a-wrong-checkpoint": (f"{JOB_ID}/chk-9/_metadata", "the path does not exist"),
     "savepoint-without-metadata": ("savepoint-1", "a savepoint without its _metadata"),
-    "directory-of-others": ("files", "it has neither"),
-    "directory-of-jobs": ("", "it has neither"),
-    "job-without-checkpoints": ("e" * 32, "it has neither"),
-    "a-file": ("files/a", "it has neither"),
+    "directory-of-others": ("files", "it contains neither"),
+    "directory-of-jobs": ("", "it contains neither"),
+    "job-without-checkpoints": ("e" * 32, "it contains neither"),
+    "a-file": ("files/a", "it contains neither"),
 }
 
 
@@ -75,10 +75,10 @@ def test_a_path_with_nothing_to_start_from_is_refused_and_left_as_it_is(
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(b"x")
     before = tree(tmp_path)
-    with pytest.raises(RestoreRefusedError, match="there is nothing to start from at") as raised:
+    with pytest.raises(RestoreRefusedError, match="no savepoint or checkpoint at") as raised:
         job_with(execution__state_recovery__path=str(tmp_path / path))
     assert problem in (raised.value.detail or "")
-    assert "leave execution.state-recovery.path out" in (raised.value.hint or "")
+    assert "remove execution.state-recovery.path" in (raised.value.hint or "")
     assert tree(tmp_path) == before
 
 
@@ -106,7 +106,7 @@ def test_a_directory_with_checkpoints_whose_name_is_no_job_id_is_refused(tmp_pat
     ManifestStore(CheckpointStorage(str(tmp_path)), "a1b2").write(manifest(1))
     with pytest.raises(RestoreRefusedError, match="is not the directory of a job") as raised:
         job_with(execution__state_recovery__path=str(tmp_path / "a1b2"))
-    assert "'a1b2', is no job id" in (raised.value.detail or "")
+    assert "'a1b2' is not a job id" in (raised.value.detail or "")
 
 
 def test_a_job_with_an_id_of_its_own_starts_and_goes_on_under_it(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_a_job_with_an_id_of_its_own_starts_and_goes_on_under_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"penstock__job_id": JOB_ID}, "for jobs with a directory of checkpoints"),
+        ({"penstock__job_id": JOB_ID}, "needs a checkpoint directory"),
         (
             {"penstock__job_id": "mine", "execution__checkpointing__dir": "/nowhere"},
-            "which is no job id",
+            "invalid penstock.job-id",
         ),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_job_id_that_cannot_be_is_refused(options: dict[str, str], message: st
 
 def test_the_directory_of_another_job_than_the_id_says_is_refused(tmp_path: Path) -> None:
     ManifestStore(CheckpointStorage(str(tmp_path)), JOB_ID).write(manifest(1))
-    with pytest.raises(ConfigurationError, match="is of job"):
+    with pytest.raises(ConfigurationError, match="belongs to job"):
         job_with(
             execution__checkpointing__dir=str(tmp_path),
             execution__state_recovery__path=str(tmp_path / JOB_ID),

@@ -37,7 +37,7 @@ def test_there_is_room_if_there_is_a_core_for_each_slot(slots):
 
 def test_too_few_cores_are_told_with_the_numbers():
     with pytest.raises(
-        NoRoomError, match="needs 3 slots to run pipelined, and Spark has 2"
+        NoRoomError, match="needs 3 slots to run in pipelined mode, but Spark has 2"
     ) as error:
         check_room(3, Room(2))
     assert "give Spark 3 cores" in error.value.hint

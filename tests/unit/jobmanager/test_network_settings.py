@@ -75,5 +75,5 @@ def test_at_least_once_has_nothing_to_align_and_says_so(caplog):
 
 
 def test_several_checkpoints_at_a_time_cannot_be_unaligned():
-    with pytest.raises(ConfigurationError, match="2 checkpoints at the same time"):
+    with pytest.raises(ConfigurationError, match="2 concurrent checkpoints"):
         barriers(**{"unaligned.enabled": "true", "max-concurrent-checkpoints": 2})

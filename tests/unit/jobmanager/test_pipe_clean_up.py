@@ -35,4 +35,4 @@ def test_the_failure_of_an_epoch_is_not_hidden_by_that_of_the_clean_up(monkeypat
 def test_an_epoch_that_has_ended_does_not_fail_in_the_clean_up(monkeypatch, dead_context, caplog):
     monkeypatch.setattr(pipe, "build_pipe", lambda *_: [Stage([]), Stage([])])
     pipe.run_pipe(dead_context, [], print)
-    assert "files of an exchange were not deleted" in caplog.text
+    assert "shuffle files were not deleted" in caplog.text

@@ -125,7 +125,7 @@ def test_state_that_cannot_be_compared_is_restored_with_one_warning(
     with caplog.at_level(logging.WARNING):
         assert check_queries(job(MAX), before) is before
     (line,) = caplog.messages
-    assert "has no description that this version reads" in line
+    assert "has no description that this version can read" in line
 
 
 BOTH = "SELECT auction, price FROM bids UNION ALL SELECT auction, price FROM asks"

@@ -61,8 +61,8 @@ def test_operators_keep_their_ids_and_their_key_groups() -> None:
     [
         pytest.param(0, ArgumentError, "between 1 and 32768", id="too-small"),
         pytest.param("4", ArgumentTypeError, "whole number", id="no-number"),
-        pytest.param({}, ArgumentError, "no operator is named", id="nobody"),
-        pytest.param({"totls": 2}, ArgumentError, "no operator 'totls'", id="misspelt"),
+        pytest.param({}, ArgumentError, "no operator to rescale", id="nobody"),
+        pytest.param({"totls": 2}, ArgumentError, "unknown operator 'totls'", id="misspelt"),
         pytest.param({"totals": 129}, InvalidProgramError, "max parallelism", id="key-groups"),
         pytest.param(129, InvalidProgramError, "max parallelism", id="key-groups-of-all"),
     ],

@@ -137,14 +137,14 @@ def test_an_upgrade_changes_the_image_of_the_driver_and_of_its_executors() -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": "Fraud"}, "cannot be the name of a cluster"),
-        ({"namespace": "a_b"}, "cannot be the namespace"),
-        ({"image": "a b"}, "is not the name of an image"),
-        ({"storage": "20"}, "neither the size of a volume nor a place in S3"),
-        ({"executor_memory": "4Gi"}, "executors cannot have"),
-        ({"driver_memory": "4g"}, "the driver cannot have"),
-        ({"replicas": 0}, "there cannot be 0 replicas"),
-        ({"bounded": True}, "a session has no end"),
+        ({"name": "Fraud"}, "invalid name of a cluster"),
+        ({"namespace": "a_b"}, "invalid namespace"),
+        ({"image": "a b"}, "invalid image name"),
+        ({"storage": "20"}, "neither a volume size nor an S3 URI"),
+        ({"executor_memory": "4Gi"}, "invalid executor memory"),
+        ({"driver_memory": "4g"}, "invalid driver memory"),
+        ({"replicas": 0}, "invalid number of replicas: 0"),
+        ({"bounded": True}, "a session is not bounded"),
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:

@@ -56,7 +56,7 @@ def test_every_job_that_runs_gets_a_savepoint_and_then_the_image_is_changed(
     assert [job.calls for job in jobs] == [[("trigger_savepoint", "s3://b/sp")]] * 2 + [[]]
     path = "/apis/apps/v1/namespaces/streams/deployments/fraud"
     assert kubernetes.patches == [(path, image_patch("r/f:2"))]
-    assert capsys.readouterr().out.endswith("fraud runs with r/f:2 from now on\n")
+    assert capsys.readouterr().out.endswith("fraud now runs r/f:2\n")
 
 
 def test_without_all_savepoints_nothing_is_changed(command, jobs, kubernetes, capsys) -> None:
@@ -71,6 +71,6 @@ def test_without_all_savepoints_nothing_is_changed(command, jobs, kubernetes, ca
 def test_an_image_that_cannot_be_changed_is_told(command, kubernetes, capsys) -> None:
     kubernetes.broken = True
     assert main(command) == 2
-    assert "the Deployment 'fraud' in namespace 'streams' still has its image" in (
+    assert "cannot change the image of Deployment 'fraud' in namespace 'streams'" in (
         capsys.readouterr().err
     )

@@ -47,7 +47,7 @@ def test_a_standby_tells_who_leads_and_sends_clients_away_from_all_else(ask, ser
 def test_a_client_is_sent_to_the_same_resource_of_the_leader(ask, services, query):
     services.elsewhere = lambda: "other:8081"
     status, content = ask("GET", f"/v1/jobs/x%2Fy/metrics{query}")
-    assert (status, content) == (307, {"errors": ["the JobManager at other:8081 leads"]})
+    assert (status, content) == (307, {"errors": ["the leader is the JobManager at other:8081"]})
     assert ask.headers["Location"] == f"http://other:8081/v1/jobs/x%2Fy/metrics{query}"
 
 

@@ -79,7 +79,7 @@ def test_a_client_does_not_wait_for_ever(pair, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(clients, "LEADER_PATIENCE_S", 0.05)
     leader, standby = pair
     standby.leader = ""
-    with pytest.raises(JobRequestError, match="no JobManager leads at the moment"):
+    with pytest.raises(JobRequestError, match="no JobManager is the leader at the moment"):
         RestClient(standby.address).get("/who")
     standby.leader, leader.leader = leader.address, standby.address  # each names the other
     with pytest.raises(JobRequestError):

@@ -54,7 +54,7 @@ def test_what_is_no_form_with_one_file_is_refused(content_type, body, status):
 
 @pytest.mark.parametrize("name", ["job.jar", "", ".py/", "a b.py", "größe.py", "x" * 200 + ".py"])
 def test_a_name_that_is_no_python_file_is_refused(name):
-    with pytest.raises(HttpError, match="is no Python file"):
+    with pytest.raises(HttpError, match="is not a Python file"):
         Programs().add(name, b"")
 
 
@@ -72,7 +72,7 @@ def test_programs_are_kept_until_they_are_deleted():
     programs.remove(first.id)
     assert programs.all() == [second]
     assert not first.path.exists()
-    with pytest.raises(HttpError, match="there is no program"):
+    with pytest.raises(HttpError, match="unknown program"):
         programs.find(first.id)
 
 

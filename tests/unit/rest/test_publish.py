@@ -109,7 +109,10 @@ def test_a_port_that_is_taken_is_a_warning_and_the_next_job_tries_again(
         publisher.settle()
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
-    assert f"no REST server at 127.0.0.1, port {port}: Address already in use" in warning.message
+    assert (
+        f"cannot start the REST server at 127.0.0.1, port {port}: Address already in use"
+        in warning.message
+    )
     assert "set rest.port" in warning.message
     assert processes.read_all() == []
     publish.publish(make_controller("two"), Configuration.from_dict({"rest.port": port}))
@@ -122,8 +125,11 @@ def test_a_port_that_is_taken_is_a_warning_and_the_next_job_tries_again(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rest.bind-address": "no such address"}, "no REST server at no such address"),
-        ({"rest.bind-port": "many"}, "'many', which is not a range of ports"),
+        (
+            {"rest.bind-address": "no such address"},
+            "cannot start the REST server at no such address",
+        ),
+        ({"rest.bind-port": "many"}, "invalid port range 'many'"),
     ],
     ids=["address", "ports"],
 )
@@ -144,7 +150,7 @@ def test_a_home_that_cannot_be_written_to_is_a_warning(
     publisher.settle()
     address = publisher.endpoint.server.client_address
     (warning,) = caplog.records
-    assert f"only by -m {address}" in warning.message
+    assert f"only with -m {address}" in warning.message
     assert len(RestClient(address).get("/jobs")["jobs"]) == 1
 
 

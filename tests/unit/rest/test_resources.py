@@ -96,7 +96,7 @@ def test_a_vertex_is_shown_with_its_subtasks(ask, controller):
     }
     status, refusal = ask("GET", f"{JOB}/vertices/nope")
     assert status == 404
-    assert "has no vertex nope" in refusal["errors"][0]
+    assert "unknown vertex nope" in refusal["errors"][0]
 
 
 def test_the_latest_checkpoint_and_savepoint_are_told(ask, controller):
@@ -125,7 +125,7 @@ def test_the_latest_checkpoint_and_savepoint_are_told(ask, controller):
     _, subtasks = ask("GET", f"{JOB}/checkpoints/details/7/subtasks/v1")
     assert [each["state_size"] for each in subtasks["subtasks"]] == [5]
     status, refusal = ask("GET", f"{JOB}/checkpoints/details/6")
-    assert (status, refusal["errors"][1]) == (404, "hint: the last ones are 8, 7")
+    assert (status, refusal["errors"][1]) == (404, "hint: the last checkpoints are 8, 7")
     status, refusal = ask("GET", f"{JOB}/checkpoints/details/7/subtasks/v9")
     assert (status, refusal["errors"][1]) == (404, "hint: its vertices are v1")
 
@@ -272,7 +272,7 @@ def test_attempts_before_the_current_one_are_shown(ask, controller):
         "CREATED": 10, "SCHEDULED": -1, "DEPLOYING": 10, "INITIALIZING": -1, "RUNNING": 40,
     }  # fmt: skip
     status, refusal = ask("GET", f"{path}/attempts/5")
-    assert (status, refusal["errors"][1]) == (404, "hint: its last ones are 0, 1")
+    assert (status, refusal["errors"][1]) == (404, "hint: its last attempts are 0, 1")
     status, refusal = ask("GET", f"{JOB}/vertices/v2/subtasks/3")
     assert (status, refusal["errors"][1]) == (404, "hint: its subtasks are 0 to 2")
     _, times = ask("GET", f"{JOB}/vertices/v2/subtasktimes")

@@ -130,7 +130,7 @@ def test_who_comes_when_all_connections_are_taken_is_sent_away(
     server = start_server(Limits(connections=3))
     slow = [socket.create_connection(server.server_address[:2], timeout=60) for _ in range(3)]
     ask = make_client(server)
-    assert ask("GET", JOB) == (503, {"errors": ["too many clients are connected"]})
+    assert ask("GET", JOB) == (503, {"errors": ["too many connections"]})
     assert ask.headers["Retry-After"] == "1"
     for connection in slow:
         connection.close()

@@ -92,4 +92,4 @@ def test_a_program_of_its_own_takes_no_jobs(ask, services):
     services.session = None
     status, content = ask("POST", "/penstock/jobs", {})
     assert status == 404
-    assert "no session" in content["errors"][0]
+    assert "not a session" in content["errors"][0]

@@ -60,7 +60,7 @@ def test_a_session_takes_no_programs_if_submitting_is_off(services, session, ask
     ("key", "value", "says"),
     [
         ("taskmanager.memory.proces.size", "1 gb", "did you mean taskmanager.memory.process.size"),
-        ("taskmanager.memory.process.size", "banana", "a size of memory"),
+        ("taskmanager.memory.process.size", "banana", "a memory size"),
         ("security.kerberos.login.keytab", "/x", "spark.kerberos.keytab"),
     ],
 )

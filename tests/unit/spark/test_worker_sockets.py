@@ -102,4 +102,4 @@ def test_what_the_user_chose_stays() -> None:
 def test_a_directory_of_the_user_that_is_too_long_is_refused() -> None:
     with pytest.raises(PenstockError, match="too long for Unix sockets") as raised:
         socket_options(options("local[2]") | {DIRECTORY: LONG})
-    assert "at most 107 are possible" in str(raised.value.detail)
+    assert "the limit is 107" in str(raised.value.detail)

@@ -132,7 +132,7 @@ WRONG_OPTIONS = [
     ("SELECT * FROM topicless", "lacks the option 'topic'", ""),
     ("SELECT * FROM upserts", "has no primary key", "PRIMARY KEY (column) NOT ENFORCED"),
     ("SELECT * FROM orders /*+ OPTIONS('numbr-of-rows' = '1') */", "does not know: 'numbr-of-rows'", "did you mean 'number-of-rows'?"),
-    ("SET 'table.exec.stat.ttl' = '1 h'", "option 'table.exec.stat.ttl' is unknown", "table.exec.state.ttl"),
+    ("SET 'table.exec.stat.ttl' = '1 h'", "unknown option 'table.exec.stat.ttl'", "table.exec.state.ttl"),
     ("SET 'table.exec.state.ttl' = 'abc'", "cannot be 'abc'", "'10 s', '200 ms' or '1 h'"),
     ("SET 'execution.runtime-mode' = 'batchy'", "cannot be 'batchy'", "STREAMING, BATCH"),
 ]  # fmt: skip

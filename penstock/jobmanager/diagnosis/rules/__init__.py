@@ -1,6 +1,6 @@
-"""The rules of a diagnosis: one each, from the figures of a job to what is to be said about it.
+"""The rules of the diagnosis: each is a function from the metrics of a job to findings.
 
-They are asked in this order, and findings of the same severity keep it.
+They are applied in this order, and findings of the same severity keep it.
 """
 
 from __future__ import annotations

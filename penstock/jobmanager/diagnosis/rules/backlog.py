@@ -1,4 +1,4 @@
-"""Sources that do not keep up with what comes in."""
+"""Sources that do not keep up with their input."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from penstock.jobmanager.diagnosis.figures import Backlog, JobFigures, VertexFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, percent, size
 
-_NOISE_S: Final = 2.0  # what is read within so many seconds is no backlog
+_NOISE_S: Final = 2.0  # input that is read within this time is not a backlog
 _LAG_MS: Final = 60_000
 _HELD_UP: Final = 0.5
 
 
 def falls_behind(job: JobFigures) -> Iterator[Finding]:
-    """Say of each source how much waits for it, and whether that becomes more."""
+    """Report the backlog of each source, and whether it grows."""
     for vertex in job.vertices:
         if not vertex.is_source:
             continue
@@ -43,8 +43,8 @@ def _by_backlog(vertex: VertexFigures, backlog: Backlog) -> Iterator[Finding]:
             "backlog",
             Severity.WARNING,
             f"source '{vertex.label}' falls behind",
-            f"{waits} wait for it, and every second there are {per_second} more",
-            "find the bottleneck first: a source that waits for those after it is not read faster by more subtasks of its own",
+            f"its backlog is {waits} and grows by {per_second} per second",
+            "fix the bottleneck first: a backpressured source does not read faster with more subtasks",
             vertex.id,
             figures=figures,
         )
@@ -54,15 +54,15 @@ def _by_backlog(vertex: VertexFigures, backlog: Backlog) -> Iterator[Finding]:
             "backlog",
             Severity.INFO,
             f"source '{vertex.label}' is catching up",
-            f"{waits} wait for it, every second there are {per_second} less: about {left} to go",
-            "nothing is to be done, unless that is too long: then rescale",
+            f"its backlog is {waits} and shrinks by {per_second} per second: about {left} left",
+            "nothing to do; rescale if that is too long",
             vertex.id,
             figures=figures,
         )
 
 
 def _by_time(job: JobFigures, vertex: VertexFigures) -> Iterator[Finding]:
-    """Say it by the source's event time where nobody knows what waits: it is far behind, and the source is held up."""
+    """Report a source of unknown backlog by its event time: its watermark lags far behind, and it is backpressured."""
     watermarks = [each.watermark for each in vertex.reports if each.watermark is not None]
     if not watermarks or vertex.back_pressured < _HELD_UP:
         return
@@ -73,9 +73,8 @@ def _by_time(job: JobFigures, vertex: VertexFigures) -> Iterator[Finding]:
         "backlog",
         Severity.WARNING,
         f"source '{vertex.label}' falls behind",
-        f"its event time is {duration(lag)} behind the clock, and it waits {percent(vertex.back_pressured)} of the time for "
-        "those after it",
-        "find the bottleneck first; a job that reads old data on purpose is all right",
+        f"its watermark is {duration(lag)} behind the clock, and it is backpressured {percent(vertex.back_pressured)} of the time",
+        "fix the bottleneck first; this is expected if the job reads old data on purpose",
         vertex.id,
         figures={"lag_ms": lag, "back_pressured": round(vertex.back_pressured, 3)},
     )

@@ -1,4 +1,4 @@
-"""The vertex that keeps the job from being faster."""
+"""The vertex that limits the throughput of the job."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from penstock.jobmanager.diagnosis.figures import JobFigures, VertexFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
 from penstock.jobmanager.diagnosis.rules.skew import skewed_subtask
 
-_WAITS: Final = 0.1  # from which share of the time on those before it are held up, as Flink has it
+_WAITS: Final = 0.1  # share from which a vertex counts as backpressured, as in Flink
 _WAITS_MUCH: Final = 0.5
 _SATURATED: Final = 0.85
-_WORKS: Final = 0.6  # from which on it is work that it has too much of
+_WORKS: Final = 0.6  # busy share from which the vertex is CPU-bound
 _MOST_OF_IT: Final = 0.4
 
 
 def bottleneck(job: JobFigures) -> Iterator[Finding]:
-    """Name the vertex: the last one that makes others wait; without such, the busiest if its slot has no time left."""
+    """Report the vertex: the last one that backpressures others; if there is none, the busiest if its slot is saturated."""
     held_up = [each for each in job.vertices if each.back_pressured >= _WAITS]
     waiting = {each.id for each in held_up}
     causes = [
@@ -38,16 +38,16 @@ def bottleneck(job: JobFigures) -> Iterator[Finding]:
 
 
 def _saturation(job: JobFigures, vertex: VertexFigures) -> float:
-    """Return how busy the busiest slot is that hosts one of its subtasks."""
+    """Return the busy share of the busiest slot of its subtasks."""
     return max(job.saturation(vertex.task(n)) for n in range(len(vertex.subtasks)))
 
 
 def _finding(job: JobFigures, vertex: VertexFigures, waits: float) -> Finding:
     saturation = min(_saturation(job, vertex), 1.0)
-    works = f"its busiest subtask works {percent(vertex.busy)} of the time"
+    works = f"its busiest subtask is busy {percent(vertex.busy)} of the time"
     if saturation > vertex.busy + 0.05:
         works += f", its slot {percent(saturation)} (the subtasks of a slot share one thread)"
-    held = f", and those before it wait {percent(waits)} of theirs" if waits else ""
+    held = f", and upstream vertices are backpressured {percent(waits)}" if waits else ""
     return Finding(
         "bottleneck",
         Severity.WARNING if waits >= _WAITS_MUCH else Severity.INFO,
@@ -68,17 +68,21 @@ def _heaviest(vertex: VertexFigures) -> str:
     if len(vertex.shares) < 2:
         return ""
     name, share = max(vertex.shares.items(), key=lambda each: each[1])
-    return f"; operator '{name}' has {percent(share)} of that" if share >= _MOST_OF_IT else ""
+    return (
+        f"; operator '{name}' takes {percent(share)} of its busy time"
+        if share >= _MOST_OF_IT
+        else ""
+    )
 
 
 def _hint(vertex: VertexFigures, saturation: float) -> str:
     if saturation < _WORKS:
         return (
-            "it waits for something else than processors, such as a database: the flame graph (off CPU) shows for what; "
-            "AsyncDataStream lets calls overlap"
+            "it is not CPU-bound: it waits for something else, such as a database (see its off-CPU flame graph); "
+            "AsyncDataStream makes calls overlap"
         )
     if skewed_subtask(vertex) is not None:
-        return "its records are not spread evenly: more subtasks do not help before they are (see skew)"
+        return "its records are skewed: more subtasks do not help until they are spread evenly (see skew)"
     grows = vertex.parallelism < vertex.max_parallelism
     more = f"rescale it beyond {vertex.parallelism}, or " if grows else ""
-    return f"{more}see in its flame graph (on CPU) which function takes the time"
+    return f"{more}find the function that takes the time in its on-CPU flame graph"

@@ -1,4 +1,4 @@
-"""Checkpoints that fail, are slow or large, and why; or that there are none."""
+"""Failed, slow, large or missing checkpoints, and the reasons."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, 
 
 _SLOW_OF_INTERVAL: Final = 0.5
 _SLOW_OF_TIMEOUT: Final = 0.5
-_SLOW_MS: Final = 1000  # what is faster is fast
-_LARGE: Final = 256 << 20  # bytes that one checkpoint adds
-_WHOLE: Final = 0.7  # of the state, from which on a checkpoint writes nearly all of it
+_SLOW_MS: Final = 1000  # faster checkpoints are never slow
+_LARGE: Final = 256 << 20  # new bytes of one checkpoint
+_WHOLE: Final = 0.7  # share of the state from which a checkpoint writes nearly all of it
 _UNEVEN: Final = 3.0  # the slowest subtask against the average
 
 
 def failed_checkpoints(job: JobFigures) -> Iterator[Finding]:
-    """Say that checkpoints fail, and what the last reason was."""
+    """Report failed checkpoints, with the last reason."""
     failed = [each for each in job.checkpoints if each.failed]
     if not failed:
         return
     last = failed[-1]
     since = [each for each in job.completed if each.number > last.number]
-    timeout = job.timeout_ms is not None and "was not complete after" in (last.reason or "")
+    timeout = job.timeout_ms is not None and "expired before completing" in (last.reason or "")
     yield Finding(
         "failed-checkpoints",
         Severity.INFO if since else Severity.CRITICAL,
         f"{len(failed)} of the last {len(job.checkpoints)} checkpoints failed",
-        f"the last one, number {last.number}: {last.reason or 'no reason is known'}"
+        f"the last one was checkpoint {last.number}: {last.reason or 'unknown reason'}"
         + (f"; {len(since)} were completed since" if since else "; none was completed since"),
-        "they take longer than execution.checkpointing.timeout: see what makes them slow"
+        "they exceed execution.checkpointing.timeout: find out what makes them slow"
         if timeout
-        else "without a checkpoint a failure repeats all since the last one, and sinks that commit show nothing",
+        else "without checkpoints a restart repeats everything since the last one, and transactional sinks commit nothing",
         figures={"failed": len(failed), "checkpoint": last.number},
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What the slowest subtask of a checkpoint spent its time with."""
+    """The slowest subtask of a checkpoint, and its longest phase."""
 
     vertex: str
     subtask: int
@@ -51,7 +51,7 @@ class _Part:
 
 
 def slow_checkpoints(job: JobFigures) -> Iterator[Finding]:
-    """Say that the last checkpoint took long, where, and with what. In epochs its time is that of the epoch's work."""
+    """Report a slow last checkpoint, with its slowest subtask and phase. In epoch mode its duration is that of the epoch."""
     if not job.completed or not job.pipelined:
         return
     last = job.completed[-1]
@@ -89,28 +89,28 @@ _PHASES: Final[dict[str, Callable[[Mapping[str, Any]], float]]] = {
     "async": lambda each: each["checkpoint"]["async"],
 }
 _MEANINGS: Final = {
-    "start delay": "until the first barrier came",
-    "alignment": "from its first barrier to its last",
-    "sync": "with taking hold of its state, while it processed nothing",
-    "async": "with writing to storage",
+    "start delay": "until the first barrier arrived (start delay)",
+    "alignment": "from the first barrier to the last (barrier alignment)",
+    "sync": "in the synchronous phase, while it processed nothing",
+    "async": "in the asynchronous phase, writing to storage",
 }
 _HINTS: Final = {
-    "start delay": "barriers wait behind records: fix the bottleneck, or let them overtake "
+    "start delay": "barriers queue behind records: fix the bottleneck, or use unaligned checkpoints "
     "(execution.checkpointing.unaligned.enabled)",
-    "alignment": "one of its inputs is slower than the others: fix the bottleneck or the skew before it, or let barriers overtake "
+    "alignment": "one of its inputs is slower than the others: fix the bottleneck or the skew upstream, or use unaligned checkpoints "
     "(execution.checkpointing.unaligned.enabled)",
-    "sync": "the hashmap backend pickles what has changed before it goes on: with rocksdb this takes no time that depends on the "
-    "state (state.backend.type)",
-    "async": "storage is slow, or much is written: see its size; a smaller state, expiring entries or rocksdb, which writes only new "
-    "files, help",
+    "sync": "the hashmap backend pickles changed state in the synchronous phase; with rocksdb it does not depend on the state size "
+    "(state.backend.type)",
+    "async": "storage is slow, or the checkpoint is large: reduce the state, use state TTL, or rocksdb, which uploads only new "
+    "files",
 }
 
 
 def _hint(job: JobFigures, slowest: _Part | None) -> str:
     if slowest is None:
-        return "its subtasks told no figures"
+        return "its subtasks reported no statistics"
     if job.unaligned and slowest.phase in {"start delay", "alignment"}:
-        return "barriers overtake records already: one call of your code takes long, or a slot has no time left; see its flame graph"
+        return "checkpoints are unaligned already: a call of your code takes long, or a slot is saturated; see its flame graph"
     return _HINTS[slowest.phase]
 
 
@@ -140,12 +140,12 @@ def _where(job: JobFigures, checkpoint: CheckpointFigures, slowest: _Part | None
         return f"checkpoint {checkpoint.number}"
     label = job.vertex(slowest.vertex).label if _known(job, slowest.vertex) else slowest.vertex
     text = (
-        f"subtask {slowest.subtask} of '{label}' was the last; it spent {duration(slowest.phase_millis)} "
+        f"subtask {slowest.subtask} of '{label}' was the slowest; it spent {duration(slowest.phase_millis)} "
         f"{_MEANINGS[slowest.phase]}"
     )
     written = slowest.figures["checkpointed_size"]
     if slowest.phase == "async" and slowest.phase_millis > 0 and written:
-        text += f", {size(written)} at {size(written / slowest.phase_millis * 1000)} a second"
+        text += f", {size(written)} at {size(written / slowest.phase_millis * 1000)} per second"
     sizes = [each["state_size"] for _, each in _subtasks(checkpoint)]
     average = sum(sizes) / len(sizes)
     if average and slowest.figures["state_size"] > _UNEVEN * average:
@@ -158,7 +158,7 @@ def _known(job: JobFigures, vertex: str) -> bool:
 
 
 def large_checkpoints(job: JobFigures) -> Iterator[Finding]:
-    """Say that checkpoints write much, and which vertex most of it."""
+    """Report large checkpoints, with the vertex that writes most."""
     if not job.completed:
         return
     last = job.completed[-1]
@@ -172,7 +172,7 @@ def large_checkpoints(job: JobFigures) -> Iterator[Finding]:
         for vertex, figures in last.vertices.items()
     }
     worst = max(by_vertex, key=by_vertex.__getitem__, default=None)
-    text = f"of {size(last.size)} of state it wrote {percent(min(share, 1.0))}"
+    text = f"it wrote {percent(min(share, 1.0))} of the state of {size(last.size)}"
     if worst is not None and _known(job, worst):
         part = by_vertex[worst] / max(sum(by_vertex.values()), 1)
         text += f"; {percent(part)} of that came from '{job.vertex(worst).label}'"
@@ -182,16 +182,16 @@ def large_checkpoints(job: JobFigures) -> Iterator[Finding]:
         Severity.INFO,
         f"the last checkpoint wrote {size(last.written)}",
         text,
-        "nearly all state is written each time: rocksdb writes only what is new (state.backend.type)"
+        "nearly all state is written each time: rocksdb checkpoints are incremental (state.backend.type)"
         if whole
-        else "a longer interval writes less, as what changes twice is written once; state that expires stays small",
+        else "use a longer interval, so that repeated changes are written once, or state TTL, which keeps state small",
         worst,
         figures={"written": last.written, "state": last.size, "checkpoint": last.number},
     )
 
 
 def no_checkpoints(job: JobFigures) -> Iterator[Finding]:
-    """Say that a job that may run for long takes none."""
+    """Report a long-running job without checkpoints."""
     hour = 3_600_000
     if job.status != "RUNNING" or job.interval_ms is not None or job.running_ms < hour // 6:
         return
@@ -199,7 +199,7 @@ def no_checkpoints(job: JobFigures) -> Iterator[Finding]:
         "no-checkpoints",
         Severity.WARNING,
         "the job takes no checkpoints",
-        f"it has run for {duration(job.running_ms)}: a failure begins from the start, and sinks that commit show nothing before "
+        f"it has run for {duration(job.running_ms)}: after a failure it starts from scratch, and transactional sinks commit only at "
         "its end",
         "set execution.checkpointing.interval and execution.checkpointing.dir",
     )

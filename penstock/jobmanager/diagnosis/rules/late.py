@@ -1,4 +1,4 @@
-"""Records that operators drop: late ones, and those that are not as they have to be."""
+"""Records that operators drop: late and invalid ones."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from penstock.jobmanager.dropped_records import RECORDS
 _MANY: Final = 0.01
 _HINTS: Final = {
     LATE: "a watermark strategy with more out-of-orderness (in SQL: WATERMARK FOR ... - INTERVAL ...) waits longer; "
-    "allowed_lateness(...) corrects results; side_output_late_data(...) keeps what is late",
+    "allowed_lateness(...) corrects results; side_output_late_data(...) keeps late records",
     NULL_TIME: "filter such rows out, or give the time attribute a default with COALESCE",
     NULL_COLUMN: "'table.exec.sink.not-null-enforcer' = 'ERROR' fails the job instead; COALESCE gives a default",
-    SKIPPED: "without the option that ignores parse errors the job fails at the first one, and names it",
+    SKIPPED: "without the option that ignores parse errors the job fails at the first one and shows it",
 }
 
 
 def late_records(job: JobFigures) -> Iterator[Finding]:
-    """Say of each operator that drops records why and how many; how few they are, none goes without a word."""
+    """Report each operator that drops records, with the reason and the number; even a single dropped record is reported."""
     for each in job.dropped:
         share = each.dropped / each.records
         late = each.metric == LATE

@@ -1,4 +1,4 @@
-"""How much memory the processes of a job need, and whether they have it."""
+"""The memory of the processes of a job, against their limits."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent, s
 
 _TIGHT: Final = 0.8
 _DANGEROUS: Final = 0.95
-_ROOM: Final = 1.5  # what is advised, against the most that was used
+_HEADROOM: Final = 1.5  # advised memory, as a multiple of the peak
 _STEP: Final = 256 << 20
 _MUCH_STATE: Final = 1 << 30
 
 
 def memory(job: JobFigures) -> Iterator[Finding]:
-    """Say that a process is near its limit, and what it should have; or that state is large for memory."""
+    """Report a process near its memory limit, with the advised memory; or state that is large for the heap."""
     limited = {place: each for place, each in job.processes.items() if each.limit}
     tight = max(
         limited.items(), key=lambda each: each[1].peak_memory / (each[1].limit or 1), default=None
@@ -29,9 +29,9 @@ def memory(job: JobFigures) -> Iterator[Finding]:
             yield Finding(
                 "memory",
                 Severity.CRITICAL if share >= _DANGEROUS else Severity.WARNING,
-                f"a process has used {percent(min(share, 1.0))} of the memory that it may use",
-                f"{place}: {size(facts.peak_memory)} of {size(facts.limit)} at most, {size(facts.memory)} now",
-                f"give it {size(advised(facts.peak_memory))} (spark.executor.pyspark.memory, spark.executor.memoryOverhead)"
+                f"a process has used {percent(min(share, 1.0))} of its memory limit",
+                f"{place}: peak {size(facts.peak_memory)} of {size(facts.limit)}, {size(facts.memory)} now",
+                f"set it to {size(advised(facts.peak_memory))} (spark.executor.pyspark.memory, spark.executor.memoryOverhead)"
                 + _or_rocksdb(job),
                 figures={"peak": facts.peak_memory, "limit": facts.limit},
             )
@@ -43,9 +43,9 @@ def memory(job: JobFigures) -> Iterator[Finding]:
         yield Finding(
             "memory",
             Severity.WARNING,
-            f"{size(state)} of state are kept as objects in memory",
-            f"objects take several times what they take in a checkpoint{used}",
-            "with rocksdb state is on disk, and memory is a cache (state.backend.type)",
+            f"{size(state)} of state are objects in memory",
+            f"objects take several times their size in a checkpoint{used}",
+            "with rocksdb state is on disk, and memory is only a cache (state.backend.type)",
             figures={"state": state, "peak": most},
         )
 
@@ -55,9 +55,9 @@ def _or_rocksdb(job: JobFigures) -> str:
 
 
 def advised(peak: int) -> int:
-    """Return the memory that a process should have which has used so much, in steps of 256 MB.
+    """Return the advised memory of a process with this peak, in steps of 256 MB.
 
     >>> advised(700 << 20) >> 20
     1280
     """
-    return -(-int(peak * _ROOM) // _STEP) * _STEP
+    return -(-int(peak * _HEADROOM) // _STEP) * _STEP

@@ -1,4 +1,4 @@
-"""The job fails again and again."""
+"""Repeated failures of the job."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _OFTEN: Final = 3
 
 
 def restarts(job: JobFigures) -> Iterator[Finding]:
-    """Say that it was started again, and why the last time."""
+    """Report restarts, with the last failure."""
     if not job.restarts:
         return
-    last = f"the last failure: {job.failures[0]}" if job.failures else "the reason is not known"
+    last = f"the last failure: {job.failures[0]}" if job.failures else "unknown reason"
     times = "once" if job.restarts == 1 else f"{job.restarts} times"
     yield Finding(
         "restarts",
         Severity.CRITICAL if job.restarts >= _OFTEN else Severity.INFO,
-        f"the job was started again {times}",
+        f"the job was restarted {times}",
         last,
-        "what failed is under its exceptions, with the traceback of your code; records that fail always can be put aside "
-        "with on_error",
+        "see the exceptions of the job, with the traceback of your code; records that always fail can be routed to a dead-letter "
+        "output with on_error",
         figures={"restarts": job.restarts},
     )

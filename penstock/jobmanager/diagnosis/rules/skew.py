@@ -1,4 +1,4 @@
-"""One subtask has far more to do than the others, and which key is why."""
+"""Data skew: a subtask with far more records than the others, and the keys that cause it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
 from penstock.runtime.inspection.requests import FrequentKeys
 
 _FEWEST_RECORDS: Final = 1000
-_FEWEST_KEYS: Final = 100  # that say anything
-_TIMES_FAIR: Final = 1.5  # a subtask's share against what is fair
-_MORE: Final = 0.15  # and by how much of all
+_FEWEST_KEYS: Final = 100  # minimum number of counted keys
+_TIMES_FAIR: Final = 1.5  # a subtask's share, as a multiple of the fair share
+_MORE: Final = 0.15  # and above the fair share by at least this much
 _BUSY: Final = 0.5
 _HEAVY: Final = 0.1  # a key's share of all records of the vertex
 
 
 def skewed_subtask(vertex: VertexFigures) -> tuple[int, float] | None:
-    """Return the subtask that has too large a share of the vertex's records, and that share; None if none has."""
+    """Return the subtask with too large a share of the vertex's records, and that share; None if there is none."""
     if vertex.parallelism < 2 or len(vertex.reports) < vertex.parallelism:
         return None
     if sum(each.records for each in vertex.subtasks) < _FEWEST_RECORDS:
         return None
-    # A source that is held up reads in bursts: what it has read in a second says little.
+    # A backpressured source reads in bursts: its rate over one second is not significant.
     rates = [0.0 if vertex.is_source else each.rate for each in vertex.subtasks]
     counts = rates if sum(rates) > 0 else [each.records for each in vertex.subtasks]
     total = sum(counts)
@@ -34,7 +34,7 @@ def skewed_subtask(vertex: VertexFigures) -> tuple[int, float] | None:
 
 
 def skew(job: JobFigures) -> Iterator[Finding]:
-    """Say of each vertex whether one subtask has much more than its part."""
+    """Report each vertex in which one subtask has much more than its fair share."""
     for vertex in job.vertices:
         found = skewed_subtask(vertex)
         if found is not None:
@@ -48,12 +48,12 @@ def _finding(job: JobFigures, vertex: VertexFigures, subtask: int, share: float)
     title = f"subtask {subtask} of '{vertex.label}' has {percent(share)} of the records"
     if keys:
         title += f"; key {keys[0][0]} has {percent(keys[0][1])}"
-    fair = f"of {vertex.parallelism} subtasks each would have {percent(1 / vertex.parallelism)}"
+    fair = f"the fair share of each of {vertex.parallelism} subtasks is {percent(1 / vertex.parallelism)}"
     return Finding(
         "skew",
         Severity.WARNING if busy >= _BUSY else Severity.INFO,
         title,
-        f"{fair}; this one's slot works {percent(busy)} of the time",
+        f"{fair}; the slot of this one is busy {percent(busy)} of the time",
         _hint(job, vertex, task, keys),
         vertex.id,
         subtask,
@@ -66,9 +66,9 @@ def _finding(job: JobFigures, vertex: VertexFigures, subtask: int, share: float)
 
 
 def heavy_keys(job: JobFigures, vertex: VertexFigures) -> list[tuple[str, float]]:
-    """Return the keys that have much of all records of a vertex, with their shares, the largest first.
+    """Return the keys with a large share of the records of a vertex, with their shares, the largest first.
 
-    A key belongs to one subtask: its share there counts as much as that subtask's records do.
+    A key belongs to one subtask: its share there is weighted by the subtask's share of records.
     """
     rates = [each.rate or each.records for each in vertex.subtasks]
     total = sum(rates)
@@ -87,15 +87,15 @@ def _hint(
 ) -> str:
     if vertex.is_source:
         return (
-            "its splits are not equally large, or fewer than subtasks: read more and smaller ones, or rebalance() after the "
-            "source so that at least what follows is spread"
+            "its splits differ in size, or are fewer than its subtasks: use more and smaller splits, or rebalance() after the "
+            "source, so that at least downstream operators get even load"
         )
     if "HASH" not in vertex.partitioned_by:
         return "rebalance() before it spreads records evenly; rescale() and forward do not"
     if keys:
         return (
-            "no parallelism helps a single key: aggregate before the exchange (local_global=True of windows does), or key by "
-            "(key, random part) first and add up in a second step"
+            "a higher parallelism does not help a single key: pre-aggregate before the exchange (local_global=True of windows), or "
+            "key by (key, random part) first and combine in a second step"
         )
     sampled = [
         job.keys[vertex.task(n)] for n in range(vertex.parallelism) if vertex.task(n) in job.keys
@@ -104,5 +104,5 @@ def _hint(
     if sampled and distinct < 4 * vertex.parallelism:
         return f"there are only {distinct} different keys: key by something finer, or use fewer subtasks"
     if task in job.keys:
-        return "no single key is to blame: keys fall unevenly into key groups; another parallelism spreads them otherwise"
-    return "a key that most records have cannot be spread: aggregate before the exchange, or key by something finer"
+        return "no single key causes it: keys are spread unevenly over key groups; another parallelism spreads them differently"
+    return "a key that most records have cannot be spread: pre-aggregate before the exchange, or key by something finer"

@@ -9,33 +9,33 @@ from typing import Final
 from penstock.jobmanager.diagnosis.figures import CheckpointFigures, JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, size
 
-_FEWEST: Final = 4  # checkpoints that make a trend
+_FEWEST: Final = 4  # checkpoints for a trend
 _SMALL: Final = 1 << 20
 _GROWN: Final = 0.05
 _SOON_MS: Final = 24 * 3_600_000
 
 
 def growing_state(job: JobFigures) -> Iterator[Finding]:
-    """Say that state becomes larger with every checkpoint, how fast, and which states have no time to live."""
+    """Report state that grows with every checkpoint, how fast, and the states without TTL."""
     completed = job.completed
     if len(completed) < _FEWEST or not _grows(completed):
         return
     first, last = completed[0], completed[-1]
     millis = max(last.triggered_ms - first.triggered_ms, 1)
-    rate = (last.size - first.size) / millis  # bytes a millisecond
+    rate = (last.size - first.size) / millis  # bytes per millisecond
     doubles = last.size / rate
     forever = _without_expiry(job)
     if not forever and any(detail.states for detail in job.details.values()):
-        return  # all of it expires: it grows until the first of it does
+        return  # all of it has a TTL: it grows until the first entries expire
     worst = _grown_most(first, last)
     names = ", ".join(f"'{name}'" for name in forever[:5])
     yield Finding(
         "growing-state",
         Severity.WARNING if doubles < _SOON_MS else Severity.INFO,
-        f"state grows by {size(rate * 3_600_000)} an hour"
+        f"state grows by {size(rate * 3_600_000)} per hour"
         + (f"; {names} never {'expire' if len(forever) > 1 else 'expires'}" if forever else ""),
-        f"from {size(first.size)} to {size(last.size)} in {duration(millis)}; at this pace it doubles in {duration(doubles)}",
-        "new keys need room for ever: give the state descriptors a time to live (enable_time_to_live), or clear state in a timer"
+        f"from {size(first.size)} to {size(last.size)} in {duration(millis)}; at this rate it doubles in {duration(doubles)}",
+        "state of new keys is kept forever: set a TTL on the state descriptors (enable_time_to_live), or clear state in a timer"
         + ("" if job.state_backend != "hashmap" else "; state larger than memory needs rocksdb"),
         worst,
         figures={
@@ -54,7 +54,7 @@ def _grows(completed: list[CheckpointFigures]) -> bool:
 
 
 def _without_expiry(job: JobFigures) -> list[str]:
-    """Return the names of states that never expire, of operators with user state."""
+    """Return the names of user states without TTL."""
     names = {
         f"{_operator(job, state.operator)}.{state.name}"
         for detail in job.details.values()

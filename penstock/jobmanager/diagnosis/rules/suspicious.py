@@ -1,4 +1,4 @@
-"""Records that operators process although they are probably not what the program means."""
+"""Suspicious records: operators process them, but they are probably not what the program intends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.jobmanager.diagnosis.findings import Finding, Severity
 
 
 def suspicious_records(job: JobFigures) -> Iterator[Finding]:
-    """Say of each operator what is suspicious, with an example: results are wrong if it is not meant."""
+    """Report suspicious records of each operator, with an example: results are wrong if they are not intended."""
     for each in job.suspicious:
         yield Finding(
             "suspicious-records",

@@ -1,4 +1,4 @@
-"""Event time that stands still or lags: which split holds it back."""
+"""A watermark that stalls or lags, and the split that holds it back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration
 from penstock.runtime.inspection.requests import SplitTime
 
 _MIN: Final = -(2**63) + 1
-_BEHIND_MS: Final = 10_000  # from which on a split that is behind the others is worth a word
+_BEHIND_MS: Final = 10_000  # minimum lag of a split that is reported
 _FAR_MS: Final = 300_000
 
 
@@ -23,12 +23,12 @@ class _Split:
 
     @property
     def silent(self) -> bool:
-        """Whether it has not had a record yet."""
+        """Whether it has produced no record yet."""
         return self.time.watermark <= _MIN
 
 
 def held_back(job: JobFigures) -> Iterator[Finding]:
-    """Name the split that time waits for, if it is far behind the furthest one of all sources."""
+    """Report the split that holds back the watermark, if it is far behind the most advanced split of all sources."""
     splits = [
         _Split(vertex, task.subtask, time)
         for task, detail in job.details.items()
@@ -45,14 +45,14 @@ def held_back(job: JobFigures) -> Iterator[Finding]:
     where = f"split '{first.time.split}' of source '{first.vertex.label}'"
     if first.silent:
         silent = sum(each.silent for each in splits)
-        more = f", and so {_have(silent - 1)}" if silent > 1 else ""
+        more = f"; {_more_silent(silent - 1)}" if silent > 1 else ""
         yield Finding(
             "watermark",
             Severity.WARNING,
-            f"{where} holds back the time of the job: it has had no record",
-            f"the others have come as far as {duration(max(job.now_ms - last.time.watermark, 0))} before now{more}; no window "
-            "closes until it speaks",
-            "with_idleness(...) of the watermark strategy lets time go on without splits that have nothing",
+            f"{where} holds back the watermark: it has produced no record",
+            f"the other splits are {duration(max(job.now_ms - last.time.watermark, 0))} behind the clock{more}; no window "
+            "fires until it produces a record",
+            "set with_idleness(...) on the watermark strategy, so that idle splits are ignored",
             first.vertex.id,
             first.subtask,
             figures={"split": first.time.split, "silent_splits": silent},
@@ -64,16 +64,16 @@ def held_back(job: JobFigures) -> Iterator[Finding]:
     yield Finding(
         "watermark",
         Severity.WARNING if gap >= _FAR_MS else Severity.INFO,
-        f"{where} holds back the time of the job by {duration(gap)}",
-        f"split '{last.time.split}' of '{last.vertex.label}' is that much further; what is between is kept in state until the "
-        "slower one comes",
-        "if it has few records, with_idleness(...) lets time go on; if it is only slower, with_watermark_alignment(...) lets the "
-        "others wait, which keeps state small",
+        f"{where} holds back the watermark by {duration(gap)}",
+        f"split '{last.time.split}' of '{last.vertex.label}' is that much ahead; its records are kept in state until the "
+        "slower split catches up",
+        "if the split has few records, use with_idleness(...); if it is only slower, use with_watermark_alignment(...), which pauses "
+        "the faster ones and keeps state small",
         first.vertex.id,
         first.subtask,
         figures={"split": first.time.split, "behind_ms": gap, "furthest": last.time.split},
     )
 
 
-def _have(count: int) -> str:
-    return "has one more" if count == 1 else f"have {count} more"
+def _more_silent(count: int) -> str:
+    return "one more has no record" if count == 1 else f"{count} more have no record"

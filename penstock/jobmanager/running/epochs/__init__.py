@@ -1,1 +1,1 @@
-"""Running a job in epochs: one run of the pipe after another, each ending in a checkpoint."""
+"""Epoch mode: one run of the pipe after another, each ending in a checkpoint."""

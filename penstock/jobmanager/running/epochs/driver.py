@@ -1,4 +1,4 @@
-"""The driver of epochs: waits until one is due, runs it, and is ready for the next."""
+"""The driver of epoch mode: waits until an epoch is due and runs it."""
 
 from __future__ import annotations
 
@@ -71,23 +71,23 @@ class EpochDriver(PlanView):
         return False
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
-        """Refuse: between two epochs there is no slot, and in one nobody answers but at its end."""
+        """Reject the request: there are no slots between epochs, and during an epoch tasks do not answer."""
         result: Future[Any] = Future()
         result.set_exception(
             UnsupportedOperationError(
-                "a job that runs in epochs cannot be looked at while it works",
-                detail="its tasks are started for each epoch, and end with it",
+                "tasks cannot be inspected in epoch mode",
+                detail="tasks are started for each epoch, and end with it",
                 hint="set penstock.execution.mode to pipelined",
             )
         )
         return result
 
     def slots(self) -> list[SlotInfo]:
-        """Return nothing: no slot stays."""
+        """Return an empty list: slots are short-lived."""
         return []
 
     def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
-        """Go back to a checkpoint, None is the beginning."""
+        """Restore a checkpoint (None: start without state)."""
         self._runner.restore(manifest)
         self._attempt = attempt
         self._anew = True
@@ -95,7 +95,7 @@ class EpochDriver(PlanView):
             self._pacing.start()
 
     def advance(self, savepoint: SavepointRequest | None) -> bool:
-        """Run an epoch when it is due; False if somebody wanted something before."""
+        """Run an epoch when it is due; False if interrupted before."""
         if savepoint is None and not self._pacing.wait_for_work(self._runner, first=self._anew):
             return False
         started = time.monotonic()
@@ -115,23 +115,23 @@ class EpochDriver(PlanView):
         interval_s = self._job.interval_s
         deadline: float | None = clock.now() + self._pacing.reading_s
         if savepoint is not None:
-            deadline = clock.now()  # it is wanted now: no more than a batch of each split
+            deadline = clock.now()  # the savepoint is due now: read at most one batch of each split
         elif self._pacing.reads_all:
             deadline = None
         return EpochSettings(self._attempt, deadline, interval_s, self._anew)
 
     def settle(self) -> None:
-        """Nothing is processed between two epochs."""
+        """Do nothing: no records are processed between two epochs."""
 
     def replan(self, job: Job) -> None:
-        """Take up another plan of the same program; its first epoch comes when the next one would have come."""
+        """Switch to another plan of the same program; its first epoch is due when the next one would have been."""
         self._runner.close()
         self._handed_over = self.manifest
         self._job = self._pacing.job = job
         self._runner = self._create_runner()
 
     def sweep(self) -> None:
-        """Delete what failed attempts left; only between epochs."""
+        """Delete files of failed attempts; only between epochs."""
         self._runner.sweep()
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class EpochDriver(PlanView):
 
 
 def _warn_of_alignment(job: Job) -> None:
-    """Say that sources do not wait for each other: all of them read for the same time."""
+    """Warn that watermark alignment has no effect: all sources read for the same time."""
     groups = {
         alignment.group
         for vertex in job.plan.vertices
@@ -150,6 +150,6 @@ def _warn_of_alignment(job: Job) -> None:
     }
     if groups:
         _log.warning(
-            "watermark alignment (%s) has no effect in epochs: all sources read for the same time. Pipelined jobs align their sources",
+            "watermark alignment (%s) has no effect in epoch mode: all sources read for the same time. Use pipelined mode to align sources",
             ", ".join(sorted(groups)),
         )

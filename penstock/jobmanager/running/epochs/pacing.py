@@ -19,14 +19,14 @@ POLL_S = 0.05
 
 
 class Pacing:
-    """Waits for what starts an epoch: the checkpoint interval, data, a timer; or until it is interrupted."""
+    """Waits for the trigger of an epoch: the checkpoint interval, data or a timer; or until it is interrupted."""
 
     def __init__(self, job: Job, interrupts: Interrupts) -> None:
         self.job = job
         self._interrupts = interrupts
         self._next_trigger = 0.0
         self._reading = ReadingTime()
-        self._is_slow = False  # whether epochs take so long that sources read less
+        self._is_slow = False  # whether epochs are so slow that sources read for a shorter time
 
     @property
     def reading_s(self) -> float:
@@ -35,24 +35,24 @@ class Pacing:
 
     @property
     def reads_all(self) -> bool:
-        """Whether an epoch reads all there is: of a bounded job that was not asked to checkpoint."""
+        """Whether an epoch reads all input: for a bounded job without checkpointing."""
         return self.job.settings.batch_mode or (
             self.job.bounded and self.job.checkpoints.interval_ms is None
         )
 
     def start(self) -> None:
-        """Let the next epoch come as soon as there is something to do."""
+        """Make the next epoch due as soon as there is work."""
         self._next_trigger = 0.0
 
     def ended(
         self, started: float, sources: Sequence[SourceCoordinator], *, first: bool = False
     ) -> None:
-        """Take note that an epoch, started at a time.monotonic() value, has just been completed.
+        """Record that an epoch, started at a time.monotonic() value, has just been completed.
 
-        The first one after a start may have waited for executors and workers, which says nothing of functions.
+        The duration of the first one after a start is ignored, because it may include the start of executors and workers.
 
-        The minimum pause is time in which records are processed. A job that is behind takes it within its next epoch, which
-        reads for so long; to wait before that would only put it further behind.
+        The minimum pause between checkpoints is time in which records are processed. A job that is behind spends it in its next epoch,
+        which reads for that long; waiting before would only put it further behind.
         """
         now = time.monotonic()
         is_behind = now >= started + self.job.interval_s and any(
@@ -64,14 +64,14 @@ class Pacing:
             self._adapt(now - started)
 
     def _adapt(self, epoch_s: float) -> None:
-        """Let sources read less while epochs take very long, and say so when that begins and ends."""
+        """Shorten the reading time while epochs take very long, and log when that starts and ends."""
         if self.reads_all:
             return
         self._reading.took(epoch_s, self.job.interval_s)
         is_slow = self.reading_s < self.job.interval_s
         if is_slow and not self._is_slow:
             _log.warning(
-                "an epoch of job '%s' took %.0f s: its functions are slower than its sources, which read for %.2g s in the next one",
+                "an epoch of job '%s' took %.0f s because its functions are slower than its sources; sources read for %.2g s in the next one",
                 self.job.name,
                 epoch_s,
                 self.reading_s,
@@ -81,7 +81,7 @@ class Pacing:
         self._is_slow = is_slow
 
     def wait_for_work(self, runner: EpochRunner, *, first: bool) -> bool:
-        """Wait until an epoch is due; return False if something else came first."""
+        """Wait until an epoch is due; return False if interrupted before."""
         while True:
             if self._interrupts.interrupted():
                 return False
@@ -92,7 +92,7 @@ class Pacing:
             self._interrupts.wait(POLL_S)
 
     def _trigger_has_come(self, sources: Sequence[SourceCoordinator]) -> bool:
-        """Wait for the next trigger, at most a moment; a bounded job that has more to read does not wait."""
+        """Wait briefly for the next trigger; a bounded job with more input does not wait."""
         left = self._next_trigger - time.monotonic()
         if left <= 0 or (self.job.bounded and any(source.has_data() for source in sources)):
             return True
@@ -109,14 +109,14 @@ class Pacing:
         wakeup = runner.next_wakeup()
         if wakeup is not None and wakeup <= clock.now_ms():
             return True
-        # All splits are read, and what is left is to tell the operators so.
+        # All splits are finished, and only the end of input must be sent to the operators.
         return all(source.no_more_splits for source in runner.checkpoints.sources)
 
 
 def discover(sources: Sequence[SourceCoordinator]) -> None:
-    """Look for new splits of all sources; raises EpochFailedError."""
+    """Discover new splits of all sources; raises EpochFailedError."""
     for source in sources:
         try:
             source.discover()
         except Exception as error:
-            raise EpochFailedError("finding splits failed", detail=str(error)) from error
+            raise EpochFailedError("split discovery failed", detail=str(error)) from error

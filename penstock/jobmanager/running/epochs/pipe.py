@@ -1,4 +1,4 @@
-"""Runs one epoch: deploys the levels, notes it in the journal, watches the time, hands over ACKs."""
+"""Runs one epoch: deploys the levels, writes the journal, enforces the timeout, passes on acknowledgements."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ OnAck = Callable[[TaskAck], None]
 
 
 class Pipe(Protocol):
-    """Where epochs run."""
+    """Runs epochs."""
 
     def run(self, job_id: str, name: str, levels: Sequence[LevelDeployment], on_ack: OnAck) -> None:
-        """Run one epoch to its end; hand over each ACK as it becomes known. Raises what a task failed with."""
+        """Run one epoch to its end; pass on each acknowledgement as it arrives. Raises the failure of a task."""
 
     def watching(
         self, job_id: str, on_started: Callable[[int, int, int], None]
     ) -> AbstractContextManager[None]:
-        """Tell of the tasks of a job's epoch while it runs, if it takes long: their level, their slot, and when they were started.
+        """Report the started tasks of a long-running epoch: level, slot and start time.
 
-        Another thread calls, and never after the `with` statement.
+        Another thread calls the function, never after the `with` block.
         """
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
     ) -> list[Any]:
-        """Call a function with each item, in any process."""
+        """Call a function with each item, in any worker."""
 
     def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
-        """Cancel what runs for a job: its epoch, and with it all else, unless `epoch_only`."""
+        """Cancel the work of a job: its epoch, and everything else unless `epoch_only`."""
 
     def cores(self) -> int | None:
-        """Return how many tasks can run at once, or None if that is not known."""
+        """Return how many tasks can run at once, or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpochSettings:
-    """How the next epoch is run, besides what its checkpoint says.
+    """The settings of the next epoch.
 
     `deadline` is a clock.now() value until which sources read, None to read all. `anew`: the plan has just been restored.
     """
@@ -91,7 +91,7 @@ class EpochPipe:
         settings: EpochSettings,
         on_ack: OnAck,
     ) -> None:
-        """Run an epoch that starts from the checkpoint `base`; raises what it failed with."""
+        """Run an epoch from the checkpoint `base`; raises its failure."""
         job = self._job
         levels = deploy_levels(
             job.deployments,
@@ -124,9 +124,7 @@ class EpochPipe:
                     for vertex in levels[level].vertices
                     if 0 <= slot - vertex.slot_offset < vertex.parallelism
                 ]
-                with (
-                    telling
-                ):  # one thread at a time tells what happens: from the first ACK on, the other
+                with telling:  # from the first acknowledgement on, the other thread reports
                     if not told:
                         self._listener.on_running(tasks, launched_ms)
 

@@ -1,14 +1,16 @@
-"""How long the sources of an epoch read: shorter than the interval, if what they read takes much longer to process (a pure core)."""
+"""The reading time of sources in an epoch: shorter than the interval if processing takes much longer (a pure core)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-LONG_S: Final = 10.0  # an epoch may take so long, or two intervals, before its sources read less
+LONG_S: Final = (
+    10.0  # an epoch may take this long, or two intervals, before the reading time is shortened
+)
 
 
 class ReadingTime:
-    """Learns from how long the last epochs took: a savepoint and a checkpoint wait for the epoch that runs.
+    """Adapts the reading time to the duration of the last epochs, because savepoints and checkpoints wait for the running epoch.
 
     >>> reading = ReadingTime()
     >>> reading.took(500.0, interval_s=1.0)
@@ -23,11 +25,11 @@ class ReadingTime:
         self._share = 1.0
 
     def seconds(self, interval_s: float) -> float:
-        """Return how long the sources of the next epoch read; each split gives a batch in any case."""
+        """Return the reading time of the next epoch; each split is read for at least one batch."""
         return interval_s * self._share
 
     def took(self, epoch_s: float, interval_s: float) -> None:
-        """Take note of how long an epoch took."""
+        """Record the duration of an epoch."""
         longest = max(LONG_S, 2 * interval_s)
         if epoch_s > longest:
             self._share *= longest / epoch_s

@@ -17,7 +17,7 @@ from penstock.runtime.network.messages import TaskAck
 
 
 class RunsEpochs(Protocol):
-    """What runs the tasks of an epoch: an EpochPipe."""
+    """Runs the tasks of an epoch: an EpochPipe."""
 
     def run(
         self,
@@ -27,7 +27,7 @@ class RunsEpochs(Protocol):
         settings: EpochSettings,
         on_ack: OnAck,
     ) -> None:
-        """Run an epoch; raises what it failed with."""
+        """Run an epoch; raises its failure."""
 
 
 class EpochRunner:
@@ -44,19 +44,19 @@ class EpochRunner:
         self._pipe = pipe
         self._listener = listener
         self.checkpoints = Checkpoints(job, store, self._run_pipe, listener, step_hooks)
-        self._settings = EpochSettings()  # of the epoch under way
-        self._drain = False  # whether the epoch under way is the one that drains the job
+        self._settings = EpochSettings()  # of the current epoch
+        self._drain = False  # whether the current epoch drains the job
 
     def restore(self, manifest: Manifest | None) -> None:
-        """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
+        """Restore a checkpoint: commit its output again, delete files of failed attempts, reset sources."""
         self.checkpoints.restore(manifest)
 
     def sweep(self) -> None:
-        """Delete what failed attempts left; only between epochs."""
+        """Delete files of failed attempts; only between epochs."""
         self.checkpoints.sweep()
 
     def next_wakeup(self) -> int | None:
-        """Return when (epoch milliseconds) an epoch is due even if no record comes: for timers, idleness, sinks."""
+        """Return when (epoch milliseconds) an epoch is due even without records: for timers, idleness, sinks."""
         manifest = self.checkpoints.manifest
         wakeups = [
             None if manifest is None else manifest.next_wakeup,
@@ -69,7 +69,7 @@ class EpochRunner:
     ) -> None:
         """Run the next epoch to its end; raises EpochFailedError.
 
-        With `flush` the sinks publish all they have. With `drain` the sources read nothing more and time goes to its end.
+        With `flush` the sinks commit all their output. With `drain` the sources stop reading and the final watermark is sent.
         """
         self._settings = settings or EpochSettings()
         self._drain = drain

@@ -1,1 +1,1 @@
-"""Running a job as stages that stay: records flow, and checkpoints are triggered in tasks that go on."""
+"""Pipelined mode: long-running tasks exchange records, and checkpoints are triggered in them."""

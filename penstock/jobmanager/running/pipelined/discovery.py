@@ -1,4 +1,4 @@
-"""Looks for splits beside a job whose tasks stay: a thread for each source, so that a slow enumerator keeps nobody waiting."""
+"""Split discovery in pipelined mode: a thread for each source, so that a slow enumerator does not block the job."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Final, NamedTuple
 
 from penstock.jobmanager.sources import Discovered, SourceCoordinator
 
-PERIOD_S: Final = (
-    0.1  # from the end of a look to the next; one that takes longer is followed by a pause as long
-)
+PERIOD_S: Final = 0.1  # from the end of a discovery to the next; a longer discovery is followed by a pause of its own duration
 
 
 class Look(NamedTuple):
-    """A look that is over: what was found, or what went wrong."""
+    """The result of a discovery: the splits that were found, or the error."""
 
     source: SourceCoordinator
     found: Discovered | None
@@ -24,7 +22,7 @@ class Look(NamedTuple):
 
 
 class Discovery:
-    """The looks of all sources of a plan. `wake` is called, by other threads, when one is over."""
+    """The split discovery of all sources of a plan. `wake` is called by other threads when there is a result."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -32,9 +30,9 @@ class Discovery:
         self._watchers: dict[str, _Watcher] = {}  # by operator id
 
     def start(self, sources: Sequence[SourceCoordinator], patience_s: float) -> list[Look]:
-        """Begin to look for splits of sources that were just restored.
+        """Start the discovery of sources that were just restored.
 
-        Waits for their first looks, which are returned, but not for long.
+        Waits up to `patience_s` for their first results, which are returned.
         """
         for source in sources:
             source.begin_looking()
@@ -46,21 +44,21 @@ class Discovery:
         return self.take()
 
     def stop(self, sources: Sequence[SourceCoordinator]) -> None:
-        """Look no more for splits of these; what they have found and nobody has taken is forgotten."""
+        """Stop the discovery of these sources; results that were not taken are dropped."""
         for source in sources:
             watcher = self._watchers.pop(source.operator_id, None)
             if watcher is not None:
                 watcher.stop()
 
     def take(self) -> list[Look]:
-        """Return the looks that are over and that nobody has taken."""
+        """Return the new results."""
         looks: list[Look] = []
         while True:
             try:
                 watcher, look = self._over.get_nowait()
             except queue.Empty:
                 return looks
-            # One that was stopped looked for a source that has gone back, or is no more.
+            # A stopped watcher belongs to a source that was restored or removed.
             if self._watchers.get(look.source.operator_id) is watcher:
                 looks.append(look)
 
@@ -71,9 +69,9 @@ class Discovery:
 
 
 class _Watcher:
-    """The thread of one source.
+    """The discovery thread of one source.
 
-    Whoever waits for news is woken only if there are some: most looks find nothing, and the enumerator remembers little else.
+    The driver is woken only if there are new splits: most discoveries find nothing.
     """
 
     def __init__(self, source: SourceCoordinator, put: Callable[..., None]) -> None:
@@ -89,7 +87,7 @@ class _Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it; a look that takes long ends later, and what it finds is dropped."""
+        """Stop the thread; a running discovery ends later, and its result is dropped."""
         self._stopped.set()
         self._thread.join(PERIOD_S)
 
@@ -100,16 +98,18 @@ class _Watcher:
             try:
                 found = self._source.look()
             except Exception as error:  # noqa: BLE001 - the user's enumerator may raise anything
-                self._tell(Look(self._source, None, error), wake=True)
+                self._report(Look(self._source, None, error), wake=True)
                 return
             is_last = found.no_more_splits and self._source.bounded
-            self._tell(Look(self._source, found, None), wake=first or is_last or bool(found.splits))
+            self._report(
+                Look(self._source, found, None), wake=first or is_last or bool(found.splits)
+            )
             first = False
             if is_last:
                 return
             self._stopped.wait(max(PERIOD_S, time.monotonic() - began))
 
-    def _tell(self, look: Look, *, wake: bool) -> None:
+    def _report(self, look: Look, *, wake: bool) -> None:
         if not self._stopped.is_set():
             self._put(self, look, wake=wake)
         self.looked.set()

@@ -1,4 +1,4 @@
-"""The driver of stages that stay: starts them, triggers their checkpoints, and starts again what has failed."""
+"""The driver of pipelined mode: starts stages, triggers checkpoints, and restarts failed stages."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from penstock.runtime.time.pace import SlotTrace
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _LONGEST_WAIT_S: Final = 1.0
-# How long the first look for splits is waited for before tasks start without; they get their splits later then.
+# How long tasks wait for the first split discovery; afterwards they start without splits and get them later.
 _FIRST_LOOK_S: Final = 1.0
 
 
 class PipelinedDriver(PlanView):
-    """Runs a job as stages that stay."""
+    """Runs a job in pipelined mode."""
 
     def __init__(
         self,
@@ -84,14 +84,16 @@ class PipelinedDriver(PlanView):
         self._journal = Journal(store)
         self._notes = IntervalNotes(self._journal, job, state_io)
         self._attempt = 0
-        self._how = Trigger(0, 0)  # how the next checkpoint is triggered, but for its number
-        self._last: int | None = None  # the checkpoint that was begun when all sources had finished
+        self._how = Trigger(0, 0)  # the settings of the next trigger, without its number
+        self._last: int | None = (
+            None  # the checkpoint that was triggered when all sources had finished
+        )
         self._alignment = AlignmentGroups({})
-        self._begun: dict[int, float] = {}  # when checkpoints that are under way were begun
+        self._begun: dict[int, float] = {}  # trigger times of pending checkpoints
         self._ran = False  # whether all slots have run since the last restore
-        self._at_once = False  # whether the first checkpoint after it need not wait
+        self._at_once = False  # whether the first checkpoint after it is due at once
         self._stopped = (
-            False  # whether sources read nothing any more, by a checkpoint that was to be the last
+            False  # whether sources were stopped by a checkpoint that was to be the last
         )
         interrupts.on_interrupt(self._stages.wake)
 
@@ -112,23 +114,23 @@ class PipelinedDriver(PlanView):
 
     @property
     def tolerates_failures(self) -> bool:
-        """Whether it counts failed checkpoints itself: yes, the tasks go on."""
+        """Whether it counts failed checkpoints itself: yes, because tasks continue."""
         return True
 
-    # For whoever looks at it, from any thread
+    # Thread-safe
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
-        """Ask something about a task or a slot."""
+        """Send an inspection request to a task or slot."""
         return self._stages.inspections.ask(target, request)
 
     def slots(self) -> list[SlotInfo]:
-        """Return the slots that run."""
+        """Return the running slots."""
         return self._stages.slots()
 
-    # Starting and starting again
+    # Start and restart
 
     def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
-        """Go back to a checkpoint; if only some stages have failed since it, only those go back."""
+        """Restore a checkpoint; if only some stages have failed since, only those are restored."""
         self._at_once = at_once and attempt > 0
         self._attempt = attempt
         self._ran = False
@@ -152,7 +154,7 @@ class PipelinedDriver(PlanView):
             self._deploy(layouts)
 
     def _goes_on_from(self, manifest: Manifest | None) -> bool:
-        """Whether what has not failed goes on from the checkpoint that is to be restored."""
+        """Whether the running stages continue from the checkpoint to restore."""
         base = self._checkpoints.manifest
         same = (None if base is None else base.epoch) == (
             None if manifest is None else manifest.epoch
@@ -160,7 +162,7 @@ class PipelinedDriver(PlanView):
         return same and not self._stopped and self.coordinator.phase is Phase.IDLE
 
     def _restart(self, failed: Sequence[StageAttempt]) -> None:
-        """Let only some stages go back to the last checkpoint."""
+        """Restore only some stages from the last checkpoint."""
         vertices = {vertex for each in failed for vertex in each.layout.vertices}
         sources = [source for source in self.sources if source.vertex in vertices]
         self._stages.end(failed)
@@ -207,12 +209,14 @@ class PipelinedDriver(PlanView):
     # From one checkpoint to the next
 
     def advance(self, savepoint: SavepointRequest | None) -> bool:
-        """Run on to the next completed checkpoint; False if somebody wanted something before."""
+        """Run to the next completed checkpoint; False if interrupted before."""
         if savepoint is not None:
             how = Trigger(0, 0, drain=savepoint.drains, stop=savepoint.stops, aligned=True)
             self._complete_one(how, flush=True)
             return True
-        if self._stopped:  # it was to be the last, and is not: nothing was read after it
+        if (
+            self._stopped
+        ):  # the last checkpoint was to end the job, but did not: sources are stopped
             self.restore(self.manifest, attempt=self._attempt, at_once=False)
         while not self._interrupts.interrupted():
             done = self._trigger_if_due()
@@ -221,11 +225,11 @@ class PipelinedDriver(PlanView):
         return False
 
     def settle(self) -> None:
-        """Complete a checkpoint now, after which nothing is read: another plan goes on from it."""
+        """Complete a checkpoint now and stop the sources: another plan continues from it."""
         self._complete_one(Trigger(0, 0, stop=True), flush=False)
 
     def _complete_one(self, how: Trigger, *, flush: bool) -> None:
-        """Begin a checkpoint as soon as all tasks run, and complete it; again if it comes to nothing and that is tolerable."""
+        """Trigger a checkpoint once all tasks run, and complete it; retry if it fails and that is tolerated."""
         number: int | None = None
         while True:
             done: list[int] = []
@@ -235,17 +239,17 @@ class PipelinedDriver(PlanView):
                 number = self._checkpoints.next_number
                 done += self._begin(how, flush=flush)
             done += self._pass(_LONGEST_WAIT_S)
-            if number in done or self.finished:  # the job may come to its end meanwhile
+            if number in done or self.finished:  # the job may finish meanwhile
                 return
 
     def _trigger_if_due(self) -> list[int]:
-        """Begin a checkpoint if one is due; return those that are completed by now."""
+        """Trigger a checkpoint if one is due; return the completed ones."""
         if not self._stages.all_running:
             return []
         if self._stages.sources_finished:
             if self._last in self._checkpoints.pending:
                 return []
-            # The job has come to its end, and only the checkpoint that says so is missing.
+            # All sources have finished, and only the final checkpoint is missing.
             self._last = self._checkpoints.next_number
             return self._begin(Trigger(0, 0, aligned=True), flush=False)
         if self._schedule.is_due(time.monotonic()):
@@ -253,7 +257,7 @@ class PipelinedDriver(PlanView):
         return []
 
     def _begin(self, how: Trigger, *, flush: bool) -> list[int]:
-        """Begin a checkpoint; return those that are completed by now."""
+        """Trigger a checkpoint; return the completed ones."""
         self._take_looks()
         self._how = how
         self._stopped = self._stopped or how.stop or how.drain
@@ -268,7 +272,7 @@ class PipelinedDriver(PlanView):
         )
 
     def _pass(self, wait_s: float) -> list[int]:
-        """Take what has happened, or wait for it, at most so long; return the checkpoints that are completed."""
+        """Process events, or wait for them up to `wait_s`; return the completed checkpoints."""
         failed: list[StageAttempt] = []
         done: list[int] = []
         for heard in self._stages.hear(wait_s):
@@ -286,7 +290,7 @@ class PipelinedDriver(PlanView):
         return done
 
     def _wait_s(self) -> float:
-        """Return how long there is nothing to do unless something happens."""
+        """Return the time until the next action, unless an event arrives."""
         if not self._stages.all_running or self._last in self._checkpoints.pending:
             return _LONGEST_WAIT_S
         left = self._schedule.seconds_left(time.monotonic())
@@ -320,7 +324,7 @@ class PipelinedDriver(PlanView):
         return []
 
     def _follow(self, outcomes: Sequence[Outcome]) -> list[int]:
-        """Tell everybody what has become of checkpoints; return those that are completed."""
+        """Notify tasks of the outcomes of checkpoints; return the completed ones."""
         done = []
         for outcome in outcomes:
             number, now = outcome.epoch, time.monotonic()
@@ -345,7 +349,7 @@ class PipelinedDriver(PlanView):
     def _take_look(self, look: Look) -> None:
         if look.found is None:
             detail = str(look.error)
-            raise EpochFailedError("finding splits failed", detail=detail) from look.error
+            raise EpochFailedError("split discovery failed", detail=detail) from look.error
         self._assign(look.source.take(look.found))
 
     def _assign(self, assignments: Mapping[TaskId, SourceAssignment]) -> None:
@@ -357,7 +361,7 @@ class PipelinedDriver(PlanView):
     # Failing and ending
 
     def _failure(self, failed: Sequence[StageAttempt]) -> EpochFailedError:
-        """Give up what has failed, and what depends on it; return what to raise."""
+        """Cancel the failed stages and those that depend on them; return the error to raise."""
         self._follow(self._checkpoints.abort_all("tasks have failed"))
         vertices = {vertex for each in failed for vertex in each.layout.vertices}
         self._discovery.stop([each for each in self.sources if each.vertex in vertices])
@@ -374,7 +378,7 @@ class PipelinedDriver(PlanView):
         return error
 
     def _note_failure(self, failed: Sequence[StageAttempt]) -> None:
-        """Let the journal know what slots have noted that leave because one of them has failed; they tell it at once, or never."""
+        """Write the failure to the journal, with the traces of slots that end because another one failed."""
         if not self._job.settings.journal:
             return
         traces: list[SlotTrace] = []
@@ -385,7 +389,7 @@ class PipelinedDriver(PlanView):
             self._notes.on_failed(cause, traces)
 
     def replan(self, job: Job) -> None:
-        """Give up the plan and take up another one of the same program, which is to be restored next."""
+        """Switch to another plan of the same program, which must be restored next."""
         self._discovery.stop(self.sources)
         self._stages.end(self._stages.attempts)
         self._checkpoints.close()
@@ -396,19 +400,19 @@ class PipelinedDriver(PlanView):
         self._notes = IntervalNotes(self._journal, job, self._state_io)
 
     def sweep(self) -> None:
-        """Delete what failed attempts left; only when no task is at work any more."""
+        """Delete files of failed attempts; only when no task runs any more."""
         self._stages.end(self._stages.attempts)
         self._checkpoints.sweep()
 
     def close(self) -> None:
-        """End all stages, and let go of all that the plan holds on the driver."""
+        """End all stages, and release the resources of the plan on the driver."""
         self._discovery.stop(self.sources)
         self._stages.close()
         self._checkpoints.close()
 
 
 def _alignment_groups(job: Job, layouts: Sequence[StageLayout]) -> AlignmentGroups:
-    """Return the groups of sources that wait for each other; members are slots, by stage and number."""
+    """Return the watermark alignment groups; members are slots, by stage and number."""
     sources = []
     for vertex in job.plan.vertices:
         strategy = getattr(vertex.operators[0].spec, "watermark_strategy", None)

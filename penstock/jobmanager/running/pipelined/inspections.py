@@ -1,4 +1,4 @@
-"""Questions about slots that run: asked by any thread, sent and answered by the one that drives the job."""
+"""Inspection requests to running slots: any thread adds them, the thread that drives the job sends them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId
 from penstock.runtime.network.inspection import Answer, Question
 
-# Beyond the time that answering takes: for the way there and back, and for a process that has no processor.
+# Added to the duration of a request: for the network, and for a process that is short of CPU.
 PATIENCE_S: Final = 10.0
 
 
 class NoAnswerError(JobRequestError):
-    """A slot that was asked something has not answered."""
+    """A slot has not answered an inspection request."""
 
 
 @dataclass(slots=True, eq=False)
 class Inspection:
-    """One question: whom it is for, and its answer, when it comes."""
+    """One inspection request: its target, and the future of its result."""
 
     target: TaskId | SlotId
     question: Question
     until: float  # on the monotonic clock
     result: Future[Any] = field(default_factory=Future)
-    asked: str | None = None  # the token of the attempt that it was sent to
+    asked: str | None = None  # the token of the attempt to which it was sent
 
 
 class Inspections:
-    """The questions that are open. `ask` is for any thread, all else for the one that drives the job."""
+    """The open inspection requests. `ask` is thread-safe, everything else is for the thread that drives the job."""
 
     def __init__(self, wake: Callable[[], None], now: Callable[[], float] = time.monotonic) -> None:
         self._wake = wake
@@ -43,23 +43,23 @@ class Inspections:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._new: list[Inspection] = []
-        self._open: dict[int, Inspection] = {}  # that were sent, by number
+        self._open: dict[int, Inspection] = {}  # sent requests, by number
         self._closed = False
 
     def ask(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
-        """Ask something about a task or a slot."""
+        """Add a request to a task or slot."""
         until = self._now() + request.seconds + PATIENCE_S
         with self._lock:
             inspection = Inspection(target, Question(next(self._numbers), request), until)
             if not self._closed:
                 self._new.append(inspection)
         if self._closed:
-            _refuse(inspection, JobRequestError("the job does not run any more"))
+            _refuse(inspection, JobRequestError("the job is not running any more"))
         self._wake()
         return inspection.result
 
     def take(self) -> list[Inspection]:
-        """Return what is to be sent; give up what nobody has answered in time."""
+        """Return the requests to send; fail those that have timed out."""
         if not self._new and not self._open:
             return []
         now = self._now()
@@ -72,21 +72,21 @@ class Inspections:
         return [each for each in new if each not in late]
 
     def postpone(self, inspection: Inspection) -> None:
-        """Take a question up again later: its slot cannot be asked yet."""
+        """Send a request later: its slot is not ready yet."""
         with self._lock:
             self._new.append(inspection)
 
     def sent(self, inspection: Inspection, token: str) -> None:
-        """Take note that a question was sent to a slot of an attempt."""
+        """Record that a request was sent to a slot of an attempt."""
         inspection.asked = token
         self._open[inspection.question.number] = inspection
 
     def refuse(self, inspection: Inspection, error: PenstockError) -> None:
-        """Tell whoever asked why there is no answer."""
+        """Fail a request."""
         _refuse(inspection, error)
 
     def on_answer(self, answer: Answer) -> None:
-        """Hand over what a slot has answered; what comes too late is dropped."""
+        """Complete a request with the answer of a slot; late answers are dropped."""
         inspection = self._open.pop(answer.number, None)
         if inspection is None:
             return
@@ -96,20 +96,20 @@ class Inspections:
             inspection.result.set_result(answer.value)
 
     def on_ended(self, token: str) -> None:
-        """Give up what was asked of slots that are gone."""
+        """Fail the requests to slots that have ended."""
         for number, each in list(self._open.items()):
             if each.asked == token:
                 del self._open[number]
-                _refuse(each, NoAnswerError(f"what {_describe(each.target)} did is over"))
+                _refuse(each, NoAnswerError(f"{_describe(each.target)} has ended"))
 
     def close(self) -> None:
-        """Give up everything."""
+        """Fail all requests."""
         with self._lock:
             self._closed = True
             left, self._new = [*self._new, *self._open.values()], []
         self._open = {}
         for each in left:
-            _refuse(each, JobRequestError("the job does not run any more"))
+            _refuse(each, JobRequestError("the job is not running any more"))
 
 
 def _describe(target: TaskId | SlotId) -> str:
@@ -118,8 +118,8 @@ def _describe(target: TaskId | SlotId) -> str:
 
 def _silent(inspection: Inspection) -> NoAnswerError:
     return NoAnswerError(
-        f"{_describe(inspection.target)} has not answered in time",
-        hint="its process may be stopped, or in a library that keeps Python's interpreter to itself",
+        f"{_describe(inspection.target)} did not answer in time",
+        hint="its process may be stopped, or in a library call that does not release the GIL",
     )
 
 

@@ -1,4 +1,4 @@
-"""The journal of a job whose tasks stay: gathers what subtasks noted, and writes a record for what lies between two checkpoints."""
+"""The journal in pipelined mode: collects the traces of subtasks, and writes a record for each interval between two checkpoints."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from penstock.runtime.time.pace import Packed, SlotTrace, SubtaskTrace
 
 
 class IntervalNotes:
-    """Follows the checkpoints of one plan. On the driver, by the thread that drives the job.
+    """Observes the checkpoints of one plan. Used by the thread that drives the job.
 
-    An interval begins with a completed checkpoint and ends with the next one; barriers of checkpoints that were given up lie in between.
+    An interval begins with a completed checkpoint and ends with the next one; barriers of aborted checkpoints lie in between.
     """
 
     def __init__(self, journal: Journal, job: Job, state_io: Any) -> None:
@@ -29,7 +29,7 @@ class IntervalNotes:
         self._job = job
         self._state_io = state_io
         self._record: EpochRecord | None = None
-        self._base = 0  # the number of the checkpoint that the interval begins with
+        self._base = 0  # the number of the checkpoint at the start of the interval
         self._attempt = 0
         # By task and by the checkpoint that ended it.
         self._parts: dict[tuple[TaskId, int], SubtaskTrace] = {}
@@ -42,7 +42,7 @@ class IntervalNotes:
         attempt: int,
         anew: bool = True,
     ) -> None:
-        """Begin an interval from a checkpoint, None is the beginning; `anew` if all subtasks are restored from it."""
+        """Start an interval from a checkpoint (None: without state); `anew` if all subtasks are restored from it."""
         if not self._job.settings.journal:
             return
         self._parts.clear()
@@ -59,13 +59,13 @@ class IntervalNotes:
         self._record = self._journal.begin(self._job, base, beginning)
 
     def on_ack(self, ack: TaskAck) -> None:
-        """Take what a subtask noted up to a barrier, and up to those before it that no completed checkpoint has."""
+        """Take the trace of a subtask up to a barrier, including those of earlier aborted checkpoints."""
         for part in ack.trace or ():
             if part.checkpoint is not None and part.checkpoint > self._base:
                 self._parts[part.task, part.checkpoint] = part
 
     def on_completed(self, manifest: Manifest, sources: Sequence[SourceCoordinator]) -> None:
-        """End the interval with a completed checkpoint, and begin the next one, if there is more to do."""
+        """End the interval with a completed checkpoint, and start the next one unless the job has finished."""
         if not self._job.settings.journal:
             return
         number = manifest.epoch
@@ -81,19 +81,19 @@ class IntervalNotes:
         self._parts |= later
 
     def on_failed(self, error: Exception, traces: Iterable[SlotTrace | None] = ()) -> None:
-        """Note that the interval came to a failure; `traces` is what slots have noted besides the one that failed."""
+        """Record the failure of the interval; `traces` are those of the slots that did not fail."""
         told = [part for slot in traces if slot is not None for part in slot.subtasks]
         self._journal.failed(self._record, error, [_slot_trace(told)])
 
     def forget(self, tasks: Collection[TaskId]) -> None:
-        """Forget what subtasks noted that are restored from the last completed checkpoint, while others go on."""
+        """Discard the traces of subtasks that are restored from the last completed checkpoint, while others continue."""
         self._parts = {key: part for key, part in self._parts.items() if key[0] not in tasks}
 
 
 def _read_by(
     manifest: Manifest, sources: Sequence[SourceCoordinator]
 ) -> dict[TaskId, SourceAssignment]:
-    """Return what source subtasks read at the barriers of a checkpoint: what they are given later they have noted."""
+    """Return the splits of source subtasks at the barriers of a checkpoint: later assignments are in their traces."""
     assignments: dict[TaskId, SourceAssignment] = {}
     for source in sources:
         snapshot = manifest.sources.get(source.operator_id)

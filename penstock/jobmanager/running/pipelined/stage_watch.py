@@ -1,8 +1,8 @@
-"""What is known of one attempt of a stage: who is there, who runs, who has read all, what went wrong. A pure core.
+"""The state of one attempt of a stage: listening and running slots, finished sources, failures. A pure core.
 
-    starting: slots tell where they listen -> all are told of each other -> they run -> running -> failed, or leaving
+    starting: slots report their addresses -> all get the addresses of the others -> they run -> running -> failed, or leaving
 
-What a slot reports about checkpoints and metrics is none of its business.
+Reports about checkpoints and metrics are handled elsewhere.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from penstock.runtime.time.pace import SlotTrace
 
 
 class SlotLostError(PenstockError, RuntimeError):
-    """A slot of a stage is gone without a word."""
+    """A slot of a stage was lost without a report."""
 
 
 class StageEndedError(PenstockError, RuntimeError):
-    """A stage ended while it was to run."""
+    """A stage ended unexpectedly."""
 
 
 class StagePhase(enum.Enum):
-    """What becomes of an attempt."""
+    """The phase of an attempt."""
 
     STARTING = "starting"
     RUNNING = "running"  # all its slots run
     FAILED = "failed"
-    LEAVING = "leaving"  # it was told to end
+    LEAVING = "leaving"  # it was asked to end
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """A slot is to be told something."""
+    """A command must be sent to a slot."""
 
     slot: int
     command: Command
@@ -61,7 +61,7 @@ class NowRunning:
 
 @dataclass(frozen=True, slots=True)
 class StageFailed:
-    """The attempt has failed, and is to be ended."""
+    """The attempt has failed and must be ended."""
 
     cause: BaseException
 
@@ -70,22 +70,22 @@ Consequence = Tell | NowRunning | StageFailed
 
 
 class StageWatch:
-    """Follows one attempt of a stage; `sources` are the source subtasks among its tasks."""
+    """Tracks one attempt of a stage; `sources` are the source subtasks among its tasks."""
 
     def __init__(self, layout: StageLayout, sources: Iterable[TaskId]) -> None:
         self.layout = layout
         self.phase = StagePhase.STARTING
-        self.cause: BaseException | None = None  # set exactly if it has FAILED
+        self.cause: BaseException | None = None  # set if and only if it has FAILED
         self._sources = frozenset(task for task in sources if task in layout.placement)
         self._addresses: dict[int, str] = {}
-        self.places: dict[int, SlotRunning] = {}  # of slots that run, where that is
+        self.places: dict[int, SlotRunning] = {}  # locations of running slots
         self._finished: set[TaskId] = set()
         self.gone: set[int] = set()  # slots that have failed or are lost
-        self.traces: list[SlotTrace] = []  # what slots have noted that failed after another
+        self.traces: list[SlotTrace] = []  # of slots that failed after another one
 
     @property
     def listening(self) -> frozenset[int]:
-        """The slots that have told that they are there."""
+        """The slots that have reported their address."""
         return frozenset(self._addresses)
 
     @property
@@ -95,28 +95,28 @@ class StageWatch:
 
     @property
     def sources_finished(self) -> bool:
-        """Whether all its sources have read all that they ever will."""
+        """Whether all its sources have finished."""
         return self._finished >= self._sources
 
     @property
     def is_over(self) -> bool:
-        """Whether it has failed or was told to end: what else happens to it is no news."""
+        """Whether it has failed or is ending: further events are ignored."""
         return self.phase in {StagePhase.FAILED, StagePhase.LEAVING}
 
     @property
     def all_gone(self) -> bool:
-        """Whether no slot has anything more to tell."""
+        """Whether no slot will report any more."""
         return len(self.gone) == self.layout.slots
 
     def on_listening(self, report: SlotListening) -> list[Consequence]:
-        """A slot is there. Its second process, if Spark started one, is not wanted: who knows what the first one does."""
+        """A slot reports its address. A second process of the same slot fails the stage: the first one may still run."""
         if self.is_over:
             return [Tell(report.slot, Leave())]
         if self.phase is not StagePhase.STARTING or report.slot in self._addresses:
             return self.fail(
                 StageEndedError(
                     f"slot {report.slot} of stage {self.layout.stage} was started twice",
-                    detail="Spark has tried its task again",
+                    detail="Spark has retried its task",
                 )
             )
         self._addresses[report.slot] = report.address
@@ -136,12 +136,12 @@ class StageWatch:
         return [NowRunning(tuple(hosted))]
 
     def on_source_finished(self, report: SourceFinished) -> list[Consequence]:
-        """A source subtask has read all."""
+        """A source subtask has finished."""
         self._finished.add(report.task)
         return []
 
     def on_slot_failed(self, report: SlotFailed) -> list[Consequence]:
-        """A slot tells why it has ended."""
+        """A slot reports its failure."""
         self.gone.add(report.slot)
         if self.phase is StagePhase.FAILED and report.failure.trace is not None:
             self.traces.append(report.failure.trace)
@@ -152,21 +152,21 @@ class StageWatch:
         self.gone.add(slot)
         return self.fail(
             SlotLostError(
-                f"the process of slot {slot} is gone",
-                detail="it has ended without a word, or its machine cannot be reached any more",
-                hint="if it was killed for the memory it took, give Spark's Python workers more "
+                f"lost the process of slot {slot}",
+                detail="it ended without a report, or its machine cannot be reached any more",
+                hint="if it was killed because of its memory, give Spark's Python workers more "
                 "(spark.executor.pyspark.memory, spark.executor.memoryOverhead) or keep state in rocksdb",
             )
         )
 
     def on_ended(self, error: BaseException | None) -> list[Consequence]:
-        """The stage has ended, by itself if it was not told to."""
+        """The stage has ended, unexpectedly unless it was asked to."""
         if error is None:
             error = StageEndedError(f"stage {self.layout.stage} ended while the job was running")
         return self.fail(error)
 
     def fail(self, cause: BaseException) -> list[Consequence]:
-        """Take note of a failure; what fails after another failure, or on the way out, is no news."""
+        """Record a failure; ignored after another failure, or while the attempt ends."""
         if self.is_over:
             return []
         self.phase = StagePhase.FAILED
@@ -174,6 +174,6 @@ class StageWatch:
         return [StageFailed(cause)]
 
     def leave(self) -> None:
-        """It is told to end."""
+        """Record that the attempt was asked to end."""
         if self.phase is not StagePhase.FAILED:
             self.phase = StagePhase.LEAVING

@@ -1,4 +1,4 @@
-"""The stages of a job that are there: starts them, hears and tells their slots, and ends them."""
+"""The running stages of a job: starts and ends them, receives reports of their slots and sends them commands."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from penstock.runtime.time.pace import SlotTrace
 
 _log = logging.getLogger(__name__)
 
-# How long slots have to end by themselves; it takes them a few milliseconds unless user code keeps them.
+# How long slots have to end by themselves; it takes a few milliseconds unless user code blocks.
 _GRACE_S: Final = 1.0
-# How long a stage that was cancelled is waited for: the next needs its slots.
+# How long to wait for a cancelled stage: the next one needs its slots.
 _PATIENCE_S: Final = 30.0
 _TURN_S: Final = 0.05
-# How long slots that leave because another one has failed have to tell what they noted: the job is to run again soon.
+# How long slots that end because another one failed have to send their traces: the restart must not be delayed.
 _LAST_WORDS_S: Final = 0.3
-# How long what the slots of a stage that has ended have told may be under way.
+# How long reports of an ended stage may still be in transit.
 _UNDER_WAY_S: Final = 2.0
 
 
@@ -62,13 +62,15 @@ class StageAttempt:
     watch: StageWatch
     running: RunningStage | None = None
     ended: bool = False
-    error: BaseException | None = None  # what it ended with
-    heard_until: float | None = None  # once it has ended, until its slots are heard out
+    error: BaseException | None = None  # its error
+    heard_until: float | None = (
+        None  # once it has ended, until when reports of its slots may arrive
+    )
     held: list[tuple[int, Command]] = field(default_factory=list)  # by slot, until all slots run
 
     @property
     def layout(self) -> StageLayout:
-        """Its place in the plan."""
+        """The layout of its stage."""
         return self.watch.layout
 
     def slot_of(self, target: TaskId | SlotId) -> int | None:
@@ -81,7 +83,7 @@ class StageAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Something that happened to an attempt: a report that is not about its life, and what follows from those that are."""
+    """An event of an attempt: a report about checkpoints or metrics, or the consequences of a life-cycle report."""
 
     attempt: StageAttempt
     report: Any = None
@@ -100,23 +102,23 @@ class Stages:
 
     @property
     def attempts(self) -> list[StageAttempt]:
-        """The attempts that were started and not ended, in order of their stages."""
+        """The attempts that have not ended, in order of their stages."""
         return sorted(self._attempts.values(), key=lambda each: each.layout.stage)
 
     @property
     def all_running(self) -> bool:
-        """Whether there are stages, and all their slots run."""
+        """Whether there are stages and all their slots run."""
         return bool(self._attempts) and all(
             each.watch.phase is StagePhase.RUNNING for each in self._attempts.values()
         )
 
     @property
     def sources_finished(self) -> bool:
-        """Whether all sources have read all that they ever will."""
+        """Whether all sources have finished."""
         return all(each.watch.sources_finished for each in self._attempts.values())
 
     def wake(self) -> None:
-        """End a `hear`, or the next one."""
+        """Wake up the current or the next `hear`."""
         if self._endpoint is not None:
             self._endpoint.wake()
 
@@ -134,7 +136,7 @@ class Stages:
         state_io: Any,
         staging: str,
     ) -> None:
-        """Start stages; their slots are heard from later."""
+        """Start stages; their slots report later."""
         if self._endpoint is None:
             self._endpoint = DriverEndpoint(self._cluster.host(), self._cluster.listens_at())
         for layout in layouts:
@@ -170,7 +172,7 @@ class Stages:
         return note
 
     def end(self, attempts: Collection[StageAttempt]) -> None:
-        """End attempts: their slots are told to leave, and those who do not are ended by force. Returns when they are gone."""
+        """End attempts: their slots are asked to end, and cancelled if they do not. Returns when they have ended."""
         for attempt in attempts:
             self.let_go(attempt)
         if not self._gone(attempts, _GRACE_S):
@@ -178,7 +180,9 @@ class Stages:
                 if not attempt.ended and attempt.running is not None:
                     attempt.running.cancel()
             if not self._gone(attempts, _PATIENCE_S):
-                _log.warning("a stage has not ended %.0f s after it was cancelled", _PATIENCE_S)
+                _log.warning(
+                    "a stage did not end within %.0f s after it was cancelled", _PATIENCE_S
+                )
         for attempt in attempts:
             self._attempts.pop(attempt.token, None)
             self.inspections.on_ended(attempt.token)
@@ -186,16 +190,16 @@ class Stages:
                 self._endpoint.close_stage(attempt.token)
 
     def let_go(self, attempt: StageAttempt) -> None:
-        """Tell the slots of an attempt to leave."""
+        """Ask the slots of an attempt to end."""
         attempt.watch.leave()
         for slot in attempt.watch.listening:
             self.tell(attempt, slot, Leave(failed=attempt.watch.phase is StagePhase.FAILED))
         everyone = len(attempt.watch.listening) == attempt.layout.slots
-        if not everyone and attempt.running is not None:  # the others would not hear of it
+        if not everyone and attempt.running is not None:  # the other slots cannot be reached
             attempt.running.cancel()
 
     def cause_of(self, attempt: StageAttempt) -> BaseException | None:
-        """Return what an attempt has failed with. Of a slot that is gone without a word the cluster may know more, a moment later."""
+        """Return the failure of an attempt. For a lost slot the cluster may know the cause shortly after."""
         cause = attempt.watch.cause
         if isinstance(cause, SlotLostError) and self._gone([attempt], _LAST_WORDS_S):
             java = getattr(attempt.error, "java_exception", None)
@@ -204,14 +208,14 @@ class Stages:
         return cause
 
     def last_words(self, attempt: StageAttempt) -> list[SlotTrace]:
-        """Return what slots of an attempt have noted that were told to leave; those that have not told it soon cannot."""
+        """Return the final traces of the slots of an attempt that were asked to end; waits for them briefly."""
         if self._endpoint is None:
             return []
         traces: dict[int, SlotTrace] = {}
         waiting = set(attempt.watch.listening) - attempt.watch.gone
         until = time.monotonic() + _LAST_WORDS_S
         while waiting - set(traces) and (left := until - time.monotonic()) > 0:
-            if attempt.ended:  # what they have told may still be under way
+            if attempt.ended:  # their reports may still be in transit
                 until = min(until, time.monotonic() + _TURN_S)
             for heard in self.hear(min(left, _TURN_S)):
                 if heard.attempt is attempt and isinstance(heard.report, SlotTraced):
@@ -220,7 +224,7 @@ class Stages:
         return [*attempt.watch.traces, *traces.values()]
 
     def _gone(self, attempts: Collection[StageAttempt], seconds: float) -> bool:
-        """Wait until attempts have ended. What their slots and those of others tell meanwhile is kept by the endpoint."""
+        """Wait until attempts have ended. The endpoint keeps the reports that arrive meanwhile."""
         until = time.monotonic() + seconds
         while True:
             self._note_ends()
@@ -241,10 +245,10 @@ class Stages:
             endpoint, self._endpoint = self._endpoint, None
             endpoint.close()
 
-    # Hearing and telling
+    # Reports and commands
 
     def hear(self, seconds: float) -> list[Heard]:
-        """Return what has happened; wait for it, at most so long or until `wake`."""
+        """Return new events; wait for them up to `seconds` or until `wake`."""
         if self._endpoint is None:
             time.sleep(min(seconds, _TURN_S))
             return []
@@ -287,7 +291,7 @@ class Stages:
         return Heard(attempt, None, tuple(follows))
 
     def _ask(self, inspection: Inspection) -> None:
-        """Send a question to the slot that it is about."""
+        """Send an inspection request to its slot."""
         target = inspection.target
         for attempt in self.attempts:
             slot = attempt.slot_of(target)
@@ -295,14 +299,14 @@ class Stages:
                 continue
             if self._endpoint.ask(attempt.token, slot, inspection.question):
                 self.inspections.sent(inspection, attempt.token)
-            else:  # its first word on that connection ends a `hear`
+            else:  # its first message on that connection wakes up `hear`
                 self.inspections.postpone(inspection)
             return
         what = f"task {target}" if isinstance(target, TaskId) else str(target)
-        self.inspections.refuse(inspection, JobRequestError(f"{what} does not run now"))
+        self.inspections.refuse(inspection, JobRequestError(f"{what} is not running"))
 
     def slots(self) -> list[SlotInfo]:
-        """Return the slots that run. By any thread."""
+        """Return the running slots. Thread-safe."""
         return [
             SlotInfo(
                 SlotId(attempt.layout.stage, slot),
@@ -326,7 +330,7 @@ class Stages:
                 attempt.heard_until = time.monotonic() + _UNDER_WAY_S
 
     def _take_ends(self) -> list[Heard]:
-        """Return the ends of stages whose slots have nothing more to tell: one that fails tells why, and then its stage ends."""
+        """Return the ends of stages whose slots will not report any more: a failing slot reports before its stage ends."""
         self._note_ends()
         heard = []
         for attempt in self.attempts:
@@ -339,31 +343,31 @@ class Stages:
         return heard
 
     def _until_heard_out(self, seconds: float) -> float:
-        """Return how long to wait for what slots tell, if not longer than this."""
+        """Return the wait time for reports, at most this long."""
         self._note_ends()
         ends = [each.heard_until for each in self._attempts.values() if each.heard_until]
         return max(0.0, min([seconds, *(end - time.monotonic() for end in ends)]))
 
     def tell(self, attempt: StageAttempt, slot: int, command: Command) -> None:
-        """Tell one slot."""
+        """Send a command to one slot."""
         if self._endpoint is not None:
             self._endpoint.send(attempt.token, slot, command)
 
     def tell_all(self, command: Command) -> None:
-        """Tell all slots of all stages that run."""
+        """Send a command to all slots of all running stages."""
         for attempt in self.attempts:
             if attempt.watch.phase is StagePhase.RUNNING:
                 for slot in range(attempt.layout.slots):
                     self.tell(attempt, slot, command)
 
     def tell_sources(self, command: Command) -> None:
-        """Tell all slots that host sources."""
+        """Send a command to all slots with sources."""
         for attempt in self.attempts:
             for slot in attempt.watch.source_slots:
                 self.tell(attempt, slot, command)
 
     def tell_task(self, task: TaskId, command: Command) -> None:
-        """Tell the slot that hosts a subtask, once it runs."""
+        """Send a command to the slot of a subtask, once it runs."""
         for attempt in self.attempts:
             slot = attempt.layout.placement.get(task)
             if slot is None:

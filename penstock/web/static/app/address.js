@@ -1,5 +1,5 @@
 // @ts-check
-// What the page's address says, and addresses to go to. Pure: the browser's address is a parameter.
+// Parses and builds addresses of the page. Pure: the browser's address is a parameter.
 
 /** @typedef {{path: string, parts: string[], query: Record<string, string>}} Route */
 

@@ -136,7 +136,7 @@ export async function errorOf(response) {
   try {
     errors = (await response.json()).errors || [];
   } catch {
-    /* not ours: the status says all */
+    /* not Penstock's: the status is all there is */
   }
   return new ApiError(
     response.status,
@@ -152,7 +152,7 @@ export async function errorOf(response) {
  * @param {string} method
  * @param {string} path
  * @param {Sending} sent
- * @returns {Promise<unknown>} whatever the server says; `get` knows what that is
+ * @returns {Promise<unknown>} the response of the server; `get` knows its type
  */
 export async function request(method, path, sent = {}) {
   const { body, form, signal, text = false, mayAsk = true } = sent;
@@ -180,7 +180,7 @@ export async function request(method, path, sent = {}) {
   }
   if (response.type === "opaqueredirect") throw elsewhere();
   if (response.status === 401 && mayAsk) {
-    const reason = token ? "This token was refused." : "This needs the token of the JobManager.";
+    const reason = token ? "This token was rejected." : "This needs the token of the JobManager.";
     if (await login(reason)) return request(method, path, sent);
   }
   if (!response.ok) throw await errorOf(response);
@@ -223,7 +223,7 @@ export function asApiError(error) {
 }
 
 /**
- * Operations answer with an id; how they stand is asked for until they are done.
+ * Operations respond with an id; their status is polled until they are done.
  * @param {string} path
  * @param {unknown} body
  * @returns {Promise<OperationResult | undefined>}
@@ -231,7 +231,7 @@ export function asApiError(error) {
 export async function operate(path, body) {
   const started = await request("POST", path, { body });
   const { "request-id": id } = /** @type {{"request-id": string}} */ (started);
-  // A stop is asked for under the name of the savepoint that it takes.
+  // The status of a stop is that of its savepoint.
   const status = `${path.replace(/\/stop$/, "/savepoints")}/${id}`;
   for (let wait = 150; ; wait = Math.min(wait * 1.4, 1500)) {
     await new Promise((done) => setTimeout(done, wait));

@@ -17,7 +17,7 @@ export function splitEvents(text) {
 }
 
 /**
- * What an event says; null for a sign of life.
+ * The content of an event; null for a heartbeat.
  * @param {string} event
  * @returns {News | null}
  */
@@ -31,7 +31,7 @@ export function parseEvent(event) {
 }
 
 /**
- * How long to wait after so many failures in a row.
+ * The wait time after this many failures in a row.
  * @param {number} failures
  */
 export function retryDelay(failures) {

@@ -6,11 +6,11 @@ import { watch } from "./live.js";
 
 /** @import { Answer } from "../../types.d.ts" */
 
-const PATIENCE = 2; // so often the leader may fail to answer before the page looks elsewhere
+const PATIENCE = 2; // failed requests to the leader before the page tries the standbys
 /** @type {string[]} */
 let standbys = [];
 
-// The leader tells where the standbys are while it can.
+// The leader reports the addresses of the standbys while it runs.
 export function followLeader() {
   watch("/penstock/leader", ({ data }) => {
     const known = /** @type {Answer<"/penstock/leader"> | undefined} */ (data);
@@ -19,13 +19,13 @@ export function followLeader() {
 }
 
 /**
- * Called when the stream of news has failed so often. The page may be left.
+ * Called after this many failures of the event stream. The page may navigate away.
  * @param {number} failures
  */
 export async function lookForLeader(failures) {
   try {
     const { leader } = await get("/penstock/leader", { mayAsk: false });
-    // A standby may name the one that has just died, until somebody else leads.
+    // A standby may still report the leader that has just died, until there is a new one.
     if (leader && leader !== cameFrom) moveTo(leader);
   } catch (error) {
     const silent = error instanceof ApiError && error.status === 0;

@@ -20,7 +20,7 @@ import { useEffect, useState } from "./lib.js";
 const resources = new Map();
 /** @type {Set<(state: Connection) => void>} */
 const stateListeners = new Set();
-// The server says something every few seconds; if not, the connection is dead.
+// The server sends an event or a heartbeat every few seconds; if not, the connection is dead.
 const SILENCE_MS = 15_000;
 
 /** @type {Connection} */
@@ -150,7 +150,7 @@ addEventListener("online", () => {
   plan(0);
 });
 document.addEventListener("visibilitychange", () => {
-  // A page that nobody sees costs the JobManager nothing.
+  // A hidden page must not load the JobManager.
   if (document.hidden) {
     current?.abort();
     current = null;
@@ -205,7 +205,7 @@ async function open(paths) {
   setState("waiting");
   if (error instanceof ApiError && error.status === 401) {
     const reason = getToken()
-      ? "This token was refused."
+      ? "This token was rejected."
       : "Reading this page needs the token of the JobManager.";
     for (const path of paths) tell(path, { error });
     if (!(await login(reason))) return; // until there is a token
@@ -226,7 +226,7 @@ async function open(paths) {
 /** @param {string} event */
 function take(event) {
   const news = parseEvent(event);
-  if (!news) return; // a sign of life
+  if (!news) return; // a heartbeat
   const { path, status, content } = news;
   if (status >= 400) {
     const { errors } = /** @type {{errors?: string[]}} */ (content);

@@ -123,7 +123,7 @@ export function Loading({ lines = 4, label = "Loading" }) {
 }
 
 /**
- * What the server says when there is nothing to show, which is no failure.
+ * The message of the server when there is nothing to show, which is not a failure.
  * @param {{title: string, error: ApiError}} props
  */
 export function Missing({ title, error }) {

@@ -125,7 +125,7 @@ def test_a_script_ends_at_the_first_statement_that_fails(client, environment):
     assert not client.run_script("SHOW TABLES;\n\nSELECT bad;\nSHOW VIEWS;")
     assert environment.executed == ["SHOW TABLES"]
     assert client.output.errors == ["this is bad\nhint: make it good"]
-    assert client.output.notes == ["the statement that failed begins in line 3"]
+    assert client.output.notes == ["the statement that failed starts in line 3"]
 
 
 def test_errors_are_told_without_traces(client):

@@ -91,14 +91,17 @@ def test_modules_of_python_and_of_packages_are_not_the_users():
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"nonsense", "cannot be read"),
-        (pickle.dumps(((FORMAT, (2, 7)), b"")), "sent by another version"),
-        (pickle.dumps(((FORMAT + 1, sys.version_info[:2]), b"")), "sent by another version"),
+        (b"nonsense", "cannot read the submitted program"),
+        (pickle.dumps(((FORMAT, (2, 7)), b"")), "submitted by another version"),
+        (pickle.dumps(((FORMAT + 1, sys.version_info[:2]), b"")), "submitted by another version"),
         (
             pickle.dumps(((FORMAT, sys.version_info[:2]), b"cno_such_module\nthing\n.")),
             "needs a package",
         ),
-        (pickle.dumps(((FORMAT, sys.version_info[:2]), b"\x80")), "cannot be unpacked"),
+        (
+            pickle.dumps(((FORMAT, sys.version_info[:2]), b"\x80")),
+            "cannot unpickle the submitted program",
+        ),
     ],
     ids=["no program", "another Python", "another format", "a missing package", "damaged"],
 )

@@ -55,7 +55,7 @@ def test_storage_that_is_away_may_come_back(
 
     monkeypatch.setattr(LocalFiles, "write_atomic", away)
     services_at(tmp_path / "ha").check_storage()
-    assert "the storage of high availability does not answer" in caplog.text
+    assert "the high-availability storage is not available" in caplog.text
 
 
 def test_a_directory_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:

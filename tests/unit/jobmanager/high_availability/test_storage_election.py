@@ -173,5 +173,5 @@ def test_a_leader_is_certain_for_less_time_than_others_wait(storage) -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
 def test_a_lease_that_lasts_no_time_is_refused(storage, seconds) -> None:
-    with pytest.raises(ArgumentError, match="a lease cannot last"):
+    with pytest.raises(ArgumentError, match="invalid lease duration"):
         StorageElection(storage, lease_s=seconds)

@@ -205,7 +205,7 @@ def test_a_session_that_ends_during_a_round_is_a_lost_connection(service, proces
     """The thread that elects catches ConnectionError and tries again; any other error would end it."""
     candidate = process("a")
     candidate.election._client.client_id = None
-    with pytest.raises(ConnectionError, match="session with ZooKeeper has ended"):
+    with pytest.raises(ConnectionError, match="ZooKeeper session has expired"):
         candidate.round()
 
 

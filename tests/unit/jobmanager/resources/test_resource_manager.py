@@ -48,7 +48,9 @@ def test_a_job_that_needs_more_than_there_are_is_refused_at_once_with_the_number
     manager_on_its_own_clock, changes
 ):
     manager = manager_on_its_own_clock
-    with pytest.raises(NoRoomError, match="needs 5 slots to run pipelined, and Spark has 4"):
+    with pytest.raises(
+        NoRoomError, match="needs 5 slots to run in pipelined mode, but Spark has 4"
+    ):
         manager.acquire(demand("a", 5), lambda: 4, never)
     assert changes.waits == 0
     assert manager.use().waiting == 0
@@ -73,7 +75,7 @@ def test_a_job_waits_for_as_long_as_a_cluster_has_no_executors(manager_on_its_ow
 
 
 def test_a_timeout_ends_the_wait_for_a_cluster_without_executors(manager_on_its_own_clock):
-    with pytest.raises(NoRoomError, match="and Spark has 0 after 40 s"):
+    with pytest.raises(NoRoomError, match="but Spark has 0 after 40 s"):
         manager_on_its_own_clock.acquire(
             demand("a", 4, timeout_s=40), lambda: 0, never, arriving_s=30
         )
@@ -96,13 +98,13 @@ def test_after_the_timeout_a_job_is_refused_with_who_holds_what(manager_on_its_o
     began = changes.now
 
     with pytest.raises(
-        NoRoomError, match=r"needs 2 slots .* of Spark's 4 others leave 1 after 2 s"
+        NoRoomError, match=r"needs 2 slots .* only 1 of Spark's 4 are free after 2 s"
     ) as refusal:
         manager.acquire(demand("b", 2, timeout_s=2), lambda: 4, never)
 
     assert changes.now - began == pytest.approx(2, abs=0.11)  # it looks ten times a second
 
-    assert "held by 'job a' 3" in str(refusal.value)
+    assert "allocated to 'job a' 3" in str(refusal.value)
     assert manager.use().waiting == 0
 
 

@@ -151,7 +151,7 @@ def test_who_holds_slots_is_told_by_name():
     ask(pool, "c", 0)
     pool.try_grant("c")
 
-    assert pool.holders("b") == "'job a' 3, 'job c' in epochs 1"
+    assert pool.holders("b") == "'job a' 3, 'job c' in epoch mode 1"
 
 
 STEPS = st.lists(

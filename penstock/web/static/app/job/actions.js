@@ -34,7 +34,7 @@ export function SavepointDialog({ job, close }) {
     submit=${submit}
     close=${close}
   >
-    <p>The job goes on while the savepoint is written.</p>
+    <p>The job continues while the savepoint is written.</p>
     <${Directory} />
   <//>`;
 }
@@ -64,7 +64,7 @@ function StopDialog({ job, close }) {
       <input type="checkbox" name="drain" />
       <span>
         Drain: event time goes to its end, so that all windows and timers
-        fire. <span class="muted">Only if the job shall never go on.</span>
+        fire. <span class="muted">Only if the job will not be resumed.</span>
       </span>
     </label>
   <//>`;
@@ -116,8 +116,8 @@ function RescaleDialog({ job, close }) {
     ready=${valid}
   >
     <p>
-      The state is divided anew among the subtasks at the next checkpoint. The job goes on from
-      there by itself.
+      State is redistributed among the subtasks at the next checkpoint, and the job continues from
+      there.
     </p>
     <label class="field">
       What

@@ -92,7 +92,7 @@ function Columns({ title, history, of, format }) {
 function Settings({ id }) {
   const value = useLive(`/jobs/${id}/checkpoints/config`);
   const time = (/** @type {number} */ ms) => (ms > 1e15 ? "never" : duration(ms));
-  return html`<${Card} title="How checkpoints are taken">
+  return html`<${Card} title="Checkpoint configuration">
     <${Resource} value=${value}>${(/** @type {CheckpointConfig} */ data) => html`<dl class="pairs">
       <dt>Mode</dt>
       <dd>${words(data.mode)}${data.unaligned_checkpoints ? ", unaligned" : ""}</dd>
@@ -100,7 +100,7 @@ function Settings({ id }) {
       <dd>${time(data.interval)}</dd>
       <dt>Timeout</dt>
       <dd>${time(data.timeout)}</dd>
-      <dt>Pause between</dt>
+      <dt>Minimum pause</dt>
       <dd>${time(data.min_pause)}</dd>
       <dt>State backend</dt>
       <dd>${data.state_backend}</dd>

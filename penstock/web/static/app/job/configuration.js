@@ -39,7 +39,7 @@ function Options({ title, options }) {
         </table>
       </div>`
       : html`<${Empty}
-        title=${text ? "No option is like that" : "All options have their defaults"}
+        title=${text ? "No matching option" : "All options have their defaults"}
       />`
   }<//>`;
 }
@@ -47,7 +47,7 @@ function Options({ title, options }) {
 /** @param {TabProps} props */
 export function Configuration({ id }) {
   const value = useLive(`/jobs/${id}/config`);
-  return html`<${Resource} value=${value} missing="The configuration is not known">
+  return html`<${Resource} value=${value} missing="The configuration is unknown">
     ${(/** @type {Answer<`/jobs/${string}/config`>} */ data) => {
       const { "user-config": user = {}, ...execution } = data["execution-config"] ?? {};
       return html`<div class="stack">

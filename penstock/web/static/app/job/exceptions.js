@@ -44,7 +44,7 @@ function Entry({ entry, open, toggle }) {
 export function Exceptions({ id, job }) {
   const value = useLive(`/jobs/${id}/exceptions`);
   const [closed, setClosed] = useState(/** @type {Record<number, boolean>} */ ({}));
-  // The newest one is open, until somebody closes it.
+  // The newest one is open until the user closes it.
   const isOpen = (/** @type {number} */ n) => (closed[n] === undefined ? n === 0 : !closed[n]);
   return html`<${Resource} value=${value}>${(/** @type {Answer} */ data) => {
     const shown = failures(data);
@@ -52,7 +52,7 @@ export function Exceptions({ id, job }) {
       return html`<${Card}>
         <${Empty} title="Nothing has failed" picture="good">${
           job.restarts
-            ? "What failed earlier is no longer kept."
+            ? "Earlier failures are no longer kept."
             : "When a task fails, its traceback is shown here."
         }<//>
       <//>`;

@@ -30,7 +30,7 @@ export function Findings({ id, running }) {
         const answer = await get(`/penstock/jobs/${id}/diagnosis`, options);
         setFindings(answer.findings ?? []);
       } catch (error) {
-        // The page has gone elsewhere, or nobody here makes diagnoses.
+        // The page was left, or the server has no diagnoses.
         if (wasAborted(error) || asApiError(error).status === 404) return;
       }
       timer = setTimeout(load, EVERY_MS);
@@ -42,7 +42,7 @@ export function Findings({ id, running }) {
     };
   }, [id, running]);
   if (!findings.length) return null;
-  // What is only worth knowing takes one line of the page, unless it is asked for.
+  // Findings of severity info take one line, unless they are expanded.
   const serious = findings.filter((finding) => finding.severity !== "info").length;
   const few = Math.min(Math.max(serious, 1), 2);
   const shown = all ? findings : findings.slice(0, few);

@@ -129,7 +129,7 @@ export function FlameGraph({ id, job, query, tab }) {
     footer=${
       data?.data
         ? `${plural(data.data.value, "sample")}, taken at ${clock(data.endTimestamp)}. ` +
-          "Choose a call to look closer, again to look at all."
+          "Select a call to zoom in, select it again to zoom out."
         : undefined
     }
   >${
@@ -142,9 +142,9 @@ export function FlameGraph({ id, job, query, tab }) {
         : data && data.endTimestamp !== WAITING
           ? html`<${Empty} title="No samples" picture="wait">${
               data.data
-                ? "No subtask was found like that."
+                ? "No matching samples were found."
                 : "No subtask of this vertex can be sampled now: they do not run, " +
-                  "or the job runs in epochs."
+                  "or the job runs in epoch mode."
             }<//>`
           : html`<${Loading} lines=${8} label="Sampling" />`
   }<//>`;

@@ -66,7 +66,7 @@ export function colour(name) {
 }
 
 /**
- * Of `package.module.Class.function:12`, what is told apart at a glance.
+ * The short form of `package.module.Class.function:12`.
  * @param {string} name
  */
 export function shortName(name) {

@@ -46,7 +46,7 @@ export function heatColour(vertex) {
 }
 
 /**
- * A vertex in words, for those who do not see its colour.
+ * The description of a vertex for screen readers.
  * @param {Vertex} vertex
  */
 export function describe(vertex) {

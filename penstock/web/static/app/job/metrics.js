@@ -159,10 +159,10 @@ export function Metrics({ id, job, query, tab }) {
     !samples.some((each) => [...each.vertices.values()].some((vertex) => known(vertex.busy)))
   ) {
     return html`<${Card}>
-      <${Empty} title="No figures yet" picture="wait">${
+      <${Empty} title="No metrics yet" picture="wait">${
         job["end-time"] > 0
-          ? "The job has ended. Charts are of what happens while the page is open."
-          : "Tasks report once a second while records flow, in a pipelined job."
+          ? "The job has ended. Charts show metrics while the page is open."
+          : "In pipelined mode tasks report once a second."
       }<//>
     <//>`;
   }

@@ -64,7 +64,7 @@ export function Plan({ id, job }) {
   const value = useLive(`/jobs/${id}/plan`);
   const [view, setView] = useState("table");
   const operators = new Map(job.vertices.map((vertex) => [vertex.id, vertex.operators]));
-  return html`<${Resource} value=${value} missing="The plan is not known">
+  return html`<${Resource} value=${value} missing="The plan is unknown">
     ${(/** @type {{plan: {nodes: PlanNode[]}}} */ data) => {
       const json = JSON.stringify(data.plan, null, 2);
       return html`<${Card}

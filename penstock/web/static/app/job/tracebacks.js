@@ -4,7 +4,7 @@
 /** @import { Exceptions, Failure } from "../../../types.d.ts" */
 
 /**
- * What was raised first: of an error in user code that is the user's, not ours that tells of it.
+ * The root cause: for an error in user code the user's own exception, not Penstock's that reports it.
  * @param {Failure} failure
  */
 export function headline(failure) {

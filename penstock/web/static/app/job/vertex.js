@@ -54,7 +54,7 @@ const flow = (ins, outs, format) => (known(ins) ? `${format(ins)} in, ${format(o
 export function VertexPanel({ id, vertex, now, close }) {
   const details = useLive(`/jobs/${id}/vertices/${vertex.id}`);
   const panel = useRef(/** @type {HTMLElement | null} */ (null));
-  // Before it is painted: who sees the panel can close it.
+  // Before it is painted, so that a visible panel can be closed.
   useLayoutEffect(() => {
     if (matchMedia("(max-width: 1000px)").matches)
       panel.current?.scrollIntoView({ block: "start", behavior: "smooth" });

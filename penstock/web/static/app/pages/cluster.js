@@ -51,7 +51,7 @@ function Workers({ workers, selected }) {
           <th scope="col">Slots used</th>
           <th scope="col" class="num">Cores</th>
           <th scope="col" class="num">Memory</th>
-          <th scope="col">Last heard of</th>
+          <th scope="col">Last heartbeat</th>
         </tr>
       </thead>
       <tbody>${workers.map(
@@ -160,7 +160,7 @@ function Options() {
       html`<${Copy} text=${value.data.map((each) => `${each.key}: ${each.value}`).join("\n")} />`
     }
   >
-    <${Resource} value=${value} missing="The options are not known here">
+    <${Resource} value=${value} missing="The options are unknown">
       ${(/** @type {Option[]} */ data) =>
         !data.length
           ? html`<${Empty} title="All options have their defaults" />`
@@ -206,7 +206,7 @@ export function Cluster({ selected, view = "log" }) {
       />`
     }
     <${Card} title="Workers" flush>
-      <${Resource} value=${workers} missing="Workers are not known here">
+      <${Resource} value=${workers} missing="The workers are unknown">
         ${(/** @type {Answer<"/taskmanagers">} */ data) =>
           data.taskmanagers.length
             ? html`<${Workers} workers=${data.taskmanagers} selected=${selected} />`

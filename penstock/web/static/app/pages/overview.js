@@ -134,7 +134,7 @@ export function Overview() {
         : shown.length
           ? html`<${JobTable} jobs=${shown} now=${Date.now()} />`
           : html`<${Empty}
-            title=${all.length ? "None of the jobs is like that" : "No job has been here yet"}
+            title=${all.length ? "No matching jobs" : "No jobs yet"}
           >${
             all.length
               ? "Choose another filter above."

@@ -47,7 +47,7 @@ function RunDialog({ program, close }) {
     </label>
     <label class="check">
       <input type="checkbox" name="lenient" />
-      <span>Leave out state that no operator takes</span>
+      <span>Allow non-restored state</span>
     </label>
   <//>`;
 }
@@ -66,7 +66,7 @@ function DeleteDialog({ program, close, done }) {
     submit=${submit}
     close=${close}
   >
-    <p>Jobs that run from it are not touched.</p>
+    <p>Running jobs are not affected.</p>
   <//>`;
 }
 
@@ -142,7 +142,7 @@ export function Submit() {
     return html`<div class="stack">
       <h1>Submit</h1>
       <${Card}>
-        <${Empty} title="Programs cannot be sent here">
+        <${Empty} title="Programs cannot be submitted here">
           This process runs one program, the one that it was started with, or a session
           with <code>web.submit.enable: false</code>. Start a session
           with <code>penstock session start</code>: its page takes programs, and so
