@@ -1,6 +1,6 @@
-"""The pipe in one process, without Spark: level after level, slot after slot.
+"""Runs the pipe of an epoch in one process, without Spark: level after level, slot after slot.
 
-Rows are pickled on their way as they are in Spark, so nothing is shared between subtasks by accident.
+Rows are pickled in between as in Spark, so nothing is shared between subtasks by accident.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.runtime.task.slot_task import run_slot
 
 
 def run_pipe_locally(levels: Sequence[LevelDeployment], on_ack: Callable[[TaskAck], None]) -> None:
-    """Run one epoch, and hand over each ACK as it comes; raises TaskFailedError if a task's user code failed."""
+    """Run one epoch, and pass each ACK on as it arrives; raises TaskFailedError if a task's user code failed."""
     arriving: list[list[Row]] = [[] for _ in range(levels[0].slots)]
     for level in levels:
         next_slots = max(level.next_slots, 1)
@@ -33,7 +33,7 @@ def run_pipe_locally(levels: Sequence[LevelDeployment], on_ack: Callable[[TaskAc
 
 
 def deliver(rows: Iterable[Row], on_ack: Callable[[TaskAck], None]) -> None:
-    """Hand over the ACKs that came out of a pipe; if a failure did, raise TaskFailedError after them."""
+    """Pass on the ACKs of a pipe; if it has a failure, raise TaskFailedError after them."""
     failures: list[TaskFailure] = []
     for row in rows:
         message = pickle.loads(row[6])
