@@ -1,7 +1,8 @@
-"""Complex event processing: patterns of events in a stream, with Flink's semantics.
+"""Complex event processing: finds patterns of events in a stream, with Flink's semantics.
 
-`pattern` and `pattern_stream` are what users call, `engine` finds matches in the events of one key, `operator` runs it in a
-task. Names are loaded when they are asked for: a task that runs a pattern needs no DataStream API.
+`pattern` and `pattern_stream` are the user API, `engine` finds matches in the events of one key, `operator` runs it in a
+task. Names
+are imported on first use: a task that runs a pattern does not need the DataStream API.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Users' functions in the shape that the operator calls. They run in tasks, so they do without the DataStream API."""
+"""Adapts users' functions to the operator. They run in tasks, so they do not depend on the DataStream API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PatternOf:
-    """The user's function, with the pattern built and checked."""
+    """The user's function, with building and validation of the pattern."""
 
     function: Any
 
@@ -33,20 +33,20 @@ class PatternOf:
 
 
 class NoKey:
-    """The key selector of a stream without keys: all events have one key."""
+    """The key selector of a stream that is not keyed: all events have one key."""
 
     def get_key(self, value: Any) -> int:
-        """Return the one key."""
+        """Return the constant key."""
         return 0
 
     def __call__(self, value: Any) -> int:
-        """Return the one key."""
+        """Return the constant key."""
         return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A select function in the shape of a process function."""
+    """Adapts a select function to a process function."""
 
     function: Any
     method: str
@@ -56,7 +56,7 @@ class Selector:
         return _method(self.function, self.method)
 
     def process_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
-        """Select."""
+        """Call the select function."""
         result = self._call()(match)
         return result if self.flat else (result,)
 
@@ -80,13 +80,13 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class TimeoutSelector(Selector):
-    """A select function with one for partial matches whose time was up."""
+    """A select function with a timeout function for partial matches."""
 
     tag: OutputTag
     timeout: Any
 
     def process_timed_out_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
-        """Select from a partial match, for the side output."""
+        """Call the timeout function for a partial match, for the side output."""
         result = _method(self.timeout, "timeout")(match, ctx.timestamp())
         results = (result or ()) if self.flat else (result,)
         return [(self.tag, each) for each in results]

@@ -1,4 +1,4 @@
-"""Conditions as users write them: functions of `(event)` or `(event, ctx)`, or objects with a method `filter`."""
+"""User-defined conditions: functions of `(event)` or `(event, ctx)`, or objects with a method `filter`."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class SimpleCondition(ABC):
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Whether the pattern takes the event."""
+        """Whether the event matches."""
 
 
 class IterativeCondition(ABC):
-    """A condition that also looks at the events that the match has taken so far.
+    """A condition that also uses the events of the match so far.
 
     It may have methods `open(runtime_context)` and `close()`.
     """
 
     class Context(ABC):
-        """What is known besides the event."""
+        """The context of a condition."""
 
         @abstractmethod
         def get_events_for_pattern(self, name: str) -> list[Any]:
-            """Return the events that the match has taken for a pattern so far, in order."""
+            """Return the events of the match for a pattern so far, in order."""
 
         @abstractmethod
         def timestamp(self) -> int:
@@ -37,19 +37,19 @@ class IterativeCondition(ABC):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the wall clock in epoch milliseconds."""
+            """Return the processing time in epoch milliseconds."""
 
     @abstractmethod
     def filter(self, value: Any, ctx: Context) -> bool:
-        """Whether the pattern takes the event."""
+        """Whether the event matches."""
 
 
 def to_condition(function: Any, method: str) -> Condition:
-    """Return a user's function as a condition; refuse what cannot be called with an event."""
+    """Return a user's function as a condition; reject one that cannot be called with an event."""
     if isinstance(function, type) and issubclass(function, SimpleCondition | IterativeCondition):
         raise ArgumentTypeError(
             f"{method}() needs an object, got the class {function.__name__}",
-            hint=f"create an object of it: {function.__name__}()",
+            hint=f"create an instance: {function.__name__}()",
         )
     target = getattr(function, "filter", None)
     target = target if callable(target) and not isinstance(function, type) else function
@@ -60,7 +60,7 @@ def to_condition(function: Any, method: str) -> Condition:
         )
     try:
         signature = inspect.signature(target)
-    except (TypeError, ValueError):  # builtins that tell nothing about themselves
+    except (TypeError, ValueError):  # builtins without a signature
         return Test(function)
     for arguments, takes_context in (("e",), False), (("e", "c"), True):
         try:
@@ -69,6 +69,6 @@ def to_condition(function: Any, method: str) -> Condition:
             continue
         return Test(function, takes_context)
     raise ArgumentTypeError(
-        f"a condition takes (event) or (event, ctx), not {signature}",
+        f"a condition must take (event) or (event, ctx), not {signature}",
         hint="for example lambda event, ctx: event.amount > len(ctx.get_events_for_pattern('a'))",
     )

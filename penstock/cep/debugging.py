@@ -1,4 +1,4 @@
-"""Shows, event by event, what a pattern does with it."""
+"""Traces what a pattern does with each event."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from penstock.errors import ArgumentError
 
 
 def trace(plan: PatternPlan, events: list[Any], timestamps: list[int] | None = None) -> str:
-    """Run a pattern over the events of one key and return what happened, as text."""
+    """Run a pattern over the events of one key and return a trace as text."""
     if timestamps is None:
         timestamps = list(range(len(events)))
     if len(timestamps) != len(events):
         raise ArgumentError(
-            f"there are {len(events)} events and {len(timestamps)} timestamps",
-            hint="give a timestamp for each event",
+            f"got {len(events)} events but {len(timestamps)} timestamps",
+            hint="pass one timestamp per event",
         )
     nfa = Nfa(compile_pattern(plan))
     state = KeyRuns()

@@ -1,4 +1,4 @@
-"""Draws a pattern's automaton: as DOT for Graphviz, and as SVG with a layout of its own."""
+"""Draws a pattern's automaton: as DOT for Graphviz, and as SVG with its own layout."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _label(automaton: Automaton, edge: Edge, first: bool) -> str:
 
 
 def position_names(automaton: Automaton) -> list[str]:
-    """Return what to call each position: its pattern, with a number where there are several."""
+    """Return a name for each position: its pattern, with a number if there are several."""
     counts: dict[str, int] = {}
     for name in automaton.names:
         counts[name] = counts.get(name, 0) + 1
@@ -97,8 +97,9 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-# SVG: the positions stand in a row. Neighbours are joined by straight arrows, the others by arcs: above if they lead
-# forward, below if they lead back.
+# SVG: the positions are in a row. Neighbours are connected by straight arrows, others by arcs: above if they lead
+# forward, below if they
+# lead back.
 
 _STEP, _RADIUS, _TOP = 150, 26, 40
 

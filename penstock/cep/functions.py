@@ -1,4 +1,4 @@
-"""What users do with matches: select, flat select and process functions."""
+"""Functions for matches: select, flat select and process functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Match = dict[str, list[Any]]
 
 
 class PatternSelectFunction(Function):
-    """Makes one result of each match."""
+    """Returns one result per match."""
 
     @abstractmethod
     def select(self, match: Match) -> Any:
@@ -20,7 +20,7 @@ class PatternSelectFunction(Function):
 
 
 class PatternFlatSelectFunction(Function):
-    """Makes any number of results of each match."""
+    """Returns any number of results per match."""
 
     @abstractmethod
     def flat_select(self, match: Match) -> Iterable[Any] | None:
@@ -28,7 +28,7 @@ class PatternFlatSelectFunction(Function):
 
 
 class PatternTimeoutFunction(Function):
-    """Makes one result of each partial match whose time was up."""
+    """Returns one result per partial match that timed out."""
 
     @abstractmethod
     def timeout(self, match: Match, timeout_timestamp: int) -> Any:
@@ -36,7 +36,7 @@ class PatternTimeoutFunction(Function):
 
 
 class PatternFlatTimeoutFunction(Function):
-    """Makes any number of results of each partial match whose time was up."""
+    """Returns any number of results per partial match that timed out."""
 
     @abstractmethod
     def timeout(self, match: Match, timeout_timestamp: int) -> Iterable[Any] | None:
@@ -50,23 +50,23 @@ class PatternProcessFunction(Function):
     """
 
     class Context(ABC):
-        """What is known besides the match."""
+        """The context of a match."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """Return the time of the match: that of its last event, or of the time limit it waited for."""
+            """Return the time of the match: that of its last event, or of its time limit."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the wall clock in epoch milliseconds."""
+            """Return the processing time in epoch milliseconds."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """Return the key; None on a stream without keys."""
+            """Return the key; None on a stream that is not keyed."""
 
         @abstractmethod
         def get_pattern_id(self) -> Any:
-            """Return which pattern matched, where patterns come from a stream; else None."""
+            """Return the id of the matching pattern, for dynamic patterns; else None."""
 
     @abstractmethod
     def process_match(self, match: Match, ctx: Context) -> Iterable[Any] | None:
@@ -74,10 +74,10 @@ class PatternProcessFunction(Function):
 
 
 class TimedOutPartialMatchHandler(ABC):
-    """To be mixed into a PatternProcessFunction: also processes partial matches whose time was up."""
+    """Mix-in for a PatternProcessFunction that also processes partial matches that timed out."""
 
     @abstractmethod
     def process_timed_out_match(
         self, match: Match, ctx: PatternProcessFunction.Context
     ) -> Iterable[Any] | None:
-        """Process a partial match; what it yields without a tag goes to the main output."""
+        """Process a partial match; results without a tag go to the main output."""

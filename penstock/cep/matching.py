@@ -1,11 +1,14 @@
-"""One pattern at work on the events of many keys.
+"""Runs one pattern over the events of many keys.
 
-Most events of most patterns begin no match and meet no partial match. They are sorted out before anything else is done: the
-first condition is evaluated over all events at hand, and only events whose key has partial matches, or begins one
-among these events, go on. The others cost one call of the condition, and no state.
+Most events of most patterns start no match and belong to no partial match. They are filtered first: the first condition
+is evaluated over
+all available events, and only events whose key has partial matches, or starts one among these events, are processed
+further. The
+others cost one call of the condition, and no state.
 
 Measured with Python 3.11, one core, batches of 4,096 events, 10,000 keys, "amount > 5000 followed by foreign within 10
-minutes" with one event in fifty above 5000: 770,000 events a second, matches included.
+minutes" with one
+event in fifty above 5000: 770,000 events per second, including matches.
 """
 
 from __future__ import annotations
@@ -20,26 +23,26 @@ from penstock.cep.engine.nfa import NOTHING
 from penstock.errors import PenstockError
 from penstock.runtime.user_code import RecordFailedError, call_each
 
-Order = Callable[[int, Any], Any]  # of timestamp and event: the key to sort by
+Order = Callable[[int, Any], Any]  # from timestamp and event to the sort key
 
 
 class Shell(Protocol):
-    """What an engine needs of its operator."""
+    """The operator as seen by an engine."""
 
     def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
-        """Take a match."""
+        """Emit a match."""
 
     def emit_timed_out(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
-        """Take a partial match whose time was up."""
+        """Emit a partial match that timed out."""
 
     def guard(self, error: BaseException, record: Any = None, known: bool = False) -> PenstockError:
-        """Wrap what a condition raised."""
+        """Wrap an exception of a condition."""
 
 
 class PatternEngine:
     """A pattern and the partial matches of all keys.
 
-    `live` holds the partial matches of the keys that have any; `changed` the keys that are to be written to the state.
+    `live` holds the partial matches by key; `changed` the keys to be written to the state.
     """
 
     def __init__(self, shell: Shell, plan: PatternPlan, pattern_id: Any = None) -> None:
@@ -56,7 +59,7 @@ class PatternEngine:
         self._serial = 0
 
     def restore(self, key: Any, state: KeyRuns) -> None:
-        """Take over the partial matches of a key."""
+        """Restore the partial matches of a key."""
         self.live[key] = state
         self._schedule(key, state)
 
@@ -73,16 +76,16 @@ class PatternEngine:
             heapq.heappush(self._deadlines, (deadline, self._serial, key))
 
     def next_deadline(self) -> int | None:
-        """Return when the first partial match is up; None: never."""
+        """Return when the first partial match times out; None: never."""
         return self._deadlines[0][0] if self._deadlines else None
 
     def expire(self, now: int) -> None:
-        """Give up what is too old."""
+        """Drop partial matches that have timed out."""
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:
             deadline, _, key = heapq.heappop(deadlines)
             if self._scheduled.get(key) != deadline:
-                continue  # an earlier time was put in after this one
+                continue  # an earlier time was added after this one
             del self._scheduled[key]
             state = self.live.get(key)
             if state is None:
@@ -96,7 +99,7 @@ class PatternEngine:
     def run(
         self, values: list[Any], times: list[int], keys: list[Any], order: Order | None = None
     ) -> None:
-        """Take events, in order of time."""
+        """Process events, in order of time."""
         begins: list[Any] | None = None
         if self._start is not None:
             try:
@@ -148,7 +151,7 @@ class PatternEngine:
                 take(key, state, result, timestamp)
 
     def _take_result(self, key: Any, state: KeyRuns, result: StepResult, timestamp: int) -> None:
-        """Emit what a step found, and keep what is left."""
+        """Emit the results of a step, and store the remaining state."""
         shell = self.shell
         for match, when in result.timed_out:
             shell.emit_timed_out(self, match, key, when)

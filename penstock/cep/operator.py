@@ -1,9 +1,12 @@
-"""The CEP operators: they look for patterns in the events of each key.
+"""The CEP operators: find patterns in the events of each key.
 
-In event time, events wait in memory until the watermark passes them, and are then offered to the patterns in order of their
-timestamps. In processing time they wait for the end of their millisecond if there is a comparator, else for nothing. Waiting
-events become state at the barrier, by key, so that they can be redistributed. Partial matches are kept per key, and are
-removed as soon as nothing is left of them.
+In event time, events are buffered until the watermark passes them, and are then processed in order of their timestamps.
+In processing
+time they are buffered until the end of their millisecond if there is a comparator, otherwise not at all. Buffered events
+become state at
+the barrier, by key, so that they can be redistributed. Partial matches are stored per key, and removed as soon as nothing
+is left of
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from penstock.runtime.user_code import close_functions, open_function
 
 
 class MatchContext:
-    """What functions see besides the match."""
+    """The context of functions for matches."""
 
     __slots__ = ("_clock", "_key", "_pattern_id", "_timestamp")
 
@@ -40,7 +43,7 @@ class MatchContext:
         self._timestamp = 0
 
     def bind(self, pattern_id: Any, key: Any, timestamp: int) -> None:
-        """Point to the match at hand."""
+        """Set the current match."""
         self._pattern_id = pattern_id
         self._key = key
         self._timestamp = timestamp
@@ -50,7 +53,7 @@ class MatchContext:
         return self._timestamp
 
     def current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._clock()
 
     def get_current_key(self) -> Any:
@@ -58,29 +61,29 @@ class MatchContext:
         return for_user(self._key)
 
     def get_pattern_id(self) -> Any:
-        """Return which pattern matched, where patterns come from a stream; else None."""
+        """Return the id of the matching pattern, for dynamic patterns; else None."""
         return self._pattern_id
 
 
 class CepOperatorBase(StreamOperator):
-    """A CEP operator without its patterns: waiting events, late ones, results."""
+    """Base class of CEP operators: buffered events, late ones, results."""
 
     def __init__(self, spec: Any) -> None:
         super().__init__(spec)
         self.functions: list[Any] = [spec.function]
         self._on_timeout = getattr(spec.function, "process_timed_out_match", None)
         self._order = None if spec.comparator is None else self._create_order(spec.comparator)
-        self._values: list[Any] = []  # waiting events, in order of arrival
+        self._values: list[Any] = []  # buffered events, in order of arrival
         self._times: list[int] = []
         self._keys: list[Any] = []
         self._restored: set[Any] = set()  # keys with entries in the queue's table
 
     def engines(self) -> Iterable[PatternEngine]:
-        """Return the patterns at work."""
+        """Return the active patterns."""
         raise NotImplementedError
 
     def restore(self, context: OperatorContext) -> None:
-        """Find the partial matches that were restored."""
+        """Restore the partial matches."""
         raise NotImplementedError
 
     def write(self, engine: PatternEngine) -> None:
@@ -98,7 +101,7 @@ class CepOperatorBase(StreamOperator):
         return lambda timestamp, event: (timestamp, in_order(event))
 
     def open(self, context: OperatorContext) -> None:
-        """Find the partial matches and waiting events that were restored."""
+        """Restore the partial matches and buffered events."""
         super().open(context)
         self._bind(context)
         for function in self.functions:
@@ -114,7 +117,7 @@ class CepOperatorBase(StreamOperator):
                 self._values.append(value)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on with another output and clock."""
+        """Start the next epoch with another output and clock."""
         super().open_epoch(context)
         self._bind(context)
         for engine in self.engines():
@@ -131,7 +134,7 @@ class CepOperatorBase(StreamOperator):
     # -- events in
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Take events: keep them until the watermark comes, or work on them at once in processing time."""
+        """Buffer events until the watermark arrives, or process them at once in processing time."""
         values, keys = batch.values, batch.keys
         if not values:
             return
@@ -148,7 +151,7 @@ class CepOperatorBase(StreamOperator):
         self._keys += keys
 
     def _process_now(self, values: list[Any], keys: list[Any]) -> None:
-        """Take events in processing time; a comparator needs all of a millisecond together."""
+        """Process events in processing time; a comparator needs all events of a millisecond together."""
         now = self.context.clock()
         times = [now] * len(values)
         if self._order is None:
@@ -161,7 +164,7 @@ class CepOperatorBase(StreamOperator):
         self.collector.flush()
 
     def _run_before(self, now: int) -> None:
-        """Work on the waiting events of milliseconds that are over."""
+        """Process the buffered events of milliseconds that are over."""
         if self._times and min(self._times) < now:
             self._run(*self._take_due(now - 1))
 
@@ -189,7 +192,7 @@ class CepOperatorBase(StreamOperator):
     # -- time
 
     def process_watermark(self, watermark: int) -> None:
-        """Work on the events that are due, give up what is too old, then pass the watermark on."""
+        """Process the events that are due, drop partial matches that timed out, then forward the watermark."""
         self.timers.advance_watermark(watermark, _no_timer)
         if self.spec.event_time:
             if self._times:
@@ -217,7 +220,7 @@ class CepOperatorBase(StreamOperator):
         return list(compress(values, due)), list(compress(times, due)), list(compress(keys, due))
 
     def advance_processing_time(self, now: int) -> None:
-        """Give up partial matches that are too old, if the pattern follows the wall clock."""
+        """Drop partial matches that timed out, in processing time."""
         if not self.spec.event_time:
             self._run_before(now)
             for engine in self.engines():
@@ -225,7 +228,7 @@ class CepOperatorBase(StreamOperator):
             self.collector.flush()
 
     def next_wakeup(self) -> int | None:
-        """Return when the first partial match is up, or a millisecond is over, if the pattern follows the wall clock."""
+        """Return when the first partial match times out, or a millisecond is over, in processing time."""
         if self.spec.event_time:
             return None
         times = [engine.next_deadline() for engine in self.engines()]
@@ -241,11 +244,11 @@ class CepOperatorBase(StreamOperator):
     # -- results
 
     def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
-        """Take a match."""
+        """Emit a match."""
         self._emit(self.spec.function.process_match, engine, match, key, timestamp)
 
     def emit_timed_out(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
-        """Take a partial match whose time was up."""
+        """Emit a partial match that timed out."""
         if self._on_timeout is not None:
             self._emit(self._on_timeout, engine, match, key, timestamp)
 
@@ -259,7 +262,7 @@ class CepOperatorBase(StreamOperator):
     ) -> None:
         self.backend.current_key = key
         self.match_context.bind(engine.pattern_id, key if self.spec.keyed else None, timestamp)
-        # Results of processing time have no event timestamp, as in Flink.
+        # Results in processing time have no event timestamp, as in Flink.
         emitted = timestamp if self.spec.event_time else None
         try:
             full = self.collector.gather(call(match, self.match_context), emitted)
@@ -277,7 +280,7 @@ class CepOperatorBase(StreamOperator):
     # -- state
 
     def barrier(self) -> list[Any]:
-        """Write what changed to the state."""
+        """Write changes to the state."""
         for engine in self.engines():
             self.write(engine)
         self._write_queue()
@@ -322,11 +325,11 @@ class CepOperator(CepOperatorBase):
         self.functions += spec.pattern.conditions()
 
     def engines(self) -> Iterable[PatternEngine]:
-        """Return the one pattern."""
+        """Return the pattern."""
         return (self.engine,)
 
     def restore(self, context: OperatorContext) -> None:
-        """Find the partial matches that were restored."""
+        """Restore the partial matches."""
         for key, state in context.keyed_state.table(RUNS.name).items():
             self.engine.restore(key, state)
 
@@ -343,11 +346,12 @@ class CepOperator(CepOperatorBase):
 
 
 class DynamicCepOperator(CepOperatorBase):
-    """Finds the matches of patterns that come from a broadcast stream (input 1).
+    """Finds the matches of dynamic patterns from a broadcast stream (input 1).
 
-    The broadcast state holds the records that describe the patterns, by pattern id; patterns are made of them again after a
-    restore. A record that is equal to the one before changes nothing; another one for the same id gives up the partial
-    matches of that pattern, and only of that.
+    The broadcast state holds the records that describe the patterns, by pattern id; patterns are rebuilt from them after
+    a restore. A record
+    that equals the previous one changes nothing; another one for the same id drops the partial matches of that pattern,
+    and only those.
     """
 
     def __init__(self, spec: DynamicCepSpec) -> None:
@@ -355,11 +359,11 @@ class DynamicCepOperator(CepOperatorBase):
         self._engines: dict[Any, PatternEngine] = {}
 
     def engines(self) -> Iterable[PatternEngine]:
-        """Return the patterns that are at work now."""
+        """Return the active patterns."""
         return self._engines.values()
 
     def restore(self, context: OperatorContext) -> None:
-        """Make the patterns again, and find their partial matches."""
+        """Rebuild the patterns, and restore their partial matches."""
         self._records = context.operator_state.get_broadcast_state(self.spec.state)
         for pattern_id, record in self._records.items():
             _, plan = self._plan_of(record)
@@ -387,7 +391,7 @@ class DynamicCepOperator(CepOperatorBase):
         return engine
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Take events, or descriptions of patterns."""
+        """Process events, or descriptions of patterns."""
         if input_index == 0:
             super().process(batch)
             return
@@ -422,6 +426,6 @@ class DynamicCepOperator(CepOperatorBase):
         engine.changed.clear()
 
     def close(self) -> None:
-        """Close the user's functions, those of the patterns too."""
+        """Close the user's functions, including those of the patterns."""
         conditions = [each for engine in self.engines() for each in engine.plan.conditions()]
         close_functions([*self.functions, *conditions])

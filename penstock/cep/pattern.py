@@ -1,4 +1,4 @@
-"""Pattern: what to look for in a stream, built step by step."""
+"""Pattern: describes the events to find in a stream."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _GROUP = "group"
 
 
 class WithinType(enum.Enum):
-    """What the time of `within` is measured between."""
+    """The events between which the time of `within` is measured."""
 
     FIRST_AND_LAST = "first and last"
     PREVIOUS_AND_CURRENT = "previous and current"
 
 
 class Pattern:
-    """A sequence of patterns. Each method returns a new Pattern; the one it is called on stays as it is.
+    """A sequence of patterns. Patterns are immutable: each method returns a new Pattern.
 
     >>> from penstock.common import Duration
     >>> ring = (
@@ -44,13 +44,13 @@ class Pattern:
         self._nodes = nodes
         self._skip = skip
 
-    # Sequences
+    # Sequences.
 
     @staticmethod
     def begin(
         name: str | Pattern, after_match_skip_strategy: AfterMatchSkipStrategy | None = None
     ) -> Pattern:
-        """Begin with a pattern, or with a group of patterns."""
+        """Start with a pattern, or with a group of patterns."""
         skip = after_match_skip_strategy
         if skip is None:
             skip = AfterMatchSkipStrategy.no_skip()
@@ -62,30 +62,31 @@ class Pattern:
         return Pattern((), skip).next(name)
 
     def next(self, name: str | Pattern) -> Pattern:
-        """Go on with a pattern whose event comes right after."""
+        """Append a pattern whose event must directly follow."""
         return self._append(name, Contiguity.STRICT)
 
     def followed_by(self, name: str | Pattern) -> Pattern:
-        """Go on with a pattern; events that do not match it may stand between."""
+        """Append a pattern; events that do not match it may be in between."""
         return self._append(name, Contiguity.RELAXED)
 
     def followed_by_any(self, name: str | Pattern) -> Pattern:
-        """Go on with a pattern; any events may stand between, also those that match it."""
+        """Append a pattern; any events may be in between, including those that match it."""
         return self._append(name, Contiguity.ANY)
 
     def not_next(self, name: str) -> Pattern:
-        """Say that the event right after must not match a pattern."""
+        """Require that the directly following event does not match a pattern."""
         return self._append_not(name, Contiguity.NOT_NEXT)
 
     def not_followed_by(self, name: str) -> Pattern:
-        """Say that no event up to the next pattern, or within the time, matches a pattern."""
+        """Require that no event up to the next pattern, or within the time limit, matches a pattern."""
         return self._append_not(name, Contiguity.NOT_FOLLOW)
 
     def _append_not(self, name: str, contiguity: Contiguity) -> Pattern:
         given: Any = name
         if isinstance(given, Pattern):
             raise ArgumentTypeError(
-                "a group cannot be what must not come", hint="give the name of a single pattern"
+                "not_next and not_followed_by do not accept groups",
+                hint="pass the name of a single pattern",
             )
         if self._last.optional or _nullable(self._last):
             raise refuse("not after optional", f"'{name}' after '{self._last.name}'")
@@ -118,10 +119,10 @@ class Pattern:
         groups = sum(1 for each in walk(self._nodes) if each.group is not None)
         return PatternNode(f"{_GROUP} {groups + 1}", contiguity, group=group._nodes)
 
-    # Conditions
+    # Conditions.
 
     def where(self, condition: Any) -> Pattern:
-        """Take only events for which a function of `(event)` or `(event, ctx)` is true; several are joined by and."""
+        """Accept only events for which a function of `(event)` or `(event, ctx)` is true; several are combined by and."""
         self._refuse_group()
         added = to_condition(condition, "where")
         before = self._last.condition
@@ -131,7 +132,7 @@ class Pattern:
         return self._change(condition=AllOf((*parts, added)))
 
     def or_(self, condition: Any) -> Pattern:
-        """Take also events for which this function is true, whatever was said before."""
+        """Accept also events for which this function is true, regardless of earlier conditions."""
         self._refuse_group()
         added = to_condition(condition, "or_")
         before = self._last.condition
@@ -141,7 +142,7 @@ class Pattern:
         return self._change(condition=AnyOf((*parts, added)))
 
     def subtype(self, kind: type) -> Pattern:
-        """Take only events of a class."""
+        """Accept only events of a class."""
         self._refuse_group()
         if not isinstance(kind, type):
             raise ArgumentTypeError(f"subtype() needs a class, got {type(kind).__name__}")
@@ -152,7 +153,7 @@ class Pattern:
     def until(self, condition: Any) -> Pattern:
         """End the loop at the first event for which a function is true; that event is not part of it.
 
-        A group is left where it is: what it has begun and not completed by then is given up.
+        A group ends immediately: an incomplete iteration is discarded.
         """
         added = to_condition(condition, "until")
         if self._last.until is not None:
@@ -161,12 +162,12 @@ class Pattern:
             raise refuse("until without loop", f"'{self._last.name}'")
         return self._change(until=added)
 
-    # Quantifiers
+    # Quantifiers.
 
     def times(self, from_times: int, to_times: Any = None, window_time: Any = None) -> Pattern:
-        """Take so many events, or at least and at most so many.
+        """Take exactly `from_times` events, or between `from_times` and `to_times`.
 
-        `window_time`, which may also come right after one number, limits the time from the event before to each of them.
+        `window_time`, which may also be the second argument, limits the time from the previous event to each of them.
         """
         if window_time is None and to_times is not None and not isinstance(to_times, int):
             to_times, window_time = None, to_times
@@ -181,7 +182,7 @@ class Pattern:
         return self._quantify(max(from_times, 1), most, optional, window_time)
 
     def times_or_more(self, times: int, window_time: Any = None) -> Pattern:
-        """Take so many events or more; `window_time` limits the time from the event before to each of them."""
+        """Take `times` events or more; `window_time` limits the time from the previous event to each of them."""
         if isinstance(times, bool) or not isinstance(times, int):
             raise ArgumentTypeError(f"times_or_more() needs an int, got {type(times).__name__}")
         if times < 1:
@@ -189,7 +190,7 @@ class Pattern:
         return self._quantify(times, None, self._last.optional, window_time)
 
     def one_or_more(self, window_time: Any = None) -> Pattern:
-        """Take one event or more; `window_time` limits the time from the event before to each of them."""
+        """Take one event or more; `window_time` limits the time from the previous event to each of them."""
         return self._quantify(1, None, self._last.optional, window_time)
 
     def _quantify(
@@ -209,7 +210,7 @@ class Pattern:
         return quantified.within(window_time, WithinType.PREVIOUS_AND_CURRENT)
 
     def optional(self) -> Pattern:
-        """Let the pattern be left out."""
+        """Make the pattern optional."""
         self._refuse_not()
         if self._last.optional:
             raise refuse("optional twice", f"'{self._last.name}'")
@@ -222,7 +223,7 @@ class Pattern:
             raise refuse("optional after greedy", f"'{self._last.name}'")
 
     def greedy(self) -> Pattern:
-        """Take as many events as there are before going on."""
+        """Take as many events as possible before continuing."""
         self._refuse_not()
         last = self._last
         if last.group is not None:
@@ -234,11 +235,11 @@ class Pattern:
         return self._change(greedy=True)
 
     def consecutive(self) -> Pattern:
-        """Let the events of this pattern come right after each other."""
+        """Require that the events of this pattern directly follow each other."""
         return self._inner(Contiguity.STRICT)
 
     def allow_combinations(self) -> Pattern:
-        """Let the events of this pattern leave out some that match."""
+        """Allow the events of this pattern to skip matching ones."""
         return self._inner(Contiguity.ANY)
 
     def _inner(self, contiguity: Contiguity) -> Pattern:
@@ -252,10 +253,10 @@ class Pattern:
             raise refuse("greedy combinations", f"'{last.name}'")
         return self._change(inner=contiguity)
 
-    # Time
+    # Time.
 
     def within(self, duration: Any, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Pattern:
-        """Limit the time of a match, or that from the event before to one of this pattern. The limit itself is too late."""
+        """Limit the time of a match, or from the previous event to one of this pattern. The limit is exclusive."""
         millis = to_millis(duration, "the time of within")
         if millis <= 0:
             raise refuse("within not positive", f"{millis} ms")
@@ -272,10 +273,10 @@ class Pattern:
             raise refuse("within previous at start", f"'{self._last.name}'")
         return self._change(within_previous=millis)
 
-    # What others see
+    # Inspection.
 
     def build(self) -> PatternPlan:
-        """Return the whole pattern as data, or raise MalformedPatternError."""
+        """Return the whole pattern as data; raises MalformedPatternError."""
         plan = PatternPlan(self._nodes, self._skip)
         nodes, within = list(walk(self._nodes)), plan.within
         last = self._last
@@ -291,7 +292,7 @@ class Pattern:
                 raise refuse("within between", f"'{node.name}' has {between} ms of {within} ms")
         wanted = self._skip.pattern_name
         if wanted is not None and wanted not in plan.names():
-            raise refuse("skip to unknown", f"'{wanted}' is none of {', '.join(plan.names())}")
+            raise refuse("skip to unknown", f"'{wanted}' is not one of {', '.join(plan.names())}")
         return plan
 
     def get_name(self) -> str:
@@ -299,21 +300,21 @@ class Pattern:
         return self._last.name
 
     def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
-        """Return what happens to other matches when one is found."""
+        """Return the after-match skip strategy."""
         return self._skip
 
     def explain(self, format: str = "dot") -> str:
-        """Return the automaton of the pattern as a drawing: "dot" for Graphviz, or "svg"."""
+        """Return a drawing of the pattern's automaton: "dot" for Graphviz, or "svg"."""
         from penstock.cep.drawing import to_dot, to_svg
         from penstock.cep.engine import compile_pattern
 
         drawers: dict[str, Callable[[Any], str]] = {"dot": to_dot, "svg": to_svg}
         if format not in drawers:
-            raise ArgumentError(f"explain() draws 'dot' or 'svg', not {format!r}")
+            raise ArgumentError(f"explain() supports the formats 'dot' and 'svg', not {format!r}")
         return drawers[format](compile_pattern(self.build()))
 
     def debug(self, events: Iterable[Any], *, timestamps: Iterable[int] | None = None) -> str:
-        """Run the pattern over some events; return and print which transitions each event took.
+        """Run the pattern over some events; return and print the transitions of each event.
 
         Without timestamps the events are one millisecond apart.
         """

@@ -1,4 +1,4 @@
-"""CEP.pattern: a stream and a pattern give a PatternStream, whose matches are selected or processed."""
+"""CEP.pattern: applies a pattern to a stream; the matches of the PatternStream are selected or processed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from penstock.graph.transformations import OperatorTransformation
 
 
 class CEP:
-    """The entry to complex event processing."""
+    """The entry point of complex event processing."""
 
     @staticmethod
     def pattern(
@@ -38,10 +38,10 @@ class CEP:
         pattern: Pattern,
         comparator: Callable[[Any, Any], int] | None = None,
     ) -> PatternStream:
-        """Look for a pattern in a stream; in a keyed stream, in the events of each key.
+        """Apply a pattern to a stream; in a keyed stream, to the events of each key.
 
         `comparator(a, b)` orders events with the same timestamp: a negative number if `a` comes first, a positive one if
-        `b` does, else 0. Raises MalformedPatternError for a pattern that cannot be.
+        `b` does, else 0. Raises MalformedPatternError for an invalid pattern.
         """
         check_instance(input, DataStream, "a stream for a pattern")
         check_instance(pattern, Pattern, "pattern", hint='begin with Pattern.begin("name")')
@@ -61,12 +61,13 @@ class CEP:
         descriptions: DataStream,
         pattern_of: Callable[[Any], tuple[Any, Pattern | None]],
     ) -> DynamicPatternStream:
-        """Look for patterns that come from a stream, and may change while the job runs.
+        """Apply patterns that arrive on a stream, and may change while the job runs.
 
-        `pattern_of(description)` returns the id of a pattern and the Pattern, or None to end that one. Every subtask gets all
-        descriptions. One that is equal to the last one for its id changes nothing; another one gives up the partial
-        matches of that pattern, and those of the other patterns go on. Descriptions are part of the state, so they must
-        pickle; the patterns are made of them anew after a restore.
+        `pattern_of(description)` returns the id of a pattern and the Pattern, or None to remove it. Every subtask gets
+        all descriptions. One that
+        equals the last one for its id changes nothing; another one drops the partial matches of that pattern, but not
+        those of other patterns.
+        Descriptions are part of the state, so they must pickle; the patterns are rebuilt from them after a restore.
         """
         check_instance(input, DataStream, "a stream for patterns")
         check_instance(descriptions, DataStream, "descriptions")
@@ -82,9 +83,9 @@ def _check_two(compare: Any) -> None:
     except TypeError as error:
         raise ArgumentTypeError(
             f"comparator cannot be called with two events: {error}",
-            hint="it returns a negative number, zero or a positive one",
+            hint="it must return a negative number, zero or a positive number",
         ) from None
-    except ValueError:  # builtins that tell nothing about themselves
+    except ValueError:  # builtins without a signature
         return
 
 
@@ -120,11 +121,11 @@ class PatternStream:
         return self._with(event_time=True)
 
     def in_processing_time(self) -> PatternStream:
-        """Take events as they come, and measure time by the wall clock."""
+        """Process events as they arrive, and measure time by the wall clock."""
         return self._with(event_time=False)
 
     def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
-        """Send events that come behind the watermark to a side output of the result."""
+        """Send late events to a side output of the result."""
         check_instance(
             late_data_output_tag,
             OutputTag,
@@ -137,7 +138,7 @@ class PatternStream:
         settings = {"event_time": self._event_time, "late_tag": self._late_tag, **changes}
         return PatternStream(self._stream, self._pattern, self._comparator, **settings)
 
-    # Results
+    # Results.
 
     def select(
         self,
@@ -149,9 +150,9 @@ class PatternStream:
         | PatternTimeoutFunction
         | None = None,
     ) -> DataStream:
-        """Emit what a function returns for each match.
+        """Emit the result of a function for each match.
 
-        With a tag and a timeout function, what that returns for `(partial match, time it was up)` goes to a side output.
+        With a tag and a timeout function, its results for `(partial match, time of the timeout)` go to a side output.
         """
         check_function(pattern_select_function, PatternSelectFunction, "select", ("match",))
         return self._selected(
@@ -174,7 +175,7 @@ class PatternStream:
         | PatternFlatTimeoutFunction
         | None = None,
     ) -> DataStream:
-        """Emit all that a function returns or yields for each match."""
+        """Emit all results of a function for each match."""
         check_function(
             pattern_flat_select_function, PatternFlatSelectFunction, "flat_select", ("match",)
         )
@@ -192,12 +193,12 @@ class PatternStream:
         pattern_process_function: PatternProcessFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Process each match; a function that is also a TimedOutPartialMatchHandler gets partial matches too."""
+        """Process each match; a function that is also a TimedOutPartialMatchHandler gets partial matches, too."""
         check_object(
             pattern_process_function,
             PatternProcessFunction,
             ("process_match",),
-            hint="derive a class from PatternProcessFunction and pass an object of it; use select() for "
+            hint="derive a class from PatternProcessFunction and pass an instance; use select() for "
             "plain functions",
         )
         return self._build(pattern_process_function, output_type)
@@ -213,8 +214,8 @@ class PatternStream:
     ) -> DataStream:
         if (tag is None) != (timeout is None):
             raise ArgumentTypeError(
-                "a tag for timed-out partial matches and a timeout function go together",
-                hint="give both, or none of them",
+                "a tag for timed-out partial matches requires a timeout function, and vice versa",
+                hint="pass both or none",
             )
         if tag is None:
             return self._build(Selector(function, method, flat), output_type)
@@ -251,7 +252,7 @@ class PatternStream:
 
 
 class DynamicPatternStream(PatternStream):
-    """The matches of patterns that come from a stream. `ctx.get_pattern_id()` tells which one matched."""
+    """The matches of dynamic patterns. `ctx.get_pattern_id()` returns the matching one."""
 
     def __init__(
         self, stream: DataStream, pattern: Any, *, descriptions: DataStream, **settings: Any

@@ -1,1 +1,1 @@
-"""Checkpoints: their storage, their manifests, and the coordinator of the epoch protocol."""
+"""Checkpoints: storage, manifests, leases, and the checkpoint coordinator."""

@@ -1,18 +1,23 @@
-"""The checkpoint coordinator: the protocol of checkpoints as a pure core.
+"""The checkpoint coordinator: the checkpoint protocol as a pure state machine.
 
-`handle(event)` returns instructions; whoever calls it carries them out, in order, and reports back with events. There is
-no I/O and no clock in here. The order that exactly-once rests on:
+`handle(event)` returns instructions; the caller carries them out in order and reports back with events. There is no I/O
+and no
+clock in here. Exactly-once depends on this order:
 
-    all acks, each once, all of the same attempts -> manifest durable -> sinks commit -> retention -> completed
+    all acks, each once, all from the same attempts -> manifest durable -> sinks commit -> retention -> completed
 
-Checkpoints come about in one of two ways. In *epochs* each is a run of the pipe: one at a time, complete when the pipe has
-finished, and whatever goes wrong fails the epoch. If the *tasks stay*, several may be under way. One is complete with its last ack,
-which ends those before it that are not; and one that comes to nothing is aborted, while the job goes on. The number of an
-aborted checkpoint is not used again before the next restore. What its tasks had handed over to be committed they hand over again
-with the next one, and state that they had written for it may be part of what later ones refer to.
+There are two modes. In *epoch mode* each checkpoint is one run of the pipe: one at a time, complete when the pipe has
+finished,
+and any error fails the epoch. In *pipelined mode* several checkpoints may be pending. One is complete with its last ack,
+which
+subsumes older pending ones; one that fails is aborted while the job continues running. The id of an aborted checkpoint is
+not
+reused before the next restore. Its tasks hand over its committables again with the next checkpoint, and later checkpoints
+may
+refer to state that was written for it.
 
-After a failure, whatever it was, the way on is a Restore event with the manifest that storage has: its commits are
-done again first (they are idempotent), then the next checkpoint may begin.
+After any failure, recovery is a Restore event with the manifest found on storage: its commits are repeated first (they are
+idempotent), then the next checkpoint may begin.
 """
 
 from __future__ import annotations
@@ -56,18 +61,20 @@ from penstock.files.paths import is_absolute
 
 
 class Phase(enum.Enum):
-    """Where the coordinator stands.
+    """The state of the coordinator.
 
     IDLE -> RUNNING -> WRITING -> COMMITTING -> IDLE, RUNNING or FINISHED; any -> FAILED;
     any -> RESTORING -> IDLE or FINISHED
     """
 
     IDLE = "idle"  # the next checkpoint may begin
-    RUNNING = "running"  # at least one was begun, acks come in; if tasks stay, the next may begin
-    WRITING = "writing"  # a manifest is being written; others may be running
-    COMMITTING = "committing"  # a manifest is durable, sinks commit; others may be running
+    RUNNING = (
+        "running"  # at least one is pending, acks arrive; in pipelined mode the next may begin
+    )
+    WRITING = "writing"  # a manifest is being written; others may be pending
+    COMMITTING = "committing"  # a manifest is durable, sinks commit; others may be pending
     RESTORING = "restoring"  # a manifest was restored, its sinks commit again
-    FAILED = "failed"  # only Restore helps
+    FAILED = "failed"  # only Restore is accepted
     FINISHED = "finished"  # the last checkpoint of the job is complete
 
 
@@ -75,9 +82,9 @@ _MAY_OVERLAP = frozenset({Phase.RUNNING, Phase.WRITING, Phase.COMMITTING})
 
 
 class CheckpointCoordinator:
-    """Decides what happens to the checkpoints of one job; keeps the last `retained` of them.
+    """Decides what happens to the checkpoints of one job; retains the last `retained` of them.
 
-    `tasks_stay`: checkpoints are triggered in tasks that stay, and several may be under way.
+    `tasks_stay`: pipelined mode, in which checkpoints are triggered in running tasks and several may be pending.
     """
 
     def __init__(
@@ -85,42 +92,42 @@ class CheckpointCoordinator:
     ) -> None:
         if retained < 1:
             raise ArgumentError(
-                f"{retained} checkpoints cannot be retained",
+                f"cannot retain {retained} checkpoints",
                 hint="set execution.checkpointing.num-retained to 1 or more",
             )
         self.job_id = job_id
         self.job_name = job_name
         self._retained = retained
         self._tasks_stay = tasks_stay
-        # The manifest in force: durable, and except in phases COMMITTING, RESTORING and FAILED all its commits are done.
+        # The current base: durable, and all its commits are done except in phases COMMITTING, RESTORING and FAILED.
         # None until the first checkpoint completes.
         self.base: Manifest | None = None
-        # Checkpoints that were begun and wait for acks, or for their turn to be written; by number, which are all above the base's
-        # and above that of the one being written if that is not in doubt. In epochs one at most.
+        # Checkpoints that wait for acks, or for their manifest to be written, by id. All ids are above the base's and
+        # above that of the one being written, unless its outcome is unknown. In epoch mode at most one.
         self._pending: dict[int, PendingCheckpoint] = {}
-        # Built when the acks are complete; set exactly in phase WRITING. Nobody but storage knows whether it is durable.
+        # Built when the acks are complete; set exactly in phase WRITING. Only storage knows whether it is durable.
         self._written: Manifest | None = None
-        # What the sinks get once the manifest is durable; set exactly in phase WRITING.
+        # Commit requests for the sinks, sent once the manifest is durable; set exactly in phase WRITING.
         self._requests: dict[str, CommitRequest] = {}
-        # Sinks whose commit is not reported yet; non-empty exactly in phases COMMITTING and RESTORING.
+        # Sinks whose commit was not reported yet; non-empty exactly in phases COMMITTING and RESTORING.
         self._uncommitted: set[str] = set()
-        # What committers returned for the base's epoch, by sink; complete when _uncommitted is empty.
+        # Return values of the base's committers, by sink; complete when _uncommitted is empty.
         self._returned: dict[str, Any] = {}
-        self._restoring = False  # whether the commits under way are those of a restored manifest
+        self._restoring = False  # whether the current commits are those of a restored manifest
         self._failed = False
-        # The highest number that was begun since the last restore.
+        # The highest checkpoint id used since the last restore.
         self._last_begun = 0
-        # Durable checkpoints in this job's directory, oldest first; the base is the last, unless another job wrote it.
-        # Never names a checkpoint whose deletion was asked for.
+        # Durable checkpoints in this job's directory, oldest first; the base is the last, unless it belongs to another job.
+        # Never contains a checkpoint whose deletion was requested.
         self._completed: list[CompletedCheckpoint] = []
-        # Aborted checkpoints whose manifest may be there all the same. They go when a later one is complete: until then one of
-        # them may be the last that storage has, and its files stay with it.
+        # Aborted checkpoints whose manifest may exist all the same. They are deleted when a later one is complete: until
+        # then one of them may be the last on storage, and its files stay with it.
         self._in_doubt: set[int] = set()
-        # Files of dropped checkpoints that were needed by pending ones when these were dropped.
+        # Files of dropped checkpoints that pending checkpoints still needed at that time.
         self._spared: frozenset[str] = frozenset()
-        # Whether tasks may have left files that no ack has told of, since such files were last looked for.
+        # Whether tasks may have left files that no ack reported since the last search for orphans.
         self._left_files = False
-        # Epochs whose checkpoints are being read by somebody else, and how often: retention spares them.
+        # Checkpoints that are being read, with a reference count: retention keeps them.
         self._pinned: Counter[int] = Counter()
         # The last events and phases, for errors.
         self._story: deque[str] = deque(maxlen=20)
@@ -139,7 +146,7 @@ class CheckpointCoordinator:
 
     @property
     def phase(self) -> Phase:
-        """Where it stands."""
+        """The current phase."""
         if self._failed:
             return Phase.FAILED
         if self._uncommitted:
@@ -152,26 +159,26 @@ class CheckpointCoordinator:
 
     @property
     def next_epoch(self) -> int:
-        """The number of the checkpoint that may begin next."""
+        """The id of the checkpoint that may begin next."""
         return max(self._base_epoch, self._last_begun) + 1
 
     @property
     def pending_epochs(self) -> list[int]:
-        """The checkpoints that were begun and are neither being written nor over, oldest first."""
+        """The pending checkpoints whose manifest is not being written, oldest first."""
         return sorted(self._pending)
 
     @property
     def returned(self) -> dict[str, Any]:
-        """What committers keep back for a later epoch, by sink."""
+        """Values that committers keep for a later checkpoint, by sink."""
         return dict(self._returned)
 
     @property
     def completed_epochs(self) -> list[int]:
-        """The epochs in this job's directory that are retained, oldest first."""
+        """The ids of the retained checkpoints in this job's directory, oldest first."""
         return [checkpoint.epoch for checkpoint in self._completed]
 
     def pin(self, epoch: int) -> None:
-        """Keep a checkpoint until it is unpinned, whatever else is retained."""
+        """Keep a checkpoint until it is unpinned, regardless of retention."""
         self._pinned[epoch] += 1
 
     def unpin(self, epoch: int) -> None:
@@ -181,10 +188,12 @@ class CheckpointCoordinator:
             del self._pinned[epoch]
 
     def handle(self, event: Event) -> list[Instruction]:
-        """Take an event and return what is to be done, in order."""
+        """Handle an event and return the instructions, in order."""
         handler = self._handlers.get(type(event))
         if handler is None:
-            raise ArgumentError(f"the checkpoint coordinator knows no event {type(event).__name__}")
+            raise ArgumentError(
+                f"unknown event {type(event).__name__} for the checkpoint coordinator"
+            )
         before = self.phase
         instructions = handler(event)
         epoch = getattr(event, "epoch", None)
@@ -196,7 +205,7 @@ class CheckpointCoordinator:
     def _base_epoch(self) -> int:
         return 0 if self.base is None else self.base.epoch
 
-    # Beginning and giving up
+    # Triggering and aborting.
 
     def _start_epoch(self, event: StartEpoch) -> list[Instruction]:
         may_begin = self.phase is Phase.IDLE or (self._tasks_stay and self.phase in _MAY_OVERLAP)
@@ -209,7 +218,7 @@ class CheckpointCoordinator:
         return [TriggerSources(event.epoch) if self._tasks_stay else RunPipe(event.epoch)]
 
     def _ack(self, event: Ack) -> list[Instruction]:
-        # Acks, failures and ends of what was given up may still come in: they mean nothing.
+        # Acks, failures and ends of aborted checkpoints may still arrive: they are ignored.
         pending = self._pending.get(event.epoch)
         if pending is None:
             return []
@@ -237,10 +246,10 @@ class CheckpointCoordinator:
             return []
         return self._complete(event.epoch, event.now_ms)
 
-    # Completing
+    # Completing.
 
     def _complete_next(self) -> list[Instruction]:
-        """Go on with the oldest checkpoint that is acknowledged: one after another, each builds on what the last has committed."""
+        """Complete the oldest acknowledged checkpoint: in order, because each builds on the commits of the last."""
         if self.phase is not Phase.RUNNING:
             return []
         ready = [epoch for epoch, each in self._pending.items() if each.is_acknowledged]
@@ -260,7 +269,7 @@ class CheckpointCoordinator:
         requests = pending.commit_requests(now_ms)
         try:
             manifest = pending.to_manifest(self.job_id, self.job_name, now_ms, requests)
-        except CheckpointError as error:  # something does not pickle
+        except CheckpointError as error:  # a value does not pickle
             return self._fail(epoch, str(error))
         self._requests = requests
         self._written = manifest
@@ -276,7 +285,7 @@ class CheckpointCoordinator:
         self.base = manifest
         self._completed.append(CompletedCheckpoint.of(manifest))
         older = [epoch for epoch in self._pending if epoch < manifest.epoch]
-        subsumed = self._abort(sorted(older), f"checkpoint {manifest.epoch} was complete before it")
+        subsumed = self._abort(sorted(older), f"checkpoint {manifest.epoch} completed first")
         for pending in self._pending.values():
             pending.share(manifest)
         return [*subsumed, *self._commit(requests)]
@@ -284,7 +293,7 @@ class CheckpointCoordinator:
     def _manifest_failed(self, event: ManifestFailed) -> list[Instruction]:
         if self._written is None or event.epoch != self._written.epoch:
             return []
-        reason = f"the manifest could not be written: {event.reason}"
+        reason = f"could not write the manifest: {event.reason}"
         if event.fatal or not self._tasks_stay:
             return self._fail(event.epoch, reason)
         self._written, self._requests = None, {}
@@ -304,11 +313,11 @@ class CheckpointCoordinator:
     def _commit_failed(self, event: CommitFailed) -> list[Instruction]:
         if event.operator not in self._uncommitted or event.epoch != self._base_epoch:
             return []
-        reason = f"sink '{event.operator}' could not commit: {event.reason}"
+        reason = f"commit of sink '{event.operator}' failed: {event.reason}"
         return self._fail(event.epoch, reason, durable=True)
 
     def _commit(self, requests: dict[str, CommitRequest]) -> list[Instruction]:
-        """Let the sinks of the base commit, now that it is durable."""
+        """Return the commit instructions of the base, now that it is durable."""
         self._returned = {}
         self._uncommitted = set(requests)
         if not requests:
@@ -347,7 +356,7 @@ class CheckpointCoordinator:
         self._in_doubt = set()
         return instructions
 
-    # Failing and going back
+    # Failing and restoring.
 
     def _fail(self, epoch: int, reason: str, *, durable: bool = False) -> list[Instruction]:
         self._give_up()
@@ -372,7 +381,7 @@ class CheckpointCoordinator:
         self._give_up()
         self.base = manifest
         self._completed = [CompletedCheckpoint.of(own[epoch]) for epoch in sorted(own)]
-        # Storage tells what there is. Files that attempts have left for checkpoints to come wait until there is one of those.
+        # Storage knows what exists. Files that attempts left for future checkpoints are deleted once there is one.
         self._in_doubt, self._spared, self._left_files = set(), frozenset(), self._tasks_stay
         self._last_begun = 0
         self._failed = False
@@ -383,21 +392,21 @@ class CheckpointCoordinator:
         newest = max(own, default=0)
         if newest > (0 if manifest is None else manifest.epoch):
             raise CheckpointError(
-                f"job {self.job_id} has checkpoint {newest} and cannot go back before it",
+                f"job {self.job_id} already has checkpoint {newest} and cannot be restored from an older one",
                 hint="start from the older checkpoint under a new job id",
             )
         if manifest is not None and manifest.job_id != self.job_id:
             names = [name for name in manifest.files() if not is_absolute(name)]
             if names:
                 raise ArgumentError(
-                    f"the manifest of job {manifest.job_id} names '{names[0]}' without its directory",
+                    f"the manifest of job {manifest.job_id} refers to '{names[0]}' without its directory",
                     hint="restore Manifest.relocated(directory)",
                 )
 
     def _out_of_order(self, event: Event) -> CheckpointError:
         return CheckpointError(
-            f"{type(event).__name__} does not belong here: the coordinator is {self.phase.value}, "
-            f"the next epoch is {self.next_epoch}",
-            detail="; ".join(self._story) or "nothing happened before",
-            hint="this is an error in Penstock: please report it with the detail above",
+            f"{type(event).__name__} is not allowed in phase {self.phase.value}, "
+            f"the next checkpoint is {self.next_epoch}",
+            detail="; ".join(self._story) or "no earlier events",
+            hint="this is a bug in Penstock: please report it with the detail above",
         )

@@ -1,4 +1,4 @@
-"""A job's lease on a local file system: a lock that the kernel keeps and releases when the process dies."""
+"""A job's lease on a local file system: a kernel lock that is released when the process dies."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ LOCK_FILE = ".lock"
 
 _HELD_BY_OTHER = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES})
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
-_TRIES = 100  # somebody has to delete the lock file between two system calls, this often
+_TRIES = (
+    100  # another process has to delete the lock file between two system calls, this often in a row
+)
 _PAUSE_S = 0.002
 _HOUR_NS = 3_600 * 10**9
 _RECORD_BYTES = 65_536
 
 
 class LocksNotSupportedError(OSError):
-    """The file system, or the operating system, has no locks."""
+    """The file system or the operating system does not support locks."""
 
 
 class FileLock:
     """The lock file of a job's directory, held until `release` or the end of the process.
 
-    The file also has the owner's record. Looking at the file's number and time of change tells if somebody has deleted it or
-    holds it too (on a mounted file system whose locks do not reach other machines): `check` is one `open` and one `stat`.
+    The file also has the owner's record. Its inode and modification time show whether another process has deleted it or
+    holds it
+    too (on a mounted file system whose locks do not reach other machines): `check` is one `open` and one `stat`.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class FileLock:
 
     @classmethod
     def acquire(cls, directory: Path, owner: LeaseOwner, *, sync: bool = True) -> FileLock:
-        """Lock a job's directory; raises FencedError if it is locked, LocksNotSupportedError if it cannot be."""
+        """Lock a job's directory; raises FencedError if it is locked, LocksNotSupportedError if locks are not supported."""
         path = directory / LOCK_FILE
         try:
             descriptor = _lock(path, sync=sync)
@@ -76,7 +79,7 @@ class FileLock:
 
     def _verify(self) -> None:
         try:
-            # What `stat` tells may be a minute old on NFS. Opening a file asks the server.
+            # On NFS the result of `stat` may be a minute old. Opening a file asks the server.
             os.close(os.open(self._path, os.O_RDONLY))
             mark = _mark(os.stat(self._path))  # noqa: PTH116 - a third of the time of Path.stat
         except FileNotFoundError:
@@ -91,30 +94,30 @@ class FileLock:
         self._mark = mark
 
     def renew(self) -> None:
-        """Do nothing: the kernel knows that this process lives."""
+        """Do nothing: the kernel tracks whether this process is alive."""
 
     def release(self, *, forget: bool = False) -> None:
-        """Give the lock up; also deletes the directory if nothing else is in it."""
+        """Release the lock; also delete the directory if it is otherwise empty."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is None:
             return
         _held.discard(self)
         with contextlib.suppress(CheckpointError, OSError):
-            self._verify()  # another driver that has written its name into the file goes on with it
-            # Deleting before unlocking: whoever has opened this file meanwhile sees that it is no longer the lock.
+            self._verify()  # a driver that has written its name into the file keeps it
+            # Delete before unlocking: a process that has opened this file in the meantime sees that it is no longer the lock.
             self._path.unlink()
         os.close(descriptor)
         with contextlib.suppress(OSError):
             self._path.parent.rmdir()
 
     def abandon(self) -> None:
-        """Let go in a child process, which must not keep the lock when the driver has died."""
+        """Close the file in a child process, which must not keep the lock after the driver has died."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
-_held: set[FileLock] = set()  # of this process
+_held: set[FileLock] = set()  # the locks of this process
 
 
 def _abandon_all() -> None:
@@ -128,12 +131,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def read_lock_owner(directory: Path) -> LeaseOwner | None:
-    """Return whose name is in the lock file of a job's directory."""
+    """Return the owner recorded in the lock file of a job's directory."""
     return _read(directory / LOCK_FILE)
 
 
 def locked_by(directory: Path) -> LeaseOwner | None:
-    """Return who holds the lock of a job's directory now; None if nobody does. Raises LocksNotSupportedError if it cannot be locked."""
+    """Return the current holder of the lock of a job's directory, or None. Raises LocksNotSupportedError without locks."""
     try:
         import fcntl
     except ImportError as error:  # not on Windows
@@ -168,7 +171,7 @@ def _lock(path: Path, *, sync: bool) -> int:
         try:
             files.make_directory(path.parent)
         except (FileNotFoundError, FileExistsError) as error:
-            # Another driver may have released the job meanwhile, and the directory went with it.
+            # Another driver may have released the job in the meantime and deleted the directory.
             cause = error
             continue
         except OSError as error:
@@ -193,18 +196,18 @@ def _lock(path: Path, *, sync: bool) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # it was deleted before it was locked
+        os.close(descriptor)  # deleted before it was locked
     if cause is not None:
         raise directory_failure(cause, str(path.parent), WORDS) from cause
     raise CheckpointError(
         f"could not lock '{path}'",
-        detail="the lock file disappears as soon as it is made",
-        hint="look for what else makes or deletes files in the checkpoint directory",
+        detail="the lock file is deleted as soon as it is created",
+        hint="check what else creates or deletes files in the checkpoint directory",
     )
 
 
 def _may_live(record: bytes) -> bool:
-    """Whether the driver that left a record may still be at work: on another machine, if locks do not reach that far."""
+    """Whether the driver that left a record may still be running: on another machine, if locks do not reach that far."""
     if not record:
         return False
     owner = LeaseOwner.decode(record)
@@ -212,9 +215,9 @@ def _may_live(record: bytes) -> bool:
 
 
 def _mark_as_own(descriptor: int) -> None:
-    """Give the file a time of change that no other driver gives it, not even one that writes its name at this moment."""
+    """Set a modification time that no other driver sets, not even one that writes its name at the same moment."""
     changed = time.time_ns() - secrets.randbelow(_HOUR_NS)
-    with contextlib.suppress(OSError):  # not every file system lets one
+    with contextlib.suppress(OSError):  # not supported by every file system
         os.utime(descriptor, ns=(changed, changed))
 
 
@@ -223,7 +226,7 @@ def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _read_holder(path: Path) -> LeaseOwner | None:
-    """Read who holds the lock. Whoever has just got it, from a driver that died, writes its name in a moment."""
+    """Read who holds the lock. A driver that has just taken it over from a dead one writes its name a moment later."""
     for _ in range(_TRIES):
         found = _read(path)
         if found is not None and (found.pid == os.getpid() or not found.is_gone):

@@ -28,7 +28,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """One file of a database on checkpoint storage; `local` is what the database calls it."""
+    """One file of a database on checkpoint storage; `local` is its name in the database."""
 
     local: str
     name: str
@@ -43,16 +43,18 @@ class SharedFile:
 
 @dataclass(frozen=True, slots=True)
 class StateHandle:
-    """One snapshot of one subtask's state: the bytes themselves, or the name of the file that has them.
+    """One snapshot of one subtask's state: the bytes themselves, or the name of their file.
 
     `key_groups` is (start, end), end excluded. `name` is relative to the job's directory, or absolute if another job
     wrote the file.
 
-    A snapshot of a database has a name of its own, `snapshot`. Its bytes are the database's small files; the large
-    ones, `files`, may be shared with earlier snapshots. `base` names the snapshot that the database started from.
+    A snapshot of a database has its own name, `snapshot`. Its bytes are the database's small files; the large ones,
+    `files`, may be
+    shared with earlier snapshots. `base` is the name of the snapshot that the database started from.
 
-    `format` is what the bytes are: a pickle of tables, or one table (a part of it) as Parquet, as savepoints have it. `sha256` is
-    known if checkpoints are signed and the bytes are in a file.
+    `format` is the format of the bytes: a pickle of tables, or one table (or part of one) as Parquet, as in savepoints.
+    `sha256` is
+    set if checkpoints are signed and the bytes are in a file.
     """
 
     kind: SnapshotKind
@@ -69,9 +71,9 @@ class StateHandle:
 
     def __post_init__(self) -> None:
         if self.kind not in {"full", "delta"}:
-            raise ArgumentError(f"a snapshot is 'full' or 'delta', not {self.kind!r}")
+            raise ArgumentError(f"snapshot kind must be 'full' or 'delta', got {self.kind!r}")
         if (self.data is None) == (self.name is None):
-            raise ArgumentError("a state handle has either its bytes or the name of a file")
+            raise ArgumentError("a state handle needs either its bytes or a file name")
 
     @property
     def is_foreign(self) -> bool:
@@ -80,7 +82,7 @@ class StateHandle:
 
     @property
     def total_size(self) -> int:
-        """The bytes of the snapshot, those of its shared files among them."""
+        """The size of the snapshot in bytes, including its shared files."""
         return self.size + sum(file.size for file in self.files)
 
     def names(self) -> list[str]:
@@ -89,7 +91,7 @@ class StateHandle:
         return own + [file.name for file in self.files]
 
     def relocated(self, directory: CheckpointStorage) -> StateHandle:
-        """Return the handle with absolute file names, for a job that lives elsewhere."""
+        """Return the handle with absolute file names, for a job in another directory."""
 
         def moved(name: str) -> str:
             return name if is_absolute(name) else directory.path(name)
@@ -147,7 +149,7 @@ class StateHandle:
 
 @dataclass(frozen=True, slots=True)
 class StateChain:
-    """The state of one operator in one subtask: a full snapshot, then deltas, oldest first; or nothing."""
+    """The state of one operator in one subtask: a full snapshot followed by deltas, oldest first; or empty."""
 
     handles: tuple[StateHandle, ...] = ()
 
@@ -155,7 +157,7 @@ class StateChain:
         kinds = [handle.kind for handle in self.handles]
         if kinds and (kinds[0] != "full" or "full" in kinds[1:]):
             raise ArgumentError(
-                "a state chain is one full snapshot followed by deltas", detail=f"got {kinds}"
+                "a state chain must be one full snapshot followed by deltas", detail=f"got {kinds}"
             )
 
     def __iter__(self) -> Iterator[StateHandle]:
@@ -165,7 +167,7 @@ class StateChain:
         return len(self.handles)
 
     def append(self, handle: StateHandle) -> StateChain:
-        """Return the chain after one more snapshot; a full one starts it anew."""
+        """Return the chain with one more snapshot; a full one starts a new chain."""
         if handle.kind == "full":
             return StateChain((handle,))
         return StateChain((*self.handles, handle))
@@ -183,18 +185,18 @@ class StateChain:
 
     @property
     def size(self) -> int:
-        """The bytes of all its snapshots."""
+        """The size of all snapshots in bytes."""
         return sum(handle.total_size for handle in self.handles)
 
     @property
     def database(self) -> StateHandle | None:
-        """The snapshot of a database that the chain is, or None if it is of another kind."""
+        """The database snapshot of the chain, or None if it is of another kind."""
         is_database = bool(self.handles) and self.handles[0].snapshot is not None
         return self.handles[0] if is_database else None
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether any of its state is in the format of savepoints; no snapshot of a job continues such a chain."""
+        """Whether part of its state is in savepoint format; a job never appends to such a chain."""
         return any(handle.format != "pickle" for handle in self.handles)
 
     def files(self) -> list[str]:
@@ -202,7 +204,7 @@ class StateChain:
         return [name for handle in self.handles for name in handle.names()]
 
     def relocated(self, directory: CheckpointStorage) -> StateChain:
-        """Return the chain with absolute file names, for a job that lives elsewhere."""
+        """Return the chain with absolute file names, for a job in another directory."""
         return StateChain(tuple(handle.relocated(directory) for handle in self.handles))
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -218,9 +220,11 @@ class StateChain:
 def should_compact(chain: StateChain, next_size: int, *, merges: bool = False) -> bool:
     """Whether the next snapshot should be a full one instead of a delta of `next_size` bytes.
 
-    How many deltas there are does not matter if they are merged (`merges`) when they are many. Deltas may grow to the size of the full snapshot (or 64 KB, if that is more): so a restore reads at most about
-    twice the state, and the bytes written stay within a constant factor of the bytes changed. A chain that leans on
-    another job's files starts anew as soon as it can.
+    Deltas may grow to the size of the full snapshot (or 64 KB, if that is more), so a restore reads at most about twice
+    the state,
+    and the bytes written stay within a constant factor of the bytes changed. The number of deltas does not matter if they
+    are
+    merged (`merges`). A chain that uses another job's files starts again with a full snapshot as soon as possible.
     """
     if not chain.handles or any(handle.is_foreign for handle in chain):
         return True
@@ -241,7 +245,7 @@ def state_file_name(epoch: int, vertex: str, subtask: int, attempt: str) -> str:
 
 
 def epoch_of_file(name: str) -> int | None:
-    """Return the epoch that wrote a state file, or None if it is no state file.
+    """Return the id of the checkpoint that wrote a state file, or None if it is not a state file.
 
     >>> epoch_of_file("shared/7-window-0-a1.state")
     7
@@ -266,8 +270,9 @@ def write_state(
     """Make a snapshot durable and return its handle.
 
     `storage` is the job's directory. Up to `inline_threshold` bytes stay in the handle and reach storage with the
-    manifest. A file's name is unique to the attempt, so a task that runs twice never overwrites anything; give each
-    operator of a chain its own `vertex`.
+    manifest. A file
+    name is unique to the attempt, so a task that runs twice never overwrites a file; each operator of a chain needs its own
+    `vertex`.
     """
     size, checksum = len(payload), zlib.crc32(payload)
     if size <= inline_threshold:
@@ -279,7 +284,7 @@ def write_state(
 
 
 def read_state(storage: CheckpointStorage, handle: StateHandle) -> bytes:
-    """Return the bytes of a snapshot after checking them."""
+    """Return the bytes of a snapshot after verifying them."""
     data = read_file(storage, handle.name) if handle.name is not None else handle.data
     assert data is not None
     check_state(storage, handle.name, data, handle.size, handle.crc32, handle.sha256)
@@ -287,7 +292,7 @@ def read_state(storage: CheckpointStorage, handle: StateHandle) -> bytes:
 
 
 class DamagedStateError(CheckpointError):
-    """The bytes of a state file are not the ones that were written, or the file is gone."""
+    """The bytes of a state file differ from those written, or the file is missing."""
 
 
 def read_file(storage: CheckpointStorage, name: str) -> bytes:
@@ -308,9 +313,9 @@ def check_state(
     crc32: int,
     sha256: str | None = None,
 ) -> None:
-    """Raise DamagedStateError unless bytes are the ones that were written; `name` is None for those of a manifest.
+    """Raise DamagedStateError unless the bytes are those that were written; `name` is None for inline state.
 
-    Raises SignatureError if they are not those that were signed, although size and checksum are right.
+    Raises SignatureError if they are not those that were signed, although size and checksum match.
     """
     if name is None:
         what = "state inside a checkpoint's manifest"
@@ -331,14 +336,14 @@ def check_digest(what: str, found: str | None, sha256: str | None) -> None:
     """Raise SignatureError unless a file has the SHA-256 that was signed."""
     if found != sha256:
         raise SignatureError(
-            f"{what} is not the one that was signed",
-            detail=f"its SHA-256 is {found}, that in the signed manifest is {sha256}",
-            hint="do not use it: somebody has altered it",
+            f"the signature of {what} does not match",
+            detail=f"its SHA-256 is {found}, the signed manifest has {sha256}",
+            hint="do not use it: it was altered after signing",
         )
 
 
 def _clean(text: str) -> str:
-    """Make a file name part of any text; texts that differ stay different."""
+    """Turn any text into a file name part; different texts stay different."""
     if len(text) <= 80 and not _UNSAFE.search(text):
         return text
     return f"{_UNSAFE.sub('_', text)[:60]}_{zlib.crc32(text.encode()):08x}"

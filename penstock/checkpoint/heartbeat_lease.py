@@ -1,14 +1,16 @@
-"""A job's lease on storage without locks: numbered claims, and a heartbeat that tells that the driver lives.
+"""A job's lease on storage without locks: numbered claims, and a heartbeat that shows that the driver is alive.
 
 ```
-<job>/lease/<number>-<token>    a driver's claim: the owner, how often it was renewed, whether it was released
+<job>/lease/<number>-<token>    a driver's claim: the owner, its number of renewals, whether it was released
 ```
 
-The driver with the highest number has the job. Whoever wants it waits until the claim with the highest number is released or no
-longer renewed, writes a claim with the next number, and lists the claims again. If there is one that it did not know of, it takes
-its own back. So two drivers never both get the job: had both missed the other's claim, each would have listed before the
-other wrote, and each writes before it lists. This needs no more from storage than that a list shows what was written
-before it, as all the large object stores and HDFS promise.
+The driver with the highest number owns the job. A driver that wants it waits until the claim with the highest number is
+released or no longer renewed, writes a claim with the next number, and lists the claims again. If there is an unknown
+one, it
+withdraws its own. So two drivers never both get the job: had both missed the other's claim, each would have listed before
+the
+other wrote, but each writes before it lists. Storage only has to be list-after-write consistent, as all large object stores
+and HDFS are.
 """
 
 from __future__ import annotations
@@ -27,21 +29,24 @@ from penstock.errors import CheckpointError, FencedError
 
 LEASE = "lease"
 
-_BEATS = 4  # renewals in the time after which a lease that was not renewed is stale
+_BEATS = 4  # renewals within the time after which a lease that is not renewed is stale
 _CLAIMS = 5
 
 _log = logging.getLogger(__name__)
-# The tokens of this process, each from before its claim is written until after it is released: a claim of this process whose token is
-# not here is that of an earlier process with the same number, and anybody may take it over.
+# The tokens of this process, each from before its claim is written until after it is released. A claim of this pid whose
+# token is
+# missing here belongs to an earlier process with the same pid, and any driver may take it over.
 _held: set[str] = set()
 
 
 class HeartbeatLease:
     """A claim that a thread renews until `release`.
 
-    A driver that stands still for longer than `stale_after_s` (suspended, cut off from storage) may lose the job. It notices at its
-    next `check`, which lists the claims. Who wants the lease as often as it takes is `quiet` about others' that still last, and may
-    be `interrupted` while it waits. `clock` and `sleep` are for tests.
+    A driver that hangs for longer than `stale_after_s` (suspended, cut off from storage) may lose the job. It notices at
+    its next
+    `check`, which lists the claims. A caller that retries until it gets the lease is `quiet` about leases that are still
+    valid, and
+    may be `interrupted` while it waits. `clock` and `sleep` are for tests.
     """
 
     def __init__(
@@ -64,10 +69,10 @@ class HeartbeatLease:
         self._sleep = sleep
         self.number = 0
         self._beats = 0
-        self.renewed_at = clock()  # as of `clock`: when the last renewal that succeeded was begun
+        self.renewed_at = clock()  # start of the last successful renewal, by `clock`
         self._lost: FencedError | None = None
-        self.contested = False  # whether a driver that has lost the job may not know of it
-        self._lock = threading.Lock()  # between the thread that renews and the one that works
+        self.contested = False  # whether a driver that has lost the job may not know it yet
+        self._lock = threading.Lock()  # between the renewing thread and the working thread
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -75,7 +80,7 @@ class HeartbeatLease:
     def acquire(
         cls, storage: CheckpointStorage, owner: LeaseOwner, *, beating: bool = True, **options: Any
     ) -> HeartbeatLease:
-        """Claim a job's directory; raises FencedError if another driver has it. Without `beating` call `renew` yourself."""
+        """Claim a job's directory; raises FencedError if another driver owns it. Without `beating`, call `renew` yourself."""
         lease = cls(storage, owner, **options)
         _held.add(owner.token)
         try:
@@ -88,7 +93,7 @@ class HeartbeatLease:
             lease._thread.start()
         return lease
 
-    # Getting it
+    # Acquiring.
 
     def _claim(self) -> None:
         for _ in range(_CLAIMS):
@@ -103,21 +108,21 @@ class HeartbeatLease:
                 for other in others:
                     self._storage.delete(other)
                 return
-            # The other one may not have seen this claim, so it may be at work.
+            # The other driver may not have seen this claim, so it may be running.
             self._storage.delete(name)
-            self._sleep(random.uniform(0, self._stale_after_s / 10))  # noqa: S311 - spreads them only
+            self._sleep(random.uniform(0, self._stale_after_s / 10))  # noqa: S311 - for load distribution only
         raise FencedError(
-            "other drivers start this job at the same time",
+            "other drivers are starting this job at the same time",
             detail=f"they claim the directory '{self._storage.base}'",
             hint="start one driver only",
         )
 
     def wait_for_the_holder(self) -> frozenset[str]:
-        """Return the claims there are, once nobody has the job; raises FencedError if somebody has."""
+        """Return the existing claims once the job has no owner; raises FencedError if it has one."""
         names = self._storage.list(f"{LEASE}/")
         seen = self._read_highest(names)
         began = self._clock()
-        told = False
+        logged = False
         while True:
             gone = None in seen.values()
             for name, data in list(seen.items()):
@@ -129,7 +134,7 @@ class HeartbeatLease:
                 elif owner is not None and owner.is_gone:
                     del seen[name]
             if not seen and gone:
-                # A claim that was taken back, so the job may be another one's.
+                # A withdrawn claim, so the job may belong to another driver.
                 names = self._storage.list(f"{LEASE}/")
                 seen = self._read_highest(names)
                 began = self._clock()
@@ -137,8 +142,8 @@ class HeartbeatLease:
             if not seen:
                 return frozenset(names)
             owner = _decode(next(iter(seen.values())))[0]
-            if not told:
-                told = True
+            if not logged:
+                logged = True
                 _log.log(
                     logging.DEBUG if self._quiet else logging.WARNING,
                     "the job at '%s' was run by %s; waiting up to %g s to see whether it still is",
@@ -162,7 +167,7 @@ class HeartbeatLease:
         number = max(map(_number, names), default=0)
         return {name: self._read(name) for name in names if _number(name) == number}
 
-    # Having it
+    # Owning.
 
     def check(self) -> None:
         """Raise FencedError unless this is still the driver of the job; renew the claim if that is due."""
@@ -173,12 +178,12 @@ class HeartbeatLease:
                 self._look()
 
     def renew(self) -> None:
-        """Tell that this driver lives; raises FencedError if it has lost the job."""
+        """Renew the claim; raises FencedError if this driver has lost the job."""
         with self._lock:
             self._renew()
 
     def release(self, *, forget: bool = False) -> None:
-        """Give the job up, so that another driver can start at once. With `forget`, delete all claims that can be."""
+        """Release the job, so that another driver can start immediately. With `forget`, delete all claims that can be deleted."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(self._stale_after_s / _BEATS)
@@ -190,12 +195,12 @@ class HeartbeatLease:
                 if forget and not self.contested:
                     self._storage.delete_tree(LEASE)
                 else:
-                    # It stays, so that numbers never come again. A driver that was silent may be about to renew its claim.
+                    # The claim stays, so that numbers are never reused: a silent driver may be about to renew its claim.
                     self._storage.write_atomic(self._claimed(), self._record(released=True))
             except FencedError:
                 return
             except CheckpointError as error:
-                _log.warning("the lease could not be released: %s", error.message)
+                _log.warning("could not release the lease: %s", error.message)
             finally:
                 _held.discard(self.owner.token)
             self._lost = fenced(self._storage.base, None)
@@ -227,8 +232,8 @@ class HeartbeatLease:
             except FencedError as error:
                 _log.warning("%s", error.message)
                 return
-            except CheckpointError as error:  # the next one may reach storage
-                _log.warning("the lease could not be renewed: %s", error.message)
+            except CheckpointError as error:  # the next renewal may succeed
+                _log.warning("could not renew the lease: %s", error.message)
 
     def _claimed(self) -> str:
         return _name(self.number, self.owner)
@@ -242,7 +247,7 @@ class HeartbeatLease:
 
 
 def current_claim(storage: CheckpointStorage) -> int | None:
-    """Return the highest number of a claim, unless there is none, it was released, or its process is known to have ended."""
+    """Return the highest claim number, unless there is no claim, it was released, or its process is known to be dead."""
     names = storage.list(f"{LEASE}/")
     if not names:
         return None
@@ -254,7 +259,7 @@ def current_claim(storage: CheckpointStorage) -> int | None:
 
 
 def read_claim_owner(storage: CheckpointStorage) -> LeaseOwner | None:
-    """Return who has the claim with the highest number, unless it was released."""
+    """Return the owner of the claim with the highest number, unless it was released."""
     names = storage.list(f"{LEASE}/")
     owner, over = _decode(_read(storage, max(names, key=_number))) if names else (None, True)
     return None if over else owner
@@ -279,7 +284,7 @@ def _number(name: str) -> int:
 
 
 def _decode(data: bytes | None) -> tuple[LeaseOwner | None, bool]:
-    """Return the owner that a claim names, if it can be told, and whether the claim was released."""
+    """Return the owner in a claim, if readable, and whether the claim was released."""
     try:
         record = json.loads(data or b"")
         return LeaseOwner.from_json(record["owner"]), record["released"] is True

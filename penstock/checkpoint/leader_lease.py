@@ -1,12 +1,14 @@
-"""A job's lease where JobManagers elect a leader: the one with the largest token has the job, at once.
+"""A job's lease with leader election: the JobManager with the largest fencing token owns the job immediately.
 
 ```
 <job>/leader/<token>-<owner's token>    a leader's claim: the owner, and whether it was released
 ```
 
-Nobody waits for a leader that stands still: whether it lives was decided when the next one was elected. A leader that wakes up
-finds the claim of a larger token at its next `check`. One that wakes up just before it claims the job writes its claim, lists, finds
-the larger one, and takes its own back; the leader with the larger token does not mind smaller ones.
+No leader waits for a predecessor that hangs: the election has already decided that it is gone. A leader that wakes up
+finds the
+claim of a larger token at its next `check`. One that wakes up just before it claims the job writes its claim, lists,
+finds the
+larger one, and withdraws its own; the leader with the larger token ignores smaller ones.
 """
 
 from __future__ import annotations
@@ -23,20 +25,20 @@ from penstock.errors import ArgumentError, CheckpointError, FencedError
 
 CLAIMS = "leader"
 
-_DIGITS = 20  # of a 64-bit number: names are in the order of tokens
+_DIGITS = 20  # of a 64-bit number, so that names sort by token
 
 _log = logging.getLogger(__name__)
 
 
 class LeaderLease:
-    """The right of the leader with a token to work on a job's directory."""
+    """The right of the elected leader with a token to work on a job's directory."""
 
     def __init__(self, storage: CheckpointStorage, owner: LeaseOwner, token: int) -> None:
         if token < 0:
-            raise ArgumentError(f"a leader's token cannot be {token}")
+            raise ArgumentError(f"invalid leader token {token}")
         self._storage = storage
         self.owner = owner
-        self.contested = False  # whether a leader that has lost the job may not know of it
+        self.contested = False  # whether a leader that has lost the job may not know it yet
         self._name = f"{CLAIMS}/{token:0{_DIGITS}d}-{owner.token}"
         self._lost: FencedError | None = None
 
@@ -44,9 +46,9 @@ class LeaderLease:
     def acquire(
         cls, storage: CheckpointStorage, owner: LeaseOwner, token: int, *, stale_after_s: float
     ) -> LeaderLease:
-        """Take a job's directory from leaders with smaller tokens; raises FencedError if there is one with a larger one.
+        """Take a job's directory from leaders with smaller tokens; raises FencedError if there is a larger one.
 
-        A driver that nobody elected keeps its job, unless it was not heard of for `stale_after_s`.
+        A driver that was not elected keeps its job, unless it has been silent for `stale_after_s`.
         """
         lease = cls(storage, owner, token)
         lease._refuse_other_drivers(stale_after_s)
@@ -79,7 +81,7 @@ class LeaderLease:
         return not released and (owner is None or not owner.is_gone)
 
     def check(self) -> None:
-        """Raise FencedError unless no leader after this one has claimed the job."""
+        """Raise FencedError if a later leader has claimed the job."""
         if self._lost is not None:
             raise self._lost
         names = self._storage.list(f"{CLAIMS}/")
@@ -95,10 +97,10 @@ class LeaderLease:
         raise self._lost
 
     def renew(self) -> None:
-        """Do nothing: the election knows that this leader lives."""
+        """Do nothing: the election tracks whether this leader is alive."""
 
     def release(self, *, forget: bool = False) -> None:
-        """Give the job up. Its mark stays, so that leaders before this one still find it, unless all is to be forgotten."""
+        """Release the job. The claim stays, so that earlier leaders still find it, unless `forget` is set."""
         try:
             self.check()
             if forget and not self.contested:
@@ -108,7 +110,7 @@ class LeaderLease:
         except FencedError:
             return
         except CheckpointError as error:
-            _log.warning("the leader's claim could not be released: %s", error.message)
+            _log.warning("could not release the leader's claim: %s", error.message)
         self._lost = fenced(self._storage.base, None)
 
     def _record(self, *, released: bool = False) -> bytes:
@@ -122,7 +124,7 @@ class LeaderLease:
 
 
 def leader_at_work(storage: CheckpointStorage) -> LeaseOwner | None:
-    """Return the elected leader that has a job's directory, unless it released it or is known to have ended."""
+    """Return the elected leader that owns a job's directory, unless it was released or its process is known to be dead."""
     names = storage.list(f"{CLAIMS}/")
     owner, released = _decode(_read(storage, max(names))) if names else (None, True)
     return None if released or owner is None or owner.is_gone else owner

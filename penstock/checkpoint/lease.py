@@ -1,7 +1,7 @@
-"""One driver per job: whoever works on a job's directory has its lease.
+"""Job leases: they ensure that one driver at a time works on a job's directory.
 
 On a local file system the lease is a lock of the operating system (`file_lock`), elsewhere a claim with a heartbeat
-(`heartbeat_lease`). Where JobManagers elect a leader, the leader's token decides (`leader_lease`).
+(`heartbeat_lease`). With leader election, the leader's token decides (`leader_lease`).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class Lease(Protocol):
 
     @property
     def owner(self) -> LeaseOwner:
-        """Who has it: this process."""
+        """The owner: this process."""
 
     @property
     def contested(self) -> bool:
-        """Whether a driver that had it before may still be at work, and not know yet that it has lost it."""
+        """Whether the previous owner may still be running, not knowing yet that it has lost the lease."""
 
     def check(self) -> None:
         """Raise FencedError unless this is still the driver of the job."""
 
     def renew(self) -> None:
-        """Tell that this driver lives; a lease does so by itself."""
+        """Renew the lease; leases also do so by themselves."""
 
     def release(self, *, forget: bool = False) -> None:
-        """Give the job up. With `forget` nothing of the lease stays in the directory."""
+        """Release the job. With `forget`, delete all files of the lease."""
 
 
 def lease_owner(storage: CheckpointStorage) -> LeaseOwner | None:
-    """Return who has a job's directory, or had it last without releasing it; None if nobody is known. Changes nothing."""
+    """Return the owner of a job's directory, or the last one that did not release it; None if unknown. Changes nothing."""
     directory = storage.local_directory
     found = read_lock_owner(directory) if directory is not None else None
     return found or read_claim_owner(storage) or leader_at_work(storage)
@@ -56,14 +56,15 @@ def acquire(
     leader: int | None = None,
     stale_after_s: float = DEFAULT_STALE_AFTER_S,
 ) -> Lease:
-    """Take the lease of a job's directory; raises FencedError if another driver has it.
+    """Acquire the lease of a job's directory; raises FencedError if another driver owns it.
 
-    `storage` is the job's directory, `job` its name, for messages. Where there are no locks, a driver that has not been heard of for
-    `stale_after_s` loses the job to the next one that asks. `leader` is the token of a driver that was elected: it takes the job from
-    those that were before it, whatever they do.
+    `storage` is the job's directory, `job` its name for messages. Without locks, a driver that has been silent for
+    `stale_after_s` loses the job to the next one that asks. `leader` is the token of an elected driver: it takes the job
+    from all
+    earlier leaders.
     """
     if stale_after_s <= 0:
-        raise ArgumentError(f"a lease cannot be stale after {stale_after_s} seconds")
+        raise ArgumentError(f"invalid lease timeout of {stale_after_s} seconds")
     owner = LeaseOwner.here(job)
     if leader is not None:
         return LeaderLease.acquire(storage, owner, leader, stale_after_s=stale_after_s)
@@ -75,5 +76,7 @@ def acquire(
         try:
             return FileLock.acquire(directory, owner, sync=storage.sync)
         except LocksNotSupportedError as error:
-            _log.warning("'%s' has no file locks (%s): a heartbeat is used", directory, error)
+            _log.warning(
+                "'%s' does not support file locks (%s): using a heartbeat lease", directory, error
+            )
     return HeartbeatLease.acquire(storage, owner, stale_after_s=stale_after_s)

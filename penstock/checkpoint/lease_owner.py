@@ -1,4 +1,4 @@
-"""Who runs a job: what a driver writes into its lease, and what the next one tells its user."""
+"""The owner of a job's lease, and the errors that name it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ _MAX_PID = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class LeaseOwner:
-    """A driver process that runs a job, or ran it. `token` is its own: no other run ever has it."""
+    """A driver process that runs or ran a job. `token` is unique to the run."""
 
     job: str
     host: str
     pid: int
     started_ms: int
     token: str
-    machine: str = ""  # where `pid` means this process; empty if that is not known
+    machine: str = (
+        ""  # identifies the host and pid namespace in which `pid` is valid; empty if unknown
+    )
 
     @classmethod
     def here(cls, job: str) -> LeaseOwner:
@@ -36,11 +38,13 @@ class LeaseOwner:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process is known to have ended. False if it runs or if that cannot be told from here."""
+        """Whether the process is known to be dead. False if it runs or its state is unknown."""
         if not self.machine or self.machine != _machine():
             return False
         if self.pid == os.getpid():
-            return True  # an earlier process with the same number: those of this one are asked for before
+            return (
+                True  # an earlier process with the same pid: leases of this one are checked before
+            )
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -50,12 +54,12 @@ class LeaseOwner:
         return False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the owner as values of JSON."""
+        """Return the owner as JSON data."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, found: Any) -> LeaseOwner | None:
-        """Return the owner that `to_json` was called on, or None if it cannot be told."""
+        """Return the owner that `to_json` was called on, or None if it is not readable."""
         try:
             owner = cls(
                 str(found["job"]),
@@ -65,14 +69,14 @@ class LeaseOwner:
                 str(found["token"]),
                 str(found.get("machine", "")),
             )
-            str(owner)  # a time that is none
+            str(owner)  # fails for an invalid time
         except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
             return None
         return owner if 0 < owner.pid <= _MAX_PID else None
 
     @classmethod
     def decode(cls, data: bytes) -> LeaseOwner | None:
-        """Return the owner that a record names, or None if the record is incomplete."""
+        """Return the owner in a record, or None if the record is incomplete."""
         try:
             return cls.from_json(json.loads(data))
         except ValueError:
@@ -88,41 +92,41 @@ class LeaseOwner:
 
 
 def refused(directory: str, owner: LeaseOwner | None, lock: str | None = None) -> FencedError:
-    """Return the error of a driver that may not start, because `owner` runs the job.
+    """Return the error for a driver that may not start, because `owner` runs the job.
 
-    `lock` is the file whose lock it holds, if it is a lock.
+    `lock` is the path of its lock file, if the lease is a lock.
     """
-    who = "which does not tell its name" if owner is None else f"'{owner.job}', {owner}"
+    who = "an unknown owner" if owner is None else f"'{owner.job}', {owner}"
     if owner is not None and owner.pid == os.getpid() and owner.machine == _machine():
         who += " (this process)"
     hint = "stop the other driver, or start this one as a new job from a checkpoint (<job directory>/chk-<N>)"
     if lock is not None and owner is not None and owner.machine != _machine():
         hint += f". If {owner.host} has died and its file server keeps the lock, delete '{lock}'"
     return FencedError(
-        f"another driver runs this job: {owner or 'unknown'}",
+        f"another driver is running this job: {owner or 'unknown'}",
         detail=f"the directory '{directory}' is held by {who}",
         hint=hint,
     )
 
 
 def fenced(directory: str, owner: LeaseOwner | None) -> FencedError:
-    """Return the error of a driver that has lost its job to `owner`, or to nobody known."""
+    """Return the error for a driver that has lost its job to `owner`, or to an unknown driver."""
     if owner is None:
         return FencedError(
-            "this driver has lost its job",
-            detail=f"its lease in '{directory}' is gone: it was released, or somebody deleted it",
+            "this driver has lost the lease of its job",
+            detail=f"its lease in '{directory}' is gone: it was released or deleted",
             hint="do not delete the directory of a running job; cancel the job first",
         )
     return FencedError(
         f"another driver has taken over this job: {owner}",
-        detail=f"the directory '{directory}' is held by '{owner.job}', {owner}; this driver writes nothing more",
-        hint="look for the job there; if this driver was suspended or cut off from storage, nothing is to be done",
+        detail=f"the directory '{directory}' is held by '{owner.job}', {owner}; this driver has stopped writing",
+        hint="follow the job there; if this driver was suspended or cut off from storage, there is nothing to do",
     )
 
 
 def _machine() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"  # containers count their processes anew
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"  # every container has its own pid namespace
     except OSError:
         return ""

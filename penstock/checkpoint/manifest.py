@@ -1,4 +1,4 @@
-"""The manifest: everything that a completed checkpoint is, in one file."""
+"""The manifest: the contents of a completed checkpoint, in one file."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ MIN_WATERMARK = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class SubtaskSnapshot:
-    """Where one subtask of a vertex stands. `next_wakeup` is when (epoch ms) it wants to run without data.
+    """The snapshot of one subtask of a vertex. `next_wakeup` is when (epoch ms) it needs to run even without data.
 
-    `attempt` is the task attempt that took the snapshot: a worker that still holds it in memory goes on from there. `local` is
-    the subtask's state besides keyed state, as the task pickled it. `in_flight` is what its channels held when an unaligned
-    checkpoint was taken: it comes before all that the channels bring after a restore.
+    `attempt` is the task attempt that took the snapshot: a worker that still holds it in memory continues from there.
+    `local` is the
+    subtask's state besides keyed state, as pickled by the task. `in_flight` are the in-flight records of an unaligned
+    checkpoint:
+    after a restore they are processed before any new input of the channels.
     """
 
     watermark: int = MIN_WATERMARK
@@ -51,7 +53,7 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class VertexSnapshot:
-    """Where a vertex stands, by subtask."""
+    """The snapshots of a vertex, by subtask."""
 
     subtasks: tuple[SubtaskSnapshot, ...]
 
@@ -67,12 +69,12 @@ class VertexSnapshot:
 
     @property
     def finished(self) -> bool:
-        """Whether all subtasks have finished for good."""
+        """Whether all subtasks have finished."""
         return all(subtask.finished for subtask in self.subtasks)
 
     @property
     def next_wakeup(self) -> int | None:
-        """The earliest wake-up that a running subtask asks for."""
+        """The earliest wake-up that a running subtask requested."""
         running = (subtask for subtask in self.subtasks if not subtask.finished)
         return min((s.next_wakeup for s in running if s.next_wakeup is not None), default=None)
 
@@ -81,7 +83,7 @@ class VertexSnapshot:
 class OperatorSnapshot:
     """The state of one operator; `subtasks` has one chain per subtask.
 
-    `description` says what the state was made for, where a restore compares that.
+    `description` describes the state's declared types and settings, where a restore compares them.
     """
 
     uid: str | None
@@ -104,9 +106,9 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SourceSnapshot:
-    """How far a source was read. `splits` has, per owner subtask, a pickled tuple of SplitProgress.
+    """The progress of a source. `splits` has, per owner subtask, a pickled tuple of SplitProgress.
 
-    `complete` says that all splits had been found: finished ones are in no checkpoint.
+    `complete` says that all splits had been discovered: finished ones are not in the checkpoint.
     """
 
     enumerator: Pickled
@@ -132,8 +134,8 @@ class SourceSnapshot:
 class Manifest:
     """A completed checkpoint. Mappings are by vertex id (`vertices`) or operator id (the others).
 
-    `final` says that the job has nothing more to do after the commits of this epoch. `commits` holds a pickled
-    CommitRequest per sink.
+    `final` says that the job is finished after the commits of this checkpoint. `commits` holds a pickled CommitRequest
+    per sink.
     """
 
     job_id: str
@@ -158,23 +160,23 @@ class Manifest:
 
     @property
     def next_wakeup(self) -> int | None:
-        """When (epoch ms) the job wants an epoch even if no data comes, or None."""
+        """When (epoch ms) the job needs an epoch even if no data arrives, or None."""
         wakeups = (vertex.next_wakeup for vertex in self.vertices.values())
         return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
 
     @property
     def state_size(self) -> int:
-        """The bytes that this checkpoint refers to: of state, and of what was in flight."""
+        """The total size in bytes of the state and in-flight data that this checkpoint refers to."""
         return sum(handle.total_size for handle in self.handles())
 
     @property
     def has_in_flight_data(self) -> bool:
-        """Whether it was taken while records were under way between subtasks: the checkpoint holds them."""
+        """Whether it is an unaligned checkpoint with in-flight records."""
         return next(self._in_flight(), None) is not None
 
     @property
     def in_flight_size(self) -> int:
-        """The bytes of records that were under way between subtasks."""
+        """The size of the in-flight records in bytes."""
         return sum(handle.total_size for handle in self._in_flight())
 
     def load_commit(self, operator: str) -> CommitRequest:
@@ -183,7 +185,7 @@ class Manifest:
         return request
 
     def settled_commits(self, waiting: Mapping[str, Any]) -> dict[str, Pickled]:
-        """Return the commit requests that are left once those of this checkpoint are carried out: `waiting` is what the committers keep back."""
+        """Return the commit requests left after this checkpoint's commits: `waiting` is what the committers keep back."""
         return {
             name: Pickled.of(
                 CommitRequest(self.epoch, [], pending=kept), f"what the sink '{name}' keeps back"
@@ -197,7 +199,7 @@ class Manifest:
         return frozenset(name for handle in self.handles() for name in handle.names())
 
     def handles(self) -> Iterator[StateHandle]:
-        """Iterate over all snapshots of state, and over what was in flight."""
+        """Iterate over all handles: of state and of in-flight data."""
         for op in self.operators.values():
             for chain in op.subtasks:
                 yield from chain
@@ -227,7 +229,7 @@ class Manifest:
         return replace(self, operators=operators, vertices=vertices)
 
     def unmatched(self, operators: Iterable[str]) -> dict[str, str]:
-        """Return what a job with these operator ids would lose: operator id to a word on what it holds."""
+        """Return the state that a job with these operator ids would lose: operator id to a word for its kind."""
         known = set(operators)
         lost = {name: "splits" for name in self.sources if name not in known}
         lost |= {
@@ -237,7 +239,7 @@ class Manifest:
 
 
 def encode(manifest: Manifest, signer: Signer | None = None) -> bytes:
-    """Return the bytes of the manifest's file: a line with the checksum and the signature, and a line of JSON."""
+    """Return the bytes of the manifest file: a line with the checksum and the signature, and a line of JSON."""
     body = json.dumps(_to_json(manifest), separators=(",", ":"), sort_keys=True).encode()
     signature = None if signer is None else signer.sign(_SIGNED, body)
     return _header(body, signature) + body + b"\n"
@@ -246,7 +248,8 @@ def encode(manifest: Manifest, signer: Signer | None = None) -> bytes:
 def decode(data: bytes, path: str, signer: Signer | None = None) -> Manifest:
     """Read what `encode` returned; `path` names the file in errors.
 
-    Raises DamagedManifestError if the bytes are not what was written, SignatureError if they are not signed by `signer`, another
+    Raises DamagedManifestError if the bytes differ from those written, SignatureError if they are not signed by `signer`,
+    another
     CheckpointError if this version cannot read them.
     """
     header, newline, rest = data.partition(b"\n")
@@ -264,16 +267,16 @@ def decode(data: bytes, path: str, signer: Signer | None = None) -> Manifest:
     if value.get("version") != VERSION:
         raise CheckpointError(
             f"the checkpoint manifest '{path}' has format version {value.get('version')}, "
-            f"this Penstock reads version {VERSION}",
+            f"but this version of Penstock reads {VERSION}",
             hint="restore with the version of Penstock that wrote it, and take a savepoint there",
         )
     try:
         manifest = _from_json(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
-            f"the checkpoint manifest '{path}' cannot be read",
+            f"could not read the checkpoint manifest '{path}'",
             detail=f"{type(error).__name__}: {error}",
-            hint="it was not written by this version of Penstock: restore with the one that did",
+            hint="it was written by another version of Penstock: restore with that version",
         ) from error
     if signer is not None:
         check_named_files(manifest.handles(), path)
@@ -281,13 +284,13 @@ def decode(data: bytes, path: str, signer: Signer | None = None) -> Manifest:
 
 
 def signature_in(header: bytes) -> str | None:
-    """Return the signature in the first line of a manifest, or of the metadata of a savepoint."""
+    """Return the signature in the first line of a manifest or of a savepoint's metadata."""
     found = _SIGNATURE.search(header)
     return None if found is None else found.group(1).decode()
 
 
 class DamagedManifestError(CheckpointError):
-    """A manifest's bytes are not the ones that were written."""
+    """The bytes of a manifest differ from those written."""
 
 
 def _header(body: bytes, signature: str | None = None) -> bytes:
@@ -321,7 +324,7 @@ def _in_flight_from_json(vertex: dict[str, Any]) -> list[StateHandle | None]:
 
 
 def description_to_json(operator: OperatorSnapshot) -> dict[str, Any]:
-    """Return what is written about the state of an operator, if anything."""
+    """Return the JSON description of an operator's state, if any."""
     described = operator.description
     return {} if described is None else {"description": described.to_json()}
 

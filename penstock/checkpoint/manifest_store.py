@@ -1,11 +1,11 @@
 """The manifests of one job on checkpoint storage.
 
 ```
-<base>/<job id>/chk-<N>/_metadata   the manifest of epoch N
-<base>/<job id>/_latest             the number of the last epoch whose manifest was written
+<base>/<job id>/chk-<N>/_metadata   the manifest of checkpoint N
+<base>/<job id>/_latest             the id of the last checkpoint whose manifest was written
 <base>/<job id>/shared/             state files
-<base>/<job id>/staging/            sinks' output that waits for its commit
-<base>/<job id>/input/              large collections, as sources read them
+<base>/<job id>/staging/            sink output waiting for its commit
+<base>/<job id>/input/              large collections, as read by sources
 <base>/<job id>/epochs/             the journal, for `penstock replay`
 <base>/<job id>/.lock, lease/, leader/   which driver runs the job
 ```
@@ -42,9 +42,9 @@ _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 
 
 class ManifestStore:
-    """Writes, finds and deletes the manifests of a job. Writing one is the commit point of its epoch.
+    """Writes, finds and deletes the manifests of a job. Writing a manifest is the commit point of its checkpoint.
 
-    A store that has acquired the job changes nothing any more once another driver has it: what would, raises FencedError.
+    A store that has acquired the job raises FencedError instead of changing anything once another driver owns the job.
     """
 
     _lease: Lease | None = None
@@ -52,14 +52,14 @@ class ManifestStore:
 
     def __init__(self, base: CheckpointStorage, job_id: str, signer: Signer | None = None) -> None:
         if not job_id or "/" in job_id or job_id.startswith("."):
-            raise ArgumentError(f"{job_id!r} cannot be the name of a job's checkpoint directory")
+            raise ArgumentError(f"invalid job id {job_id!r} for a checkpoint directory")
         self.job_id = job_id
         self.storage = base.child(job_id)
         self.signer = signer
 
     @classmethod
     def at(cls, directory: CheckpointStorage, signer: Signer | None = None) -> ManifestStore:
-        """Return the store of a job whose directory is known."""
+        """Return the store of a job by its directory."""
         store = cls.__new__(cls)
         store.job_id = _last_part(directory)
         store.storage = directory
@@ -68,10 +68,10 @@ class ManifestStore:
 
     @property
     def staging(self) -> str:
-        """The directory (path or URI) for output that waits for its commit."""
+        """The directory (path or URI) for output waiting for its commit."""
         return self.storage.path(STAGING)
 
-    # The lease
+    # Lease.
 
     def acquire(
         self,
@@ -80,42 +80,43 @@ class ManifestStore:
         leader: int | None = None,
         stale_after_s: float = DEFAULT_STALE_AFTER_S,
     ) -> None:
-        """Become the one driver of the job; raises FencedError if another one is. Call it before anything else.
+        """Become the only driver of the job; raises FencedError if there is another one. Call it before anything else.
 
-        `leader` is the token of an elected leader, which has the job before all that were elected earlier.
+        `leader` is the token of an elected leader, which takes precedence over all earlier leaders.
         """
         self._lease = acquire(self.storage, job_name, leader=leader, stale_after_s=stale_after_s)
 
     def check_lease(self) -> None:
-        """Raise FencedError if the job was acquired and another driver has it now."""
+        """Raise FencedError if the job was acquired and another driver owns it now."""
         if self._lease is not None:
             self._lease.check()
 
     @property
     def contested(self) -> bool:
-        """Whether the driver before this one may still write the manifest of its epoch, because it stood still before.
+        """Whether the previous driver may still write the manifest of its checkpoint, because it was hanging.
 
-        Until this driver has written one itself: then there is one for that epoch.
+        Only until this driver has written one itself: then that checkpoint exists.
         """
         return self._lease is not None and self._lease.contested and not self._written
 
     def release(self) -> None:
-        """Let another driver have the job; does nothing if it was not acquired."""
+        """Release the job for other drivers; does nothing if it was not acquired."""
         lease, self._lease = self._lease, None
         if lease is not None:
             lease.release()
 
-    # Manifests
+    # Manifests.
 
     def write(self, manifest: Manifest) -> None:
-        """Make a manifest durable, all of it or nothing.
+        """Write a manifest durably and atomically.
 
-        Writing the same manifest again changes nothing. A different one under the same epoch is refused: then another
-        driver runs this job too. On a local file system, of two that write at the same moment one is refused.
+        Writing the same manifest again changes nothing. A different one with the same checkpoint id is rejected: then
+        another driver
+        runs this job too. On a local file system, of two concurrent writers one is rejected.
         """
         self.check_lease()
         self._write(manifest)
-        # Before its output is committed: a committed epoch without a manifest is noticed.
+        # Before its output is committed, so that a committed checkpoint without a manifest is noticed.
         self._point_at(manifest.epoch)
 
     def _write(self, manifest: Manifest) -> None:
@@ -130,51 +131,51 @@ class ManifestStore:
         try:
             decode(found, self.storage.path(name), self.signer)
         except DamagedManifestError as error:
-            _log.warning("%s: it is written anew", error.message)
+            _log.warning("%s: writing it again", error.message)
             self.check_lease()
             self.storage.write_atomic(name, data)
             return
         self.check_lease()
         raise CheckpointExistsError(
-            f"checkpoint {manifest.epoch} of job {self.job_id} exists already",
+            f"checkpoint {manifest.epoch} of job {self.job_id} already exists",
             detail=f"'{self.storage.path(name)}' was written by another run of the job",
             hint="stop the other run, or start this one under a new job id",
         )
 
     def read(self, epoch: int) -> Manifest:
-        """Return the manifest of an epoch."""
+        """Return the manifest of a checkpoint."""
         name = _metadata_name(epoch)
         path = self.storage.path(name)
         manifest = decode(self.storage.read(name), path, self.signer)
         if self.signer is not None and manifest.epoch != epoch:
             raise SignatureError(
                 f"'{path}' is the manifest of checkpoint {manifest.epoch}",
-                detail="it was signed for another place than it is in",
-                hint="do not use it: somebody has put it there",
+                detail="it was signed for another location",
+                hint="do not use it: it was copied or moved there",
             )
         return manifest
 
     def list_epochs(self) -> list[int]:
-        """Return the epochs that have a manifest, in order, readable or not."""
+        """Return the ids of checkpoints that have a manifest, in order, readable or not."""
         found = (_METADATA_NAME.fullmatch(name) for name in self.storage.list("chk-"))
         return sorted(int(match.group(1)) for match in found if match)
 
     def read_all(self) -> list[Manifest]:
-        """Return all readable manifests, oldest first; a damaged one is left out with a warning."""
+        """Return all readable manifests, oldest first; a damaged one is skipped with a warning."""
 
         def read(epoch: int) -> Manifest | None:
             try:
                 return self.read(epoch)
             except DamagedManifestError as error:
-                _log.warning("%s: it is left out", error.message)
+                _log.warning("%s: skipping it", error.message)
                 return None
 
         found = self.storage.each(read, self.list_epochs())
         return [manifest for manifest in found if manifest is not None]
 
     def last_epoch(self) -> int | None:
-        """Return the last epoch whose manifest was written, be it there or not; None if there never was one."""
-        # In this order: a driver that is running writes the manifest first, and deletes older ones afterwards.
+        """Return the id of the last checkpoint whose manifest was written, existing or not; None if there never was one."""
+        # In this order: a running driver writes the manifest first and deletes older ones afterwards.
         pointed = self._pointed_at()
         epochs = self.list_epochs()
         return max([*epochs[-1:], *([] if pointed is None else [pointed])], default=None)
@@ -182,8 +183,9 @@ class ManifestStore:
     def latest(self, *, allow_fallback: bool = False) -> Manifest | None:
         """Return the last manifest that was written, or None if the job has no checkpoint.
 
-        If it is damaged or gone, that is an error: its output is published, and whoever starts from an older one publishes it
-        again. With `allow_fallback` that is wanted: the newest one that can be read is used, and those after it are set aside.
+        If it is damaged or missing, that is an error: its output is published, and a restore from an older one would
+        publish it again.
+        `allow_fallback` permits that: the newest readable one is used, and later ones are quarantined.
         """
         last = self.last_epoch()
         if last is None:
@@ -195,7 +197,7 @@ class ManifestStore:
         except CheckpointError as error:
             if not _is_missing(error):
                 raise
-            problem = f"its manifest '{self.storage.path(_metadata_name(last))}' is gone"
+            problem = f"its manifest '{self.storage.path(_metadata_name(last))}' is missing"
         older = [epoch for epoch in self.list_epochs() if epoch < last]
         before = next(filter(None, map(self._read_if_whole, reversed(older))), None)
         if before is None or not allow_fallback:
@@ -210,24 +212,24 @@ class ManifestStore:
     def cannot_restore(
         self, epoch: int, problem: str, before: int | None
     ) -> UnreadableCheckpointError:
-        """Say why the last checkpoint of the job cannot be restored, and what it would mean to use the one before."""
+        """Return the error for a last checkpoint that cannot be restored; it explains what falling back would mean."""
         if before is None:
-            rest = "There is no checkpoint before it that can be read"
+            rest = "There is no readable checkpoint before it"
             way_out = ""
         else:
             count = epoch - before
-            epochs, have = f"{count} epochs, {before + 1} to {epoch},", "they have"
+            epochs, have = f"{count} checkpoint intervals, {before + 1} to {epoch},", "they have"
             if count == 1:
-                epochs, have = f"epoch {epoch}", "it has"
+                epochs, have = f"checkpoint interval {epoch}", "it has"
             rest = (
-                f"The last one before it is checkpoint {before}: to go back to it means to run {epochs} again and to "
-                f"publish what {have} published already"
+                f"The last one before it is checkpoint {before}: restoring it means to run {epochs} again and to "
+                f"publish again what {have} already published"
             )
-            way_out = "; if that is wanted, set penstock.recovery.allow-fallback to true"
+            way_out = "; to accept that, set penstock.recovery.allow-fallback to true"
         return UnreadableCheckpointError(
-            f"checkpoint {epoch} of job {self.job_id}, its last one, cannot be restored",
+            f"checkpoint {epoch} of job {self.job_id}, its latest, cannot be restored",
             detail=f"{problem}. {rest}",
-            hint=f"put the file back from a copy, or start a new job from a savepoint{way_out}",
+            hint=f"restore the file from a backup, or start a new job from a savepoint{way_out}",
         )
 
     def _read_if_whole(self, epoch: int) -> Manifest | None:
@@ -239,7 +241,7 @@ class ManifestStore:
             return None
 
     def _point_at(self, epoch: int) -> None:
-        # No fsync, it would double the time of a commit: a power cut may bring back an older mark, which marks less.
+        # No fsync, which would double the time of a commit: after a power cut the marker may be an older one, which is safe.
         marks = CheckpointStorage(self.storage.base, sync=False)
         marks.write_atomic(LATEST, b'{"epoch":%d}\n' % epoch)
 
@@ -250,18 +252,18 @@ class ManifestStore:
             if not _is_missing(error):
                 raise
         except (ValueError, KeyError, TypeError):
-            _log.warning("'%s' cannot be read", self.storage.path(LATEST))
+            _log.warning("could not read '%s'", self.storage.path(LATEST))
         return None
 
     def delete(self, epoch: int) -> None:
-        """Delete the manifest of an epoch; its state files stay."""
+        """Delete the manifest of a checkpoint; its state files stay."""
         self.check_lease()
         self.storage.delete_tree(f"chk-{epoch}")
 
     def set_aside(self, epoch: int) -> int | None:
-        """Give up a checkpoint whose state cannot be read, if there is one before it; return that.
+        """Quarantine a checkpoint whose state cannot be read, if there is one before it; return that one.
 
-        Its manifest stays beside, as `_damaged`, for whoever wants to find out what happened.
+        Its manifest is kept as `_damaged` for analysis.
         """
         self.check_lease()
         older = [before for before in self.list_epochs() if before < epoch]
@@ -278,10 +280,11 @@ class ManifestStore:
         self.storage.delete(name)
 
     def sweep_checkpoints(self) -> None:
-        """Delete what drivers that were killed left of checkpoints: directories without a manifest, unfinished marks of the last one.
+        """Delete remains of killed drivers: checkpoint directories without a manifest, and unfinished `_latest` markers.
 
-        Where there is a newer checkpoint nobody will write a manifest any more: the directory goes with hidden files in it.
-        Elsewhere it goes only if it is empty. What was set aside stays. A failure is no more than a warning.
+        If there is a newer checkpoint, no driver will write a manifest any more: the directory is deleted with its hidden
+        files.
+        Otherwise it is deleted only if it is empty. Quarantined checkpoints are kept. A failure is only logged as a warning.
         """
         self.check_lease()
         try:
@@ -297,7 +300,7 @@ class ManifestStore:
                     self.storage.delete_empty(name)
             self.storage.each(self.storage.delete, self.storage.list_unfinished(LATEST))
         except CheckpointError as error:
-            _log.warning("what is left of old checkpoints could not be deleted: %s", error.message)
+            _log.warning("could not delete remains of old checkpoints: %s", error.message)
 
     def delete_files(self, names: tuple[str, ...]) -> None:
         """Delete state files."""
@@ -305,13 +308,13 @@ class ManifestStore:
         self.storage.each(self.storage.delete, names)
 
     def delete_working_files(self) -> None:
-        """Delete what only a running job needs: staged output and input blocks. Checkpoints stay."""
+        """Delete files that only a running job needs: staged output and input blocks. Checkpoints are kept."""
         self.check_lease()
         for name in (STAGING, INPUT):
             self.storage.delete_tree(name)
 
     def delete_all(self) -> None:
-        """Delete everything of the job, its checkpoints and its lease too."""
+        """Delete everything of the job, including its checkpoints and its lease."""
         self.delete_working_files()
         self.storage.delete_tree(SHARED)
         self.storage.delete_tree(EPOCHS)
@@ -323,14 +326,14 @@ class ManifestStore:
             lease.release(forget=True)
 
     def list_state_files(self) -> list[str]:
-        """Return the names of all state files, needed or not."""
+        """Return the names of all state files, referenced or not."""
         return self.storage.list(f"{SHARED}/")
 
 
 def warn_of_fallback(epoch: int, problem: str, before: int) -> None:
-    """Tell that a checkpoint before the last one is used, because that is allowed."""
+    """Log that an older checkpoint is used instead of the last one, because fallback is allowed."""
     _log.warning(
-        "checkpoint %d cannot be restored: %s. The checkpoint before it is used, %d: what was published since then is "
+        "checkpoint %d cannot be restored: %s. Falling back to checkpoint %d: output published since then is "
         "published again",
         epoch,
         problem,
@@ -339,22 +342,23 @@ def warn_of_fallback(epoch: int, problem: str, before: int) -> None:
 
 
 class UnreadableCheckpointError(RestoreRefusedError):
-    """The last checkpoint of a job is damaged or gone."""
+    """The last checkpoint of a job is damaged or missing."""
 
 
 class CheckpointExistsError(CheckpointError):
-    """Another run of the job has written the checkpoint that this one was to write."""
+    """Another run of the job has already written this checkpoint."""
 
 
 class CheckpointDeletedError(CheckpointError):
-    """A checkpoint was deleted while it was read: the job that wrote it runs, and has newer ones."""
+    """A checkpoint was deleted while it was being read: its job is running and has newer ones."""
 
 
 @contextmanager
 def noticing_deletion(directory: str, epoch: int | None) -> Iterator[None]:
-    """Tell a state file that is missing because its checkpoint was deleted from one that is lost.
+    """Distinguish a state file that is missing because its checkpoint was deleted from a lost one.
 
-    `directory` is the job's. Retention deletes the manifest before the files: if that is there, the checkpoint is damaged.
+    `directory` is the job's. Retention deletes the manifest before the files: if the manifest exists, the checkpoint is
+    damaged.
     """
     try:
         yield
@@ -364,9 +368,9 @@ def noticing_deletion(directory: str, epoch: int | None) -> Iterator[None]:
         if CheckpointStorage(directory).exists(_metadata_name(epoch)):
             raise
         raise CheckpointDeletedError(
-            f"checkpoint {epoch} was deleted while it was read",
-            detail=f"its job, in '{directory}', has newer checkpoints and keeps only the last ones",
-            hint="read the newest one again; for more time raise execution.checkpointing.num-retained, or take a savepoint",
+            f"checkpoint {epoch} was deleted while it was being read",
+            detail=f"its job, in '{directory}', has newer checkpoints and retains only the last ones",
+            hint="read the newest one again; to keep checkpoints longer, increase execution.checkpointing.num-retained, or take a savepoint",
         ) from error
 
 
@@ -383,7 +387,7 @@ class RestorePoint:
 
 
 def find_checkpoint(path: str, signer: Signer | None = None) -> tuple[ManifestStore, int | None]:
-    """Return the store of the job that a path or URI is of, and the epoch that it names: chk-N, or the manifest in it."""
+    """Return the store of the job that a path or URI belongs to, and the checkpoint id if it names chk-N or its manifest."""
     named = CheckpointStorage(path)
     if _last_part(named) == METADATA:
         named = _parent(named)
@@ -394,9 +398,9 @@ def find_checkpoint(path: str, signer: Signer | None = None) -> tuple[ManifestSt
 
 
 def resolve_restore_path(path: str, signer: Signer | None = None) -> RestorePoint:
-    """Find the checkpoint that a path or URI means: a job's directory (its latest), a chk-N directory, or its manifest.
+    """Find the checkpoint of a path or URI: a job's directory (its latest), a chk-N directory, or its manifest.
 
-    The job may run and delete checkpoints meanwhile: then a newer one is its latest.
+    The job may be running and delete checkpoints: then a newer one is its latest.
     """
     store, epoch = find_checkpoint(path, signer)
     if epoch is None:
@@ -406,9 +410,9 @@ def resolve_restore_path(path: str, signer: Signer | None = None) -> RestorePoin
             manifest = store.read(epoch) if epoch in store.list_epochs() else None
     if manifest is None:
         raise CheckpointError(
-            f"there is no checkpoint at '{path}'",
+            f"no checkpoint at '{path}'",
             detail=f"it is neither a job's directory with chk-N/{METADATA} in it nor a chk-N directory",
-            hint="give <checkpoint directory>/<job id> or <checkpoint directory>/<job id>/chk-<N>",
+            hint="pass <checkpoint directory>/<job id> or <checkpoint directory>/<job id>/chk-<N>",
         )
     return RestorePoint(store.storage.base, manifest.relocated(store.storage))
 
@@ -422,11 +426,11 @@ def _latest_of_running(store: ManifestStore) -> Manifest | None:
             return store.read(last)
         except CheckpointError:
             if store.last_epoch() == last:
-                return store.latest()  # it says what is wrong
+                return store.latest()  # raises the error that says what is wrong
     raise CheckpointDeletedError(
         f"the checkpoints of job {store.job_id} are deleted faster than they can be read",
-        detail=f"{_TRIES} of them went while they were read",
-        hint="raise execution.checkpointing.num-retained, or take a savepoint and read that",
+        detail=f"{_TRIES} of them were deleted while they were being read",
+        hint="increase execution.checkpointing.num-retained, or take a savepoint and read that",
     )
 
 

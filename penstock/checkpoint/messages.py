@@ -1,4 +1,4 @@
-"""What the checkpoint coordinator is told (events) and what it asks for (instructions)."""
+"""Events for the checkpoint coordinator, and its instructions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.graph.task_id import TaskId
 
 
 class Channel(NamedTuple):
-    """What a task saw on one input channel: who sent, and the token of the attempt that sent it."""
+    """One input channel of a task as the task saw it: the sender, and the token of the sending attempt."""
 
     upstream: TaskId
     token: str
@@ -24,7 +24,7 @@ class Channel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OperatorPlan:
-    """What a manifest says about an operator besides its state. `committer`: it is a sink that commits."""
+    """The part of a manifest about an operator besides its state. `committer`: it is a sink that commits."""
 
     operator: str
     name: str
@@ -38,9 +38,9 @@ class OperatorPlan:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What a source reads in an epoch: the enumerator's snapshot, and the splits by owner subtask.
+    """A source's part of a checkpoint: the enumerator's snapshot, and the splits by owner subtask.
 
-    `complete` says that all splits have been found.
+    `complete` says that all splits have been discovered.
     """
 
     enumerator: Any = None
@@ -49,20 +49,22 @@ class SourcePlan:
 
 
 class Event:
-    """Base of what happens to the coordinator."""
+    """Base class of the coordinator's events."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StartEpoch(Event):
-    """Begin a checkpoint: the one that ends this epoch.
+    """Begin a checkpoint.
 
-    `expected` are the tasks that will run. A subtask that is left out keeps what the last checkpoint says of it, which
-    needs an unchanged parallelism. `sources` holds the sources whose splits or enumerator may have changed; the others
-    keep theirs. `channels` says on which input channels each task must report; without it only what is reported is
-    checked. `flush` asks the sinks to publish all that they have, as at the end of the job: no output is pending after such an
-    epoch.
+    `expected` are the tasks that will run. An omitted subtask keeps its part of the last checkpoint, which requires an
+    unchanged
+    parallelism. `sources` holds the sources whose splits or enumerator may have changed; the others keep theirs.
+    `channels` lists the
+    input channels that each task must report; without it only reported channels are checked. `flush` asks the sinks to
+    publish
+    everything, as at the end of the job: no output is pending after such a checkpoint.
     """
 
     epoch: int
@@ -76,16 +78,19 @@ class StartEpoch(Event):
 
 @dataclass(frozen=True, slots=True)
 class Ack(Event):
-    """A task reached the barrier of an epoch.
+    """A task has passed the barrier of a checkpoint and taken its snapshot.
 
-    `attempt` is a token that no other attempt of any task has. `states` are the chains after this epoch, by operator; an
-    operator that is left out has not changed. `committables` are by sink operator. `splits` must hold every split that was
-    assigned to the subtask, by source operator. `local` is the subtask's other state, `in_flight` what its channels held if its
-    barriers have overtaken records.
+    `attempt` is a token that no other attempt of any task has. `states` are the chains after this checkpoint, by
+    operator; an omitted
+    operator has not changed. `committables` are by sink operator. `splits` must hold every split that was assigned to the
+    subtask,
+    by source operator. `local` is the subtask's other state, `in_flight` its in-flight records if the checkpoint is
+    unaligned.
 
-    `carried` are committables that the task has handed over before, for checkpoints that it does not know to be complete: by
-    checkpoint, then by sink operator. `sink_times` are watermarks, with whether the input is idle, of sinks that commit by them. `now_ms` is
-    when the ack came in.
+    `carried` are committables that the task handed over before, for checkpoints that it does not know to be complete: by
+    checkpoint, then by sink operator. `sink_times` are the watermarks, with an idle flag, of sinks that commit by them.
+    `now_ms` is
+    when the ack arrived.
     """
 
     epoch: int
@@ -107,7 +112,7 @@ class Ack(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed(Event):
-    """The pipe of an epoch failed; `task` is None if it is not known which one did."""
+    """The pipe of an epoch failed; `task` is None if the failed task is unknown."""
 
     epoch: int
     reason: str
@@ -124,9 +129,9 @@ class PipeFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class AbortEpoch(Event):
-    """A checkpoint is given up, and the tasks stay: one declined it, it took too long, or some have gone back.
+    """A checkpoint is aborted in pipelined mode: a task declined it, it expired, or some tasks were restored.
 
-    `failed`: the checkpoint itself is at fault.
+    `failed`: it counts as a failed checkpoint.
     """
 
     epoch: int
@@ -136,14 +141,14 @@ class AbortEpoch(Event):
 
 @dataclass(frozen=True, slots=True)
 class ManifestWritten(Event):
-    """The manifest of an epoch is durable."""
+    """The manifest of a checkpoint is durable."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFailed(Event):
-    """Writing the manifest failed; whether it is there, only storage knows. `fatal`: nor can a later one be written."""
+    """Writing the manifest failed; only storage knows whether it exists. `fatal`: a later one cannot be written either."""
 
     epoch: int
     reason: str
@@ -152,7 +157,7 @@ class ManifestFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class CommitFinished(Event):
-    """A sink committed an epoch; `pending` is what its committer returned."""
+    """A sink committed a checkpoint; `pending` is what its committer returned."""
 
     operator: str
     epoch: int
@@ -161,7 +166,7 @@ class CommitFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class CommitFailed(Event):
-    """A sink could not commit an epoch."""
+    """A sink failed to commit a checkpoint."""
 
     operator: str
     epoch: int
@@ -170,7 +175,7 @@ class CommitFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restore(Event):
-    """Go back to a completed checkpoint, or to the beginning if it is None.
+    """Restore a completed checkpoint, or the initial state if it is None.
 
     `retained` are all readable manifests in the job's own directory, with or without `manifest`. A manifest of another
     job must have absolute file names (`Manifest.relocated`).
@@ -181,35 +186,35 @@ class Restore(Event):
 
 
 class Instruction:
-    """Base of what the coordinator asks for. Instructions are carried out in the order they come."""
+    """Base class of the coordinator's instructions, which are carried out in order."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunPipe(Instruction):
-    """Run the pipe; hand over every ack, then PipeFinished; or TaskFailed."""
+    """Run the pipe of an epoch; report every ack, then PipeFinished; or TaskFailed."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerSources(Instruction):
-    """Let the sources of the tasks that stay send the barrier; hand over every ack, or AbortEpoch."""
+    """Trigger the barrier in the sources of a pipelined job; report every ack, or AbortEpoch."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class WriteManifest(Instruction):
-    """Make the manifest durable; report ManifestWritten or ManifestFailed."""
+    """Write the manifest durably; report ManifestWritten or ManifestFailed."""
 
     manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
 class CommitSink(Instruction):
-    """Let the sink's committer commit; report CommitFinished or CommitFailed."""
+    """Run the sink's committer; report CommitFinished or CommitFailed."""
 
     operator: str
     request: CommitRequest
@@ -217,7 +222,7 @@ class CommitSink(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class DeleteCheckpoint(Instruction):
-    """Delete the manifest of an old epoch. Comes before the files that only it named."""
+    """Delete the manifest of an old checkpoint. Comes before the deletion of files that only it named."""
 
     epoch: int
 
@@ -231,7 +236,7 @@ class DeleteFiles(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class DeleteOrphans(Instruction):
-    """Delete all state files up to an epoch that are not needed: tasks wrote some that no ack has told of."""
+    """Delete all unreferenced state files up to a checkpoint: tasks wrote some that no ack reported."""
 
     up_to_epoch: int
     needed: frozenset[str]
@@ -239,7 +244,7 @@ class DeleteOrphans(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class EpochCompleted(Instruction):
-    """Nothing is left to do for this epoch; if `final`, for the job."""
+    """The checkpoint is complete and nothing is left to do for it; if `final`, nor for the job."""
 
     epoch: int
     final: bool = False
@@ -247,9 +252,9 @@ class EpochCompleted(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class EpochAborted(Instruction):
-    """A checkpoint will never be complete, and the job goes on: whoever waits for its barriers need not.
+    """A checkpoint was aborted while the job continues: tasks no longer wait for its barriers.
 
-    `failed`: the checkpoint itself is at fault.
+    `failed`: it counts as a failed checkpoint.
     """
 
     epoch: int
@@ -259,7 +264,7 @@ class EpochAborted(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Restored(Instruction):
-    """The state of `epoch` (0: the beginning) is in force and its output is committed; if `final`, the job has finished."""
+    """Checkpoint `epoch` (0: the initial state) is restored and its output is committed; if `final`, the job has finished."""
 
     epoch: int
     final: bool = False
@@ -267,9 +272,9 @@ class Restored(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class FailEpoch(Instruction):
-    """Give the epoch up: the job must restart from what storage holds, by a Restore event.
+    """Fail the execution: the job must restart from storage by a Restore event.
 
-    `durable` says that the epoch's manifest was written, so that only its commits are left to do.
+    `durable` says that the checkpoint's manifest was written, so that only its commits are left to do.
     """
 
     epoch: int

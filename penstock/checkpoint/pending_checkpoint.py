@@ -1,4 +1,4 @@
-"""A checkpoint in the making: what was planned for it, and the acks that came in. Pure data and checks."""
+"""A pending checkpoint: its plan and the acks received so far. Pure data and checks."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ MAX_PROBLEMS = 5
 
 
 class PendingCheckpoint:
-    """A checkpoint that was begun, on top of the last completed one.
+    """A pending checkpoint, based on the last completed one.
 
-    `tasks_stay`: its tasks have run since the last restore. They may have taken snapshots for checkpoints that came to
-    nothing, and go on from those.
+    `tasks_stay`: pipelined mode. Its tasks have run since the last restore, may have taken snapshots for aborted
+    checkpoints, and
+    continue from those.
     """
 
     def __init__(
@@ -41,20 +42,20 @@ class PendingCheckpoint:
     ) -> None:
         # The plan never changes.
         self.plan = plan
-        # The checkpoint before this one. Another may be completed in between, if the tasks stay: see `rebase`.
+        # The checkpoint before this one. In pipelined mode another may complete in between: see `rebase`.
         self.base = base
-        # What the committers returned for the base's epoch; every operator in it is a committer of the plan.
+        # Return values of the base's committers; every operator in it is a committer of the plan.
         self.pending = dict(pending)
         # Parallelism by vertex; all operators of a vertex agree on it.
         self.parallelism = _check_plan(plan, base, pending)
-        # Acks by task, in order of arrival; exactly one each if the checkpoint is to complete.
+        # Acks by task, in order of arrival; exactly one each is needed to complete.
         self.acks: dict[TaskId, list[Ack]] = {}
         self._tasks_stay = tasks_stay
         # Tasks may share files with any checkpoint that is in force between the trigger and their snapshots.
         self._shared = frozenset() if base is None else base.files()
 
     def add(self, ack: Ack) -> None:
-        """Take an ack. It is judged when no more are to come. One that comes twice from a task that stays came once."""
+        """Add an ack. It is validated once all are in. A duplicate from a pipelined task is ignored."""
         acks = self.acks.setdefault(ack.task, [])
         if not (self._tasks_stay and any(ack.attempt == other.attempt for other in acks)):
             acks.append(ack)
@@ -66,20 +67,20 @@ class PendingCheckpoint:
 
     @property
     def acknowledged_ms(self) -> int:
-        """When the last ack came in."""
+        """When the last ack arrived."""
         return max((ack.now_ms for acks in self.acks.values() for ack in acks), default=0)
 
     def share(self, completed: Manifest) -> None:
-        """Take note that another checkpoint was completed meanwhile."""
+        """Record that another checkpoint completed in the meantime."""
         self._shared |= completed.files()
 
     def rebase(self, base: Manifest | None, pending: Mapping[str, Any]) -> None:
-        """Build on the last completed checkpoint, now that this one is to be completed."""
+        """Rebase on the last completed checkpoint, before this one is completed."""
         self.base = base
         self.pending = dict(pending)
 
     def files(self) -> frozenset[str]:
-        """Return the names of all state files that it may need, as far as they are known."""
+        """Return the names of all state files that it may need, as far as known."""
         named = {
             name
             for acks in self.acks.values()
@@ -90,7 +91,7 @@ class PendingCheckpoint:
         return self._shared | named
 
     def problems(self) -> list[str]:
-        """Return the reasons why this epoch must not complete."""
+        """Return the reasons why this checkpoint must not complete."""
         found = [*self._miscounted()]
         if not found:
             for task in sorted(self.acks):
@@ -101,8 +102,8 @@ class PendingCheckpoint:
 
     def _miscounted(self) -> list[str]:
         expected, came = self.plan.expected, self.acks.keys()
-        found = [f"{task} did not acknowledge the epoch" for task in sorted(expected - came)]
-        found += [f"{task} acknowledged but was not to run" for task in sorted(came - expected)]
+        found = [f"{task} did not acknowledge the checkpoint" for task in sorted(expected - came)]
+        found += [f"{task} acknowledged but was not expected" for task in sorted(came - expected)]
         found += [
             f"{task} acknowledged {len(acks)} times, as attempts {', '.join(a.attempt for a in acks)}"
             for task, acks in sorted(self.acks.items())
@@ -115,24 +116,26 @@ class PendingCheckpoint:
         for channel in ack.upstream:
             sender = self.acks.get(channel.upstream)
             if sender is None:
-                found.append(f"{ack.task} got data from {channel.upstream}, which was not to run")
+                found.append(
+                    f"{ack.task} received data from {channel.upstream}, which was not expected to run"
+                )
             elif sender[0].attempt != channel.token:
                 found.append(
-                    f"{ack.task} got data from attempt {channel.token} of {channel.upstream}, but attempt "
+                    f"{ack.task} received data from attempt {channel.token} of {channel.upstream}, but attempt "
                     f"{sender[0].attempt} acknowledged"
                 )
         if self.plan.channels is not None:
             silent = self.plan.channels.get(ack.task, frozenset()) - {
                 channel.upstream for channel in ack.upstream
             }
-            found += [f"{ack.task} got nothing from {upstream}" for upstream in sorted(silent)]
+            found += [f"{ack.task} received no data from {upstream}" for upstream in sorted(silent)]
         return found
 
     def _wrong_contents(self, ack: Ack) -> list[str]:
         task, found = ack.task, []
         operators = {op.operator: op for op in self.plan.operators if op.vertex == task.vertex}
         found += [
-            f"{task} acknowledged for operator '{operator}', which it does not run"
+            f"{task} acknowledged operator '{operator}', which it does not run"
             for operator in {**ack.states, **_committables(ack), **ack.splits}
             if operator not in operators
         ]
@@ -147,7 +150,7 @@ class PendingCheckpoint:
             if operator in operators and not operators[operator].committer
         ]
         found += [
-            f"{task} reported on splits of '{operator}', which was to read none"
+            f"{task} reported splits of '{operator}', which has none assigned"
             for operator in ack.splits
             if operator in operators and operator not in self.plan.sources
         ]
@@ -157,24 +160,27 @@ class PendingCheckpoint:
             if before is None and chain is None and self._had_state(operator):
                 found.append(f"{task} lost the state of '{operator}' when its parallelism changed")
             elif before is not None and not self._follows(chain, before):
-                found.append(f"{task} did not start '{operator}' from the last completed state")
+                found.append(
+                    f"{task} did not start '{operator}' from the last completed checkpoint"
+                )
         for operator, source in self.plan.sources.items():
             if operator in operators:
                 found += _wrong_splits(ack, operator, source)
         return found
 
     def _follows(self, chain: StateChain | None, before: StateChain) -> bool:
-        """Whether a task may have come from the state of the base to this one.
+        """Whether a task may have got from the base's state to this one.
 
-        A task that stays goes on from its own last snapshot, be it part of a completed checkpoint or not. So its chain need not be the
-        base's with more deltas; but to leave it out does not mean that it is the base's.
+        A pipelined task continues from its own last snapshot, whether or not that belongs to a completed checkpoint. So
+        its chain need
+        not be the base's with more deltas; but an omitted chain does not mean the base's.
         """
         if self._tasks_stay:
             return chain is not None or not before
         return chain is None or chain.continues(before)
 
     def _chain_before(self, op: OperatorPlan, subtask: int) -> StateChain | None:
-        """Return the chain that the subtask started from, or None if rescaling made it of several."""
+        """Return the chain that the subtask started from, or None if it was merged from several by rescaling."""
         before = self.base.operators.get(op.operator) if self.base else None
         if before is None:
             return StateChain()
@@ -185,9 +191,9 @@ class PendingCheckpoint:
         return before is not None and before.is_stateful
 
     def commit_requests(self, now_ms: int) -> dict[str, CommitRequest]:
-        """Return one request for each committer, committables in order of the subtasks.
+        """Return one request per committer, with committables in subtask order.
 
-        First come those of earlier checkpoints that came to nothing. All that were handed over up to the base are committed.
+        Those of earlier aborted checkpoints come first. Everything handed over up to the base is already committed.
         """
         final = self.plan.flush or self._is_final()
         base_epoch = 0 if self.base is None else self.base.epoch
@@ -221,7 +227,7 @@ class PendingCheckpoint:
     def to_manifest(
         self, job_id: str, job_name: str, now_ms: int, requests: Mapping[str, CommitRequest]
     ) -> Manifest:
-        """Return the manifest; only for an epoch without problems."""
+        """Return the manifest; only for a checkpoint without problems."""
         return Manifest(
             job_id=job_id,
             job_name=job_name,
@@ -304,7 +310,7 @@ class PendingCheckpoint:
 
 
 def _lowest(times: Iterable[tuple[int, bool] | None]) -> int:
-    """Return the time that all subtasks of a sink have reached, except idle ones.
+    """Return the lowest watermark of the subtasks of a sink, except idle ones.
 
     >>> _lowest([(5, False), (3, False), (1, True)]), _lowest([(5, True), (1, True)])
     (3, 5)
@@ -324,7 +330,7 @@ def _handles(ack: Ack) -> Iterator[StateHandle]:
 
 
 def _committables(ack: Ack) -> dict[str, tuple[Any, ...]]:
-    """Return the operators that an ack has committables of, carried ones among them."""
+    """Return the operators that an ack has committables for, including carried ones."""
     carried = {name: items for by_name in ack.carried.values() for name, items in by_name.items()}
     return {**carried, **ack.committables}
 
@@ -334,33 +340,33 @@ def _wrong_splits(ack: Ack, operator: str, source: SourcePlan) -> list[str]:
     reported = sorted(p.split.split_id for p in ack.splits.get(operator, ()))
     if assigned == reported:
         return []
-    return [f"{ack.task} was to read the splits {assigned} and reported on {reported}"]
+    return [f"{ack.task} was assigned the splits {assigned} but reported {reported}"]
 
 
 def _check_plan(
     plan: StartEpoch, base: Manifest | None, pending: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Refuse a plan that cannot complete; return the parallelism of its vertices."""
+    """Reject a plan that cannot complete; return the parallelism of its vertices."""
     parallelism: dict[str, int] = {}
     operators: dict[str, OperatorPlan] = {}
     for op in plan.operators:
         if op.operator in operators:
-            raise ArgumentError(f"two operators of the job have the id '{op.operator}'")
+            raise ArgumentError(f"duplicate operator id '{op.operator}'")
         operators[op.operator] = op
         if parallelism.setdefault(op.vertex, op.parallelism) != op.parallelism:
-            raise ArgumentError(f"the operators of vertex '{op.vertex}' differ in parallelism")
+            raise ArgumentError(f"the operators of vertex '{op.vertex}' have different parallelism")
     unknown = [t for t in plan.expected if not 0 <= t.subtask < parallelism.get(t.vertex, 0)]
     if unknown:
-        raise ArgumentError(f"the plan has no task {min(unknown)}")
+        raise ArgumentError(f"unknown task {min(unknown)} in the checkpoint plan")
     for operator, source in plan.sources.items():
         if operator not in operators:
-            raise ArgumentError(f"the plan has no source '{operator}'")
+            raise ArgumentError(f"unknown source '{operator}' in the checkpoint plan")
         _check_splits(operators[operator], source)
     for operator, waiting in pending.items():
         if waiting is not None and not (operator in operators and operators[operator].committer):
             raise CheckpointError(
-                f"sink '{operator}' of the checkpoint has output that waits, and the job has no such sink",
-                hint="give the sink the uid it had, or let the old job finish first",
+                f"sink '{operator}' has uncommitted output in the checkpoint, but the job has no such sink",
+                hint="give the sink the uid that it had, or let the old job finish first",
             )
     if base is not None:
         for op in plan.operators:
@@ -373,7 +379,7 @@ def _check_splits(op: OperatorPlan, source: SourcePlan) -> None:
     for subtask, splits in source.splits.items():
         if not 0 <= subtask < op.parallelism:
             raise ArgumentError(
-                f"source '{op.operator}' has splits for subtask {subtask}, which is none"
+                f"source '{op.operator}' has splits for subtask {subtask}, which does not exist"
             )
         for progress in splits:
             if owners.setdefault(progress.split.split_id, subtask) != subtask:
@@ -388,19 +394,19 @@ def _check_against_base(op: OperatorPlan, plan: StartEpoch, base: Manifest) -> N
         return
     if before.is_stateful and before.max_parallelism != op.max_parallelism:
         raise CheckpointError(
-            f"operator '{op.operator}' has max parallelism {op.max_parallelism}, its state was written with "
+            f"operator '{op.operator}' has max parallelism {op.max_parallelism}, but its state was written with "
             f"{before.max_parallelism}",
-            hint=f"set the max parallelism to {before.max_parallelism}: it is fixed once there is state",
+            hint=f"set the max parallelism to {before.max_parallelism}: it cannot change once there is state",
         )
     if before.parallelism == op.parallelism:
         return
     idle = {TaskId(op.vertex, i) for i in range(op.parallelism)} - plan.expected
     if idle:
         raise ArgumentError(
-            f"the parallelism of '{op.operator}' changes, and {min(idle)} is not to run",
-            hint="after a change of parallelism all subtasks run for an epoch",
+            f"the parallelism of '{op.operator}' changes, but {min(idle)} is not expected to run",
+            hint="after a rescale all subtasks must run for an epoch",
         )
     if op.operator in base.sources and op.operator not in plan.sources:
         raise ArgumentError(
-            f"the parallelism of source '{op.operator}' changes, and its splits are not assigned anew"
+            f"the parallelism of source '{op.operator}' changes, but its splits were not reassigned"
         )

@@ -1,4 +1,4 @@
-"""Values inside a manifest that only Python can read, kept as bytes until someone asks for them."""
+"""Pickled values inside a manifest, kept as bytes until they are needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pickled:
                 raise CheckpointError(
                     f"{what} cannot be pickled into a checkpoint",
                     detail=f"{type(error).__name__}: {error}",
-                    hint="return plain data: no open files, connections, locks or generators",
+                    hint="return plain data without open files, connections, locks or generators",
                 ) from error
 
     def load(self, what: str = "a value") -> Any:
@@ -39,7 +39,7 @@ class Pickled:
             return pickle.loads(self.data)
         except Exception as error:
             raise CheckpointError(
-                f"{what} of the checkpoint cannot be unpickled",
+                f"could not unpickle {what} of the checkpoint",
                 detail=f"{type(error).__name__}: {error}",
                 hint="run the job with the classes and library versions that wrote the checkpoint",
             ) from error

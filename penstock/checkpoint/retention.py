@@ -1,4 +1,4 @@
-"""Which checkpoints stay, and which state files nobody needs any more. Pure functions."""
+"""Retention: which checkpoints are kept, and which state files are no longer needed. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.files.paths import is_absolute
 
 @dataclass(frozen=True, slots=True)
 class CompletedCheckpoint:
-    """What retention knows of a checkpoint: its epoch and the state files that its manifest names."""
+    """A checkpoint as retention sees it: its id and the state files that its manifest names."""
 
     epoch: int
     files: frozenset[str]
@@ -26,9 +26,9 @@ class CompletedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A decision: which checkpoints stay, which go, and which files go with them.
+    """A retention decision: the checkpoints to keep, those to drop, and the files to delete with them.
 
-    `spared` are files that would go, were they not needed for now.
+    `spared` are files that would be deleted if pending checkpoints did not need them.
     """
 
     kept: tuple[CompletedCheckpoint, ...]
@@ -45,11 +45,13 @@ def retain(
     in_use: Collection[str] = (),
     spared: Collection[str] = (),
 ) -> Retention:
-    """Keep the newest `count` checkpoints, and those whose epochs are pinned.
+    """Keep the newest `count` checkpoints, and pinned ones.
 
-    A file goes when a dropped checkpoint names it and no kept one does: the deltas of a chain stay for as long as the
-    chain does. Files of another job never go. Files `in_use` are needed by checkpoints that are not complete yet: such
-    a file is spared, and goes with a later decision that is told of it.
+    A file is deleted when a dropped checkpoint names it and no kept one does: the deltas of a chain stay as long as the
+    chain.
+    Files of another job are never deleted. Files `in_use` are needed by pending checkpoints: they are spared, and deleted
+    by a later
+    decision that gets them as input.
     """
     ordered = sorted(completed, key=lambda checkpoint: checkpoint.epoch)
     old, kept = ordered[:-count], ordered[-count:]
@@ -71,11 +73,13 @@ def retain(
 def orphaned(
     files: Iterable[str], retained: Iterable[Manifest], *, up_to_epoch: int | None = None
 ) -> list[str]:
-    """Return the state files that no retained manifest names and that none can name in future.
+    """Return the state files that no retained manifest names and no future one can name.
 
-    A task attempt that failed or lost a race leaves such files. Files of epochs after the newest completed one may
-    belong to an attempt that is running now, so they stay, unless it is the job's last; `up_to_epoch` lowers that bound to spare
-    more. Files that are not named like state files are not ours and stay too.
+    A task attempt that failed or lost a race leaves such files. Files of checkpoints after the newest completed one may
+    belong to a
+    running attempt, so they are kept, unless it is the job's last; `up_to_epoch` lowers that bound to keep more. Files
+    that are not
+    named like state files are kept, too.
     """
     manifests = list(retained)
     if not manifests:
@@ -88,7 +92,7 @@ def orphaned(
 
 
 def unneeded_files(files: Iterable[str], names: Iterable[str], up_to_epoch: float) -> list[str]:
-    """Return the state files of epochs up to one that are not among these names."""
+    """Return the state files of checkpoints up to one that are not among these names."""
     needed = _base_names(names)
     return sorted(
         name
@@ -102,8 +106,9 @@ def unneeded_files(files: Iterable[str], names: Iterable[str], up_to_epoch: floa
 def _base_names(names: Iterable[str]) -> set[str]:
     """Return the last parts of file names.
 
-    They are unique to an attempt. Comparing them keeps a file safe even if a manifest names it by its full path, as one does
-    that was restored by path into the directory it came from.
+    They are unique to an attempt. Comparing them keeps a file safe even if a manifest names it by its full path, which
+    happens
+    after a restore by path into the directory it came from.
     """
     return {_base_name(name) for name in names}
 

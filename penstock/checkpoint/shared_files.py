@@ -1,17 +1,19 @@
-"""Snapshots of databases: large files that never change, shared between checkpoints, and a few small ones.
+"""Snapshots of databases: large immutable files that checkpoints share, and a few small ones.
 
-When a database merges files, much is new at once, although the epoch has changed little. Such files are *put off*: they are
-written over several epochs, a part in each. Until all are there, a snapshot is the files of the last one that was written
-as a whole, and the changes of every epoch since. So what a checkpoint adds follows what its epoch has changed.
+A compaction creates many new files at once, although little state has changed. Uploading such files is *deferred*: it is
+spread
+over several checkpoints. Until all are uploaded, a snapshot consists of the files of the last one that was uploaded
+completely,
+and the changes of every checkpoint since. So the size of a checkpoint follows the amount of state that has changed.
 
-What `SharedFile.local` says:
+The values of `SharedFile.local`:
 
 | | |
 |---|---|
 | `000012.sst` | a file of the database |
-| `000012.sst@4194304` | a part of one, from this byte on |
-| `changes@0000000042` | what an epoch has changed; the database applies these in order when it is opened |
-| `later/<lineage>/...` | a file or a part that the snapshot does not need yet |
+| `000012.sst@4194304` | part of a file, from this byte on |
+| `changes@0000000042` | the changes of a checkpoint; the database applies them in order when it is opened |
+| `later/<lineage>/...` | a file or part that the snapshot does not need yet |
 """
 
 from __future__ import annotations
@@ -39,33 +41,33 @@ from penstock.checkpoint.handles import (
 from penstock.checkpoint.signing import digest
 from penstock.checkpoint.storage import CheckpointStorage
 
-CHANGES: Final = "CHANGES"  # beside the files of a database: what the epoch has changed
+CHANGES: Final = "CHANGES"  # next to the files of a database: the changes since the last checkpoint
 LINEAGE: Final = (
-    "LINEAGE"  # files of databases with the same one are the same if they have the same name
+    "LINEAGE"  # files with the same name are equal if their databases have the same lineage
 )
 
 _LARGE: Final = ".sst"
-_NOT_NEEDED: Final = (".log", ".dbtmp")  # the log is not used, nor what was to replace another file
+_NOT_NEEDED: Final = (".log", ".dbtmp")  # the write-ahead log is not used, nor are temporary files
 _NOT_READ: Final = ("OPTIONS", "LOG", "LOCK", "IDENTITY", CHANGES, LINEAGE)
 _CHANGES_OF: Final = "changes@"
 _LATER: Final = "later/"
 
-# So much is written at once, or this many times what the epoch has changed. A part is less: the changes come on top of it.
+# Bytes written at once, or this multiple of the changes. A part is smaller: the changes come on top of it.
 _AT_ONCE: Final = 4 << 20
 _TIMES_THE_CHANGES: Final = 4
 _PART: Final = 3 << 20
-# What makes more parts than this is written in larger ones: the manifest names them all.
+# A file with more parts than this is written in larger ones: the manifest names them all.
 _MANY_PARTS: Final = 64
-# Nothing is put off any more when a restore would have to apply so many changes.
+# Uploads are no longer deferred when a restore would have to apply this many changes.
 _MOST_CHANGES: Final = 256
 _MOST_CHANGED_BYTES: Final = 64 << 20
-# So much of the files may be in memory while they are written: several at a time if they are small.
+# Bytes of files that may be in memory during the upload: small files are uploaded concurrently.
 _MAPPED: Final = 128 << 20
 
 
 @dataclass(slots=True)
 class _Known:
-    """What a snapshot has on storage already, by the name of the database's file."""
+    """What is on storage already, by the name of the database's file."""
 
     files: dict[str, list[SharedFile]] = field(default_factory=dict)
     changes: list[SharedFile] = field(default_factory=list)
@@ -87,12 +89,12 @@ class _Known:
         return known
 
     def parts_of(self, local: str, size: int) -> list[SharedFile]:
-        """Return what storage has of a file; parts follow each other from its beginning."""
+        """Return the parts of a file on storage, contiguous from its beginning."""
         whole = self.files.get(local, [])
         return whole if _size(whole) == size else self.later.get(local, [])
 
     def can_wait(self, missing: int, changed: int) -> bool:
-        """Whether to put off so many bytes that are missing, in an epoch that has changed so many."""
+        """Whether to defer the upload of `missing` bytes, given that `changed` bytes have changed."""
         return (
             bool(self.files)
             and missing > max(_AT_ONCE, _TIMES_THE_CHANGES * changed)
@@ -111,7 +113,7 @@ def _size(files: Iterable[SharedFile]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """A piece of a file in the directory, all of it or a part."""
+    """A slice of a file in the directory: all of it or a part."""
 
     local: str
     start: int
@@ -133,11 +135,13 @@ def upload(
     inline_threshold: int = DEFAULT_INLINE_THRESHOLD,
     signed: bool = False,
 ) -> StateHandle:
-    """Make the files of a database durable, except those that `base` has; return the handle of the snapshot.
+    """Upload the files of a database, except those that `base` has; return the handle of the snapshot.
 
-    A database never changes a large file, nor does it use a name again: a file that has its name and its size in `base` is
-    the same. Files that belong to another job are written anew, because that job may delete them. If the directory has
-    a file CHANGES, large files may be put off.
+    A database never changes a large file or reuses its name: a file with the same name and size in `base` is the same.
+    Files that
+    belong to another job are uploaded again, because that job may delete them. If the directory has a file CHANGES, the
+    upload of
+    large files may be deferred.
     """
     lineage = _read_text(directory / LINEAGE)
     known = _Known.of(base, lineage)
@@ -205,7 +209,7 @@ def upload(
 
 
 def _next_parts(missing: dict[str, int], sizes: dict[str, int], changed: int) -> list[_Slice]:
-    """Return what to write ahead in this epoch: of the largest files, because they are the last to be merged again."""
+    """Return the parts to upload ahead: of the largest files, because they are compacted last."""
     left = max(_PART, _TIMES_THE_CHANGES * changed, sum(missing.values()) // _MANY_PARTS)
     found = []
     for local in sorted(missing, key=lambda local: (-sizes[local], local)):
@@ -233,7 +237,7 @@ class _Writer:
         self._signed = signed
 
     def write(self, slices: list[_Slice]) -> list[SharedFile]:
-        """Write pieces of files under names that only this attempt uses."""
+        """Write slices of files under names that are unique to this attempt."""
         largest = max((piece.size for piece in slices), default=1)
         return _each(self._write, slices, min(self._threads, max(1, _MAPPED // largest)))
 
@@ -244,7 +248,7 @@ class _Writer:
         page = piece.start % mmap.ALLOCATIONGRANULARITY
         with (
             (self._directory / piece.local).open("rb") as file,
-            mmap.mmap(  # not in memory at once
+            mmap.mmap(  # avoids reading the whole file
                 file.fileno(),
                 piece.size + page,
                 access=mmap.ACCESS_READ,
@@ -265,7 +269,7 @@ def _sorted(files: list[SharedFile]) -> tuple[SharedFile, ...]:
 def download(
     storage: CheckpointStorage, handle: StateHandle, directory: Path, *, threads: int = 4
 ) -> None:
-    """Read the files of a snapshot into a directory, after checking them."""
+    """Download and verify the files of a snapshot."""
 
     def fetch(file: SharedFile) -> None:
         data = read_file(storage, file.name)
@@ -283,7 +287,7 @@ def download(
 
 
 def _write_at(path: Path, start: int, data: bytes) -> None:
-    """Write a part of a file that other threads write other parts of."""
+    """Write a part of a file while other threads write other parts."""
     descriptor = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
     with os.fdopen(descriptor, "wb") as file:
         file.seek(start)

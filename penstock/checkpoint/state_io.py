@@ -1,4 +1,4 @@
-"""How a subtask's keyed state gets to checkpoint storage and back."""
+"""Reads and writes a subtask's keyed state on checkpoint storage."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ Prepared = tuple[StateChain, Callable[[StateChain | None, bool], StateChain]]
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStateIO:
-    """Reads and writes snapshots below the job's directory. Travels to tasks, so it holds the path only.
+    """Reads and writes snapshots below the job's directory. It is sent to tasks, so it holds only the path.
 
-    With `merges`, deltas that have become many are merged into one while they are written: for tasks that stay, whose state cannot be
-    pickled as a whole without a pause. Else a full snapshot takes their place.
+    With `merges`, numerous deltas are merged into one while they are written: for pipelined tasks, whose state cannot be
+    pickled as a
+    whole without a pause. Otherwise a full snapshot replaces them.
     """
 
     directory: str
@@ -42,7 +43,7 @@ class CheckpointStateIO:
     merges: bool = False
 
     def load(self, chain: StateChain, owned: range | None = None) -> Iterator[Tables]:
-        """Read the snapshots of a chain, oldest first; with `owned`, entries of other key groups may be left out."""
+        """Read the snapshots of a chain, oldest first; with `owned`, entries of other key groups may be omitted."""
         storage = CheckpointStorage(self.directory)
         for handle in chain:
             yield _unpickle(read_state(storage, handle))
@@ -50,9 +51,9 @@ class CheckpointStateIO:
     def prepare(
         self, chain: StateChain | None, name: Any, delta: Tables, full: Callable[[], Tables]
     ) -> Prepared:
-        """Pickle a delta, or everything if that is due; return the chain that it will be, and what writes it.
+        """Pickle a delta, or everything if a full snapshot is due; return the future chain and a function that writes it.
 
-        The chain, here and as the result, knows the sizes of snapshots that are not written yet, and not their checksums.
+        Both chains have the sizes of snapshots that are not written yet, but not their checksums.
         """
         kept: tuple[StateHandle, ...] = ()
         payload = _pickle(delta)
@@ -73,7 +74,7 @@ class CheckpointStateIO:
                 return StateChain((self._write(name, payload, "full"),))
             if after is None or not follows:
                 raise CheckpointError(
-                    "the snapshot before this one was not written, and this one has only what has changed since"
+                    "the previous snapshot was not written, and this one is only a delta to it"
                 )
             full, *deltas = after.handles
             if not self.merges or len(deltas) < MAX_DELTAS:
@@ -100,17 +101,17 @@ class CheckpointStateIO:
         )
 
     def store_in_flight(self, name: Any, payload: bytes) -> StateHandle:
-        """Write what was under way between subtasks."""
+        """Write the in-flight records of an unaligned checkpoint."""
         return self._write(name, payload, "full")
 
     def load_in_flight(self, handle: StateHandle) -> bytes:
-        """Read what `store_in_flight` has written."""
+        """Read in-flight records written by `store_in_flight`."""
         return read_state(CheckpointStorage(self.directory), handle)
 
     def store_files(
         self, chain: StateChain | None, name: Any, directory: Path, settings: Any
     ) -> StateChain:
-        """Write the files of a database that storage does not have yet; return the new chain."""
+        """Upload the files of a database that are not on storage yet; return the new chain."""
         base = chain.database if chain is not None else None
         handle = upload(
             CheckpointStorage(self.directory),
@@ -124,7 +125,7 @@ class CheckpointStateIO:
         return StateChain((handle,))
 
     def fetch_files(self, handle: StateHandle, directory: Path, settings: Any) -> None:
-        """Read the files of a database into a directory."""
+        """Download the files of a database into a directory."""
         download(
             CheckpointStorage(self.directory),
             handle,
@@ -134,21 +135,21 @@ class CheckpointStateIO:
 
 
 def _unpickle(payload: bytes) -> Tables:
-    """Return entries of state, whose checksum was right: if they cannot be unpickled, the program's classes are to blame."""
+    """Unpickle state entries. Their checksum was verified, so a failure is caused by the program's classes."""
     try:
         tables: Tables = pickle.loads(payload)
     except Exception as error:  # unpickling runs the user's code
         raise RestoreRefusedError(
-            "the classes of the program do not restore the objects in the state",
+            "could not restore the objects in the state with the classes of the program",
             detail=f"{type(error).__name__}: {error}",
-            hint="let the modules of the classes be found, with the fields and members that the objects have; or rewrite the state with "
+            hint="make the modules of the classes importable, with the fields and members that the objects have; or rewrite the state with "
             "penstock.state",
         ) from error
     return tables
 
 
 def _pickle(tables: Tables) -> bytes:
-    """Pickle entries of state; if one cannot be, the error's detail names it."""
+    """Pickle state entries; on failure the error's detail names the entry."""
     try:
         return dumps(tables)
     except NotPicklableError as error:
@@ -161,7 +162,7 @@ def _pickle(tables: Tables) -> bytes:
 
 
 def _merged(deltas: Iterable[Tables]) -> Tables:
-    """Return one delta that does what several do, one after another."""
+    """Merge several consecutive deltas into one."""
     merged: Tables = {}
     removed: dict[str, dict[Any, None]] = {}
     for tables in deltas:

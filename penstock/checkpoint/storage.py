@@ -1,4 +1,4 @@
-"""Where checkpoints are kept: a directory, local or remote, and the files in it."""
+"""Checkpoint storage: a local or remote base directory and the files in it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SAVEPOINT_WORDS = replace(
     file="savepoint file",
     storage="the storage of the savepoint",
     directory="the directory of the savepoint",
-    elsewhere="give another directory for the savepoint",
-    exists="give another directory for the savepoint",
+    elsewhere="choose another directory for the savepoint",
+    exists="choose another directory for the savepoint",
     missing="the savepoint was moved or deleted, or the path is misspelt",
 )
 HIGH_AVAILABILITY_WORDS = replace(
@@ -43,17 +43,19 @@ HIGH_AVAILABILITY_WORDS = replace(
 
 
 class CheckpointStorage(FileSystem):
-    """The files under one base directory, by name relative to it; every failure is a CheckpointError with the path.
+    """The files below a base directory, by name relative to it; every failure is a CheckpointError with the path.
 
-    `base` is a local path or a URI that pyarrow or fsspec open (`s3://bucket/checkpoints`). A relative local path is made
-    absolute, so the object means the same place after it was pickled to a task. What is read may be named by an absolute path
-    or a URI as well. `words` are those of its errors.
+    `base` is a local path or a URI for pyarrow or fsspec (`s3://bucket/checkpoints`). A relative local path is made
+    absolute, so the
+    object refers to the same place after it was pickled to a task. Files may also be read by absolute path or URI.
+    `words` is the
+    wording of its errors.
     """
 
     def __init__(self, base: str, *, sync: bool = True, words: Words = WORDS) -> None:
         if not base:
             raise ArgumentError(
-                "the directory of checkpoint storage is empty",
+                "the checkpoint storage directory is empty",
                 hint="set execution.checkpointing.dir to a directory or a URI",
             )
         self.base = normalize(base)
@@ -75,13 +77,13 @@ class CheckpointStorage(FileSystem):
         """Return the full path or URI of a name."""
         if is_absolute(name) or ".." in name.split("/"):
             raise ArgumentError(
-                f"'{name}' is not a name below the checkpoint directory",
-                hint="names are relative and have no '..' in them",
+                f"invalid file name '{name}' below the checkpoint directory",
+                hint="names must be relative and must not contain '..'",
             )
         return join_path(self.base, name) if name else self.base
 
     def probe(self) -> None:
-        """Write a file and delete it: raises CheckpointError if that cannot be done."""
+        """Check write access by writing and deleting a file; raises CheckpointError if that fails."""
         name = f".probe-{uuid.uuid4().hex}"
         try:
             self.write_atomic(name, b"")
@@ -100,7 +102,7 @@ class CheckpointStorage(FileSystem):
 
     @property
     def remote(self) -> bool:
-        """Whether calls wait for an answer from afar."""
+        """Whether calls go over a network."""
         return not is_local(self.base)
 
     def list(self, prefix: str = "") -> list[str]:
@@ -110,12 +112,12 @@ class CheckpointStorage(FileSystem):
         return sorted(f"{directory}{slash}{name}" for name in found)
 
     def list_directories(self, start: str = "") -> Sequence[str]:
-        """Return the names of the directories in the base directory that begin with `start`, empty ones too, sorted."""
+        """Return the names of the directories in the base directory that begin with `start`, including empty ones, sorted."""
         found = self._call("list", "", lambda files, at: files.scan(at))
         return sorted(name for name, is_dir in found if is_dir and name.startswith(start))
 
     def list_unfinished(self, name: str) -> Sequence[str]:
-        """Return the hidden files in the base directory that were to become the file `name`, sorted."""
+        """Return the hidden temporary files of the file `name` in the base directory, sorted."""
         found = self._call("list", "", lambda files, at: files.scan(at))
         return sorted(
             each
@@ -128,10 +130,10 @@ class CheckpointStorage(FileSystem):
             return open_driver(path)
         if self._opened is None:
             driver, root = open_driver(self.base, sync=self.sync)
-            # In one step: several threads use a storage.
+            # In one assignment: several threads use a storage.
             self._opened = driver, root.rstrip("/")
         driver, root = self._opened
-        self.path(path)  # it is below the base
+        self.path(path)  # raises if it is not below the base
         return driver, f"{root}/{path}" if path else root
 
     def _where(self, path: str) -> str:

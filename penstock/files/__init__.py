@@ -1,6 +1,8 @@
-"""One layer over local, Arrow and fsspec file systems, for checkpoints and connectors alike.
+"""A common layer over local, Arrow and fsspec file systems, used by checkpoints and connectors.
 
-`paths` knows what paths and URIs mean, `resolve` (in `opening`) finds the file system of one, and `FileSystem` is what can be
-done there: every call is tried again if its failure may pass (`retries`), and fails with an error that says what was done to
-which file and what to do about it (`errors`). Importing this loads no large library: pyarrow comes with the first remote URI.
+`paths` parses and joins paths and URIs, `resolve` (in `opening`) finds the file system of a URI, and `FileSystem` has the
+file
+operations. Transient failures are retried (`retries`); other failures raise an error that names the operation, the file
+and a
+remedy (`errors`). Importing this package loads no large library: pyarrow is imported for the first remote URI.
 """

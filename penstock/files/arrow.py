@@ -17,7 +17,7 @@ from penstock.errors import ArgumentError
 from penstock.files.file_info import FileInfo
 from penstock.files.uris import exclusive_write, is_object_store, open_file_system
 
-# What S3 refuses and will refuse again.
+# AWS error codes that are permanent: retrying cannot help.
 _AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
 _NOT_ALLOWED = frozenset(
     {
@@ -42,7 +42,7 @@ def open_uri(uri: str) -> tuple[ArrowFiles, str]:
 
 @contextmanager
 def os_errors() -> Iterator[None]:
-    """Turn pyarrow's own exceptions into OSError; those that say that a call makes no sense, into ones that stay."""
+    """Translate pyarrow's exceptions into OSError; those for invalid calls become non-retryable errors."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -61,7 +61,7 @@ def os_errors() -> Iterator[None]:
 
 
 class ArrowFiles:
-    """Reads and writes files of one pyarrow file system by path. Raises OSError, or what `os_errors` turns into it."""
+    """Reads and writes files of one pyarrow file system by path. Raises OSError (see `os_errors`)."""
 
     remote = True
     os_errors = staticmethod(os_errors)
@@ -82,16 +82,16 @@ class ArrowFiles:
             return data
 
     def info(self, path: str) -> FileInfo | None:
-        """Describe a file; None if there is none."""
+        """Describe a file; None if it does not exist."""
         return _described(self._fs.get_file_info(path))
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory."""
+        """Whether a file or a directory exists at this path."""
         found: bool = self._fs.get_file_info(path).type != fs.FileType.NotFound
         return found
 
     def has_file(self, path: str) -> bool:
-        """Whether there is a file of this name."""
+        """Whether a file exists at this path."""
         if self._renames:
             return self.info(path) is not None
         try:  # one request to an object store, where `get_file_info` takes two or three
@@ -106,7 +106,7 @@ class ArrowFiles:
         return (found for found in described if found is not None)
 
     def scan(self, directory: str) -> Sequence[tuple[str, bool]]:
-        """Return the names in a directory, and whether they are directories; nothing if it is missing."""
+        """Return the names in a directory and whether each is a directory; empty if the directory is missing."""
         found = self._select(directory, recursive=False)
         return [(each.base_name, each.type == fs.FileType.Directory) for each in found]
 
@@ -121,16 +121,16 @@ class ArrowFiles:
         return self._fs.open_output_stream(path, compression=None)
 
     def finish(self, stream: Any) -> None:
-        """Close: these storages keep what they have accepted."""
+        """Close the stream: these storages are durable once they have accepted the bytes."""
         stream.close()
 
     def write(self, path: str, data: Any) -> None:
-        """Write a file, over an older one if there is one."""
+        """Write a file, replacing an existing one."""
         with self.open_output(path) as stream:
             stream.write(data)
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        """Write a file so that readers see the old bytes or the new ones."""
+        """Write a file so that readers see either the old or the new bytes."""
         if not self._renames:
             self.write(path, data)
             return
@@ -144,10 +144,11 @@ class ArrowFiles:
                 self._fs.move(temporary, path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one of its name.
+        """Write a file unless it exists already.
 
-        Exact where a rename fails if the name is taken (HDFS), and on object stores through fsspec. Elsewhere two writers that
-        come at the same moment are told apart by what is there afterwards, which the later one may still change.
+        Exact where a rename fails if the target exists (HDFS), and on object stores through fsspec. Elsewhere two
+        concurrent writers
+        compare the content afterwards, which the later one may still overwrite.
         """
         if self._exclusive is not None:
             return self._exclusive(path, data)
@@ -167,9 +168,9 @@ class ArrowFiles:
         return self.read(path) == data
 
     def write_new(self, path: str, data: Any) -> None:
-        """Write a file that must not exist yet; two writers at one time are not told apart."""
+        """Write a file that must not exist yet; two concurrent writers are not detected."""
         if self._is_taken(path):
-            raise FileExistsError(errno.EEXIST, f"the file exists already: {path}")
+            raise FileExistsError(errno.EEXIST, f"the file already exists: {path}")
         try:
             self.write(path, data)
         except BaseException:
@@ -182,26 +183,26 @@ class ArrowFiles:
         self._fs.move(source, target)
 
     def delete_empty(self, directory: str) -> None:
-        """Do nothing: between looking and deleting, somebody may write a file into the directory."""
+        """Do nothing: another writer may add a file between the check and the delete."""
 
     def sync_directory(self, directory: str) -> None:
         """Do nothing: these storages have no directories to flush."""
 
     def glob(self, pattern: str) -> Sequence[str]:
-        """Refuse."""
+        """Reject the pattern: only local file systems support globs."""
         raise ArgumentError(
-            "path patterns need a local path",
+            "path patterns are supported on local file systems only",
             detail=f"pattern: {pattern}",
-            hint="give the directory; all files below it are read",
+            hint="pass the directory; all files below it are read",
         )
 
     def delete(self, path: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self._fs.delete_file(path)
 
     def delete_tree(self, directory: str) -> None:
-        """Delete a directory with all it holds, if it is there."""
+        """Delete a directory and everything in it, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self._fs.delete_dir(directory)
 
@@ -214,7 +215,7 @@ class ArrowFiles:
 
     @contextmanager
     def _temporary(self, path: str, data: bytes) -> Iterator[str]:
-        """Write a hidden file beside `path`; delete it if what is done with it fails."""
+        """Write a hidden file next to `path`; delete it if the body of the context fails."""
         directory, _, name = path.rpartition("/")
         temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
         try:

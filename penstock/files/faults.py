@@ -1,4 +1,4 @@
-"""Where tests make calls of file systems fail: one hook for all of a process."""
+"""Fault injection for tests: one process-wide hook around file system calls."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ FAULTS_VARIABLE = "PENSTOCK_STORAGE_FAULTS"
 
 
 class FaultHook(Protocol):
-    """Stands between a call and the file system."""
+    """Wraps a call to the file system."""
 
     def __call__(self, action: Action, path: str, call: Callable[[], _T]) -> _T:
         """Return what `call` returns, or raise OSError before or after it."""
 
 
 def set_fault_hook(hook: FaultHook | None) -> FaultHook | None:
-    """Let every call to a file system of this process go through `hook`; return the one before. For tests."""
-    global _hook  # one for all file systems, also those that were opened before
+    """Route every file system call of this process through `hook`; return the previous hook. For tests."""
+    global _hook  # shared by all file systems, including those opened earlier
     before, _hook = _hook, hook
     return before
 
 
 def through_hook(action: Action, path: str, call: Callable[[], _T]) -> _T:
-    """Return what `call` returns, unless a test wants it to fail."""
+    """Return the result of `call`, unless a test makes it fail."""
     return call() if _hook is None else _hook(action, path, call)
 
 
 def _hook_from_environment(action: Action, path: str, call: Callable[[], _T]) -> _T:
-    # By name: nothing of the engine imports what is made for tests, unless a test asks for it.
+    # Imported by name: the engine never imports test support unless a test asks for it.
     faults = importlib.import_module("penstock.testing.storage_faults")
     hook: FaultHook = faults.from_environment()
     set_fault_hook(hook)

@@ -1,4 +1,4 @@
-"""What is known of a file without reading it."""
+"""File metadata: path, size and modification time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file as it was seen: its path, its length in bytes, when it was last changed."""
+    """Metadata of a file as listed: its path, length in bytes and modification time."""
 
     path: str
     size: int

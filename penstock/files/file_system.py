@@ -1,4 +1,4 @@
-"""What can be done to files, wherever they are."""
+"""`FileSystem`: file operations that work alike on local and remote storage."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from penstock.files.arrow import ArrowFiles
 
 Driver: TypeAlias = "LocalFiles | ArrowFiles"
-Buffer: TypeAlias = Any  # bytes, or a file that is mapped into memory
+Buffer: TypeAlias = Any  # bytes, or a memory-mapped file
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 
 _CALLS_AT_ONCE = 16
 _READ_AT_ONCE = 1 << 18
 _COPY_AT_ONCE = 1 << 20
-# What is kept of a file that is written piece by piece. Far away one request then sends a small file; pyarrow keeps as much.
+# Write buffer of an output stream. A small remote file is then a single request; pyarrow buffers as much.
 _KEPT = 1 << 18
 _KEPT_REMOTE = 8 << 20
 
 
 def open_driver(uri: str, *, sync: bool = True) -> tuple[Driver, str]:
-    """Return what reads and writes files where a path or URI is, and the path there. Raises OSError."""
+    """Return the driver for a path or URI, and the path on it. Raises OSError."""
     if is_local(uri):
         return LocalFiles(sync=sync), local_path(uri)
-    from penstock.files.arrow import open_uri  # it loads pyarrow
+    from penstock.files.arrow import open_uri  # imports pyarrow
 
     return retried(lambda: open_uri(uri), f"open the file system of '{uri}'")
 
@@ -58,9 +58,9 @@ def resolve(uri: str) -> tuple[FileSystem, str]:
 class FileSystem:
     """File operations by path. Paths are POSIX strings; writing creates missing directories.
 
-    A call that fails is tried again twice, after short pauses, unless the failure is one that stays (no space, no permission,
-    no such file). Then it is an error of the kind that `words` names, with the path; `uri` is how the user has written what is
-    at `root`.
+    A failed call is retried twice after short pauses, unless the failure is permanent (no space, no permission, no such
+    file).
+    Then an error of the kind given by `words` is raised, with the path; `uri` is the user's spelling of `root`.
     """
 
     words: Words = FILES
@@ -72,13 +72,13 @@ class FileSystem:
 
     @property
     def remote(self) -> bool:
-        """Whether calls wait for an answer from afar, so that many at once are quicker."""
+        """Whether calls go over a network, so that concurrent calls are faster."""
         return self._driver.remote
 
     # reading
 
     def open_input(self, path: str) -> IO[bytes]:
-        """Open a file for reading, seekable. A read that fails for a moment is repeated."""
+        """Open a file for reading, seekable. A read that fails with a transient error is retried."""
 
         def call(read: Callable[[], _T]) -> _T:
             return self._call("read", path, lambda *_: read())
@@ -91,22 +91,22 @@ class FileSystem:
         return self._call("read", path, lambda files, at: files.read(at))
 
     def copy_into(self, path: str, target: IO[bytes]) -> None:
-        """Append the bytes of a file, however large, to an open one."""
+        """Append the bytes of a file of any size to an open one."""
         with self.open_input(path) as source:
             shutil.copyfileobj(source, target, _COPY_AT_ONCE)
 
-    # looking
+    # Metadata.
 
     def info(self, path: str) -> FileInfo | None:
-        """Describe a file; None if there is none (or it is a directory)."""
+        """Describe a file; None if it does not exist or is a directory."""
         return self._call("look for", path, lambda files, at: files.info(at))
 
     def exists(self, path: str = "") -> bool:
-        """Whether there is a file or a directory."""
+        """Whether a file or a directory exists at this path."""
         return self._call("look for", path, lambda files, at: files.exists(at))
 
     def has_file(self, path: str) -> bool:
-        """Whether there is a file of this name."""
+        """Whether a file exists at this path."""
         return self._call("look for", path, lambda files, at: files.has_file(at))
 
     def walk(self, directory: str) -> list[FileInfo]:
@@ -120,7 +120,7 @@ class FileSystem:
     # writing
 
     def open_output(self, path: str) -> IO[bytes]:
-        """Create a file or empty it, and open it for writing. It is there when it was given to `finish`."""
+        """Create or truncate a file and open it for writing. It is guaranteed to be visible after `finish`."""
         return cast(
             "IO[bytes]",
             BufferedOutput(
@@ -136,14 +136,15 @@ class FileSystem:
         stream.finish()  # type: ignore[attr-defined]  # it is one of open_output
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        """Write a file, over an older one if there is one; a reader never sees a part of it."""
+        """Write a file, replacing an existing one; a reader never sees part of it."""
         self._call("write", path, lambda files, at: files.write_atomic(at, data))
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write a file, all at once, unless there is one of its name; return whether it was written.
+        """Write a file atomically unless it exists already; return whether it was written.
 
-        Of two writers on a local file system exactly one gets True. The answer may be False although the file is this
-        call's own, if a first try wrote it and failed afterwards: compare the bytes.
+        Of two writers on a local file system exactly one gets True. The result may be False although this call created
+        the file,
+        if a first attempt wrote it and then failed: compare the bytes.
         """
         return self._call("write", path, lambda files, at: files.create(at, data))
 
@@ -159,7 +160,7 @@ class FileSystem:
             except FileExistsError:
                 if tries == 1 or not _is_part(files.read(at), data):
                     raise
-                files.delete(at)  # what the try before this one left
+                files.delete(at)  # left over from the previous attempt
                 files.write_new(at, data)
 
         self._call("write", path, write)
@@ -175,42 +176,42 @@ class FileSystem:
             try:
                 files.rename(old, new)
             except OSError:
-                # The try before this one may have done it although it failed.
+                # The previous attempt may have moved the file although it failed.
                 if tries == 1 or files.has_file(old) or not files.has_file(new):
                     raise
 
         self._call("write", target, move)
 
     def delete(self, path: str) -> None:
-        """Delete a file; one that is missing is no error."""
+        """Delete a file; a missing file is not an error."""
         self._call("delete", path, lambda files, at: files.delete(at))
 
     def delete_tree(self, directory: str = "") -> None:
-        """Delete a directory with all it holds; one that is missing is no error."""
+        """Delete a directory and everything in it; a missing directory is not an error."""
         self._call("delete", directory, lambda files, at: files.delete_tree(at))
 
     def delete_empty(self, directory: str) -> None:
-        """Delete a directory if there is nothing in it; where that cannot be done in one step, it stays."""
+        """Delete a directory if it is empty; storages that cannot do this atomically keep it."""
         self._call("delete", directory, lambda files, at: files.delete_empty(at))
 
     def sync_directories(self, directories: Iterable[str]) -> None:
-        """Make names that were added to these directories survive a crash of the machine."""
+        """Make names added to these directories survive a crash of the machine."""
         for directory in directories:
             self._call("write", directory, lambda files, at: files.sync_directory(at))
 
     def each(self, call: Callable[[_S], _T], items: Sequence[_S]) -> tuple[_T, ...]:
-        """Call a function that uses this file system with each item: many at once if it is remote."""
+        """Call a function that uses this file system for each item, concurrently if the file system is remote."""
         if len(items) < 2 or not self.remote:
             return tuple(map(call, items))
         with ThreadPoolExecutor(min(_CALLS_AT_ONCE, len(items))) as pool:
             return tuple(pool.map(call, items))
 
-    # how
+    # Implementation.
 
     def _call(
         self, action: Action, path: str, call: Callable[[Driver, str], _T], *, again: bool = True
     ) -> _T:
-        """Do something to a file, again if it fails for a moment; say what failed."""
+        """Run a file operation with retries; raise an error that says what failed."""
         where = self._where(path)
         try:
             files, at = self._locate(action, path)
@@ -221,12 +222,12 @@ class FileSystem:
 
             return retried(attempt, f"{action} {self.words.file} '{where}'") if again else attempt()
         except FileError:
-            raise  # of a stream that was read or written meanwhile
+            raise  # raised by a stream that was read or written in the call
         except OSError as error:
             raise failure(error, action, where, self.words) from error
 
     def _locate(self, action: Action, path: str) -> tuple[Driver, str]:
-        """Return what works on the file of a path, and the path for it."""
+        """Return the driver for a path, and the path on it."""
         return self._driver, path
 
     def _where(self, path: str) -> str:

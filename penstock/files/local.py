@@ -1,4 +1,4 @@
-"""Files of this machine, or of a mount that all machines share, written so that they survive a power cut."""
+"""Local files, or files on a mount shared by all machines, written so that they survive a power cut."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import IO, Any
 
 from penstock.files.file_info import FileInfo
 
-# What link() fails with where a file system has no hard links.
+# Error numbers of link() on file systems without hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
 class LocalFiles:
     """Reads and writes files by absolute path. Raises OSError.
 
-    With `sync`, a method that writes returns only when the bytes and the directory entry are on the disk. A write that
-    fails leaves nothing behind, unless deleting fails too.
+    With `sync`, a method that writes returns only after the bytes and the directory entry are on disk. A failed write leaves
+    nothing behind, unless the cleanup fails too.
     """
 
     remote = False
@@ -33,16 +33,16 @@ class LocalFiles:
         self._sync = sync
 
     def glob(self, pattern: str) -> Sequence[str]:
-        """Return what matches, sorted."""
+        """Return the matching paths, sorted."""
         return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - the pattern is absolute
 
     def sync_directory(self, directory: str) -> None:
-        """Flush the entries of a directory, if it is there, to the disk."""
+        """Flush the entries of a directory to disk, if the directory exists."""
         with contextlib.suppress(FileNotFoundError):
             self._sync_directory(Path(directory))
 
     def delete_empty(self, directory: str) -> None:
-        """Delete a directory if there is nothing in it: the system looks and deletes in one step."""
+        """Delete a directory if it is empty; the operating system does this atomically."""
         try:
             Path(directory).rmdir()
         except FileNotFoundError:
@@ -52,7 +52,7 @@ class LocalFiles:
                 raise
 
     def make_directory(self, directory: Path) -> None:
-        """Create a directory, with those above it, if it is not there."""
+        """Create a directory and its parents if they are missing."""
         if directory.is_dir():
             return
         self.make_directory(directory.parent)
@@ -68,7 +68,7 @@ class LocalFiles:
         return Path(path).read_bytes()
 
     def info(self, path: str) -> FileInfo | None:
-        """Describe a file; None if there is none."""
+        """Describe a file; None if it does not exist."""
         try:
             found = Path(path).stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -78,11 +78,11 @@ class LocalFiles:
         return FileInfo(path, found.st_size, found.st_mtime_ns)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory."""
+        """Whether a file or a directory exists at this path."""
         return Path(path).exists()
 
     def walk(self, directory: str) -> Iterator[FileInfo]:
-        """Iterate over the files below a directory; links are followed."""
+        """Iterate over the files below a directory, following links."""
         todo = [directory]
         while todo:
             try:
@@ -90,7 +90,7 @@ class LocalFiles:
             except FileNotFoundError:
                 continue
             for entry in entries:
-                # What vanishes meanwhile is left out.
+                # Files that vanish during the walk are skipped.
                 with contextlib.suppress(FileNotFoundError):
                     if entry.is_dir():
                         todo.append(entry.path)
@@ -99,11 +99,11 @@ class LocalFiles:
                         yield FileInfo(entry.path, found.st_size, found.st_mtime_ns)
 
     def has_file(self, path: str) -> bool:
-        """Whether there is a file of this name."""
+        """Whether a file exists at this path."""
         return self.info(path) is not None
 
     def scan(self, directory: str) -> Sequence[tuple[str, bool]]:
-        """Return the names in a directory, and whether they are directories; nothing if it is missing."""
+        """Return the names in a directory and whether each is a directory; empty if the directory is missing."""
         try:
             with os.scandir(directory) as entries:
                 return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -111,20 +111,20 @@ class LocalFiles:
             return []
 
     def open_output(self, path: str) -> IO[bytes]:
-        """Create a file or empty it."""
+        """Create or truncate a file."""
         target = Path(path)
         self.make_directory(target.parent)
         return target.open("wb")
 
     def finish(self, stream: IO[bytes]) -> None:
-        """Close a file when its bytes are on the disk."""
+        """Close a file after its bytes are on disk."""
         with stream:
             stream.flush()
             if self._sync:
                 os.fsync(stream.fileno())
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file, over an older one if there is one."""
+        """Write a file, replacing an existing one."""
         stream = self.open_output(path)
         try:
             stream.write(data)
@@ -133,7 +133,7 @@ class LocalFiles:
             stream.close()
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        """Write a file under a hidden name, then rename it: readers see the old bytes or the new ones."""
+        """Write a file under a hidden name and rename it: readers see either the old or the new bytes."""
         target = Path(path)
         self.make_directory(target.parent)
         temporary = _hidden(target)
@@ -146,7 +146,7 @@ class LocalFiles:
         self._sync_directory(target.parent)
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write a file under a hidden name; a hard link, which fails if the name is taken, gives it its own."""
+        """Write a file under a hidden name and hard-link it to its own, which fails if the name is taken."""
         target = Path(path)
         self.make_directory(target.parent)
         temporary = _hidden(target)
@@ -155,13 +155,13 @@ class LocalFiles:
             created = _link(temporary, target)
         finally:
             _discard(temporary)
-        # Also if there was one: its writer may not have come to this.
+        # Also if the file existed: its writer may have died before syncing.
         self._sync_directory(target.parent)
         return created
 
     def write_new(self, path: str, data: Any) -> None:
         """Write a file that must not exist yet."""
-        # Under its own name at once: a writer that is killed leaves a file that the sweep of state files finds.
+        # Written under its final name: a killed writer leaves a file that the cleanup of state files finds.
         target = Path(path)
         self.make_directory(target.parent)
         descriptor = _open_new(target)
@@ -177,11 +177,11 @@ class LocalFiles:
         Path(source).rename(target)
 
     def delete(self, path: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file if it exists."""
         Path(path).unlink(missing_ok=True)
 
     def delete_tree(self, directory: str) -> None:
-        """Delete a directory with all it holds, if it is there."""
+        """Delete a directory and everything in it, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(directory)
 
@@ -211,13 +211,13 @@ def _hidden(target: Path) -> Path:
 
 
 def _discard(path: Path) -> None:
-    """Delete a file that was not finished; why it was not is the error that counts."""
+    """Delete an unfinished file; errors are ignored because the original failure matters more."""
     with contextlib.suppress(OSError):
         path.unlink()
 
 
 def _link(temporary: Path, target: Path) -> bool:
-    """Give a file its name unless the name is taken; return whether it was free."""
+    """Link a file to its final name; return False if the name is taken."""
     try:
         os.link(temporary, target)
     except FileExistsError:

@@ -1,6 +1,6 @@
-"""Paths and URIs as text: what they mean, how they are joined and split.
+"""Parsing, joining and splitting of paths and URIs.
 
-The options of a URI (`s3://bucket/path?region=eu-west-1`) stay at its end, whatever is put after its path: see `join_path`.
+The options of a URI (`s3://bucket/path?region=eu-west-1`) stay at its end when a name is appended: see `join_path`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 
 def normalize(path: Any, what: str = "path") -> str:
-    """Return a path or URI as a string that means the same on every machine.
+    """Return a path or URI as a string with the same meaning on every machine.
 
-    Local paths become absolute, `file:` URIs become local paths, and slashes at the end go.
+    Local paths become absolute, `file:` URIs become local paths, and trailing slashes are removed.
 
     >>> normalize("file:///data/a%20b/"), normalize("s3://bucket/path/?region=eu-west-1")
     ('/data/a b', 's3://bucket/path?region=eu-west-1')
@@ -28,18 +28,18 @@ def normalize(path: Any, what: str = "path") -> str:
     except TypeError:
         raise ArgumentTypeError(
             f"{what} is not a path",
-            detail=f"it is {path!r}",
-            hint="give a string or a pathlib.Path",
+            detail=f"got {path!r}",
+            hint="pass a string or a pathlib.Path",
         ) from None
     if isinstance(text, bytes):
         text = os.fsdecode(text)
     if not text:
-        raise ArgumentError(f"{what} is empty", hint="give a directory, a file or a URI")
+        raise ArgumentError(f"{what} is empty", hint="pass a directory, a file or a URI")
     if is_local(text):
-        trimmed = os.path.normpath(local_path(text))  # symbolic links stay
+        trimmed = os.path.normpath(local_path(text))  # symbolic links are kept
         if trimmed.startswith(
             "//"
-        ):  # which POSIX lets stand for something else, and nothing here does
+        ):  # POSIX allows a special meaning for a leading '//', which is not used here
             trimmed = trimmed[1:]
         return trimmed if trimmed.startswith("/") else str(Path.cwd() / trimmed)
     base, options = split_options(text)
@@ -48,24 +48,24 @@ def normalize(path: Any, what: str = "path") -> str:
 
 
 def is_local(uri: str) -> bool:
-    """Whether a path or URI names a file of the local file system."""
+    """Whether a path or URI refers to the local file system."""
     return "://" not in uri or uri.startswith("file:")
 
 
 def local_path(uri: str) -> str:
-    """Return the path of a file: URI; a plain path is returned as it is."""
+    """Return the path of a file: URI; a plain path is returned unchanged."""
     if uri.startswith("file:"):
         return unquote(urlsplit(uri).path)
     return uri
 
 
 def is_absolute(name: str) -> bool:
-    """Whether a name is a full path or URI instead of one relative to a directory."""
+    """Whether a name is an absolute path or URI, not one relative to a directory."""
     return name.startswith("/") or "://" in name
 
 
 def split_options(path: str) -> tuple[str, str]:
-    """Return a path or URI without its options, and the options with the mark before them.
+    """Return a path or URI without its options, and the options with their leading question mark.
 
     >>> split_options("s3://bucket/path?region=eu-west-1")
     ('s3://bucket/path', '?region=eu-west-1')
@@ -100,11 +100,11 @@ def split_path(path: str) -> tuple[str, str]:
 
 
 def has_glob(path: str) -> bool:
-    """Whether a path is a pattern."""
+    """Whether a path contains glob characters."""
     return not _GLOB_CHARACTERS.isdisjoint(path)
 
 
 def is_hidden(path: str, below: str = "") -> bool:
-    """Whether a part of the path below a directory begins with a dot or an underscore."""
+    """Whether a component of the path below a directory begins with a dot or an underscore."""
     relative = path[len(below) :] if below and path.startswith(below) else path
     return any(part[0] in "._" for part in relative.split("/") if part)

@@ -1,4 +1,4 @@
-"""Which failures of a file system pass by themselves, and how often a call is tried before its failure counts."""
+"""Classification of transient file system failures, and the retries for them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from penstock.errors import FileError
 
-# One try more than there are pauses.
+# There is one more attempt than there are pauses.
 PAUSES_S: tuple[float, ...] = (0.05, 0.2)
 
 _PERMANENT_KINDS = (
-    FileError,  # what it tells of was tried again already
+    FileError,  # was retried already
     FileExistsError,
     FileNotFoundError,
     IsADirectoryError,
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 def is_transient(error: OSError) -> bool:
-    """Whether the same call may succeed in a moment.
+    """Whether the same call may succeed a moment later.
 
     >>> is_transient(OSError(errno.EIO, "i/o error")), is_transient(OSError(errno.ENOSPC, "disk full"))
     (True, False)
@@ -59,13 +59,13 @@ def is_transient(error: OSError) -> bool:
 def retried(
     call: Callable[[], _T], what: str, *, sleep: Callable[[float], None] | None = None
 ) -> _T:
-    """Return what `call` returns, calling again after a failure that may pass; `what` is for the warning."""
+    """Return the result of `call`, retrying after transient failures; `what` is used in the warning."""
     for pause in PAUSES_S:
         try:
             return call()
         except OSError as error:
             if not is_transient(error):
                 raise
-            _log.warning("could not %s: %s; it is tried again", what, error)
+            _log.warning("could not %s: %s; retrying", what, error)
         (sleep or time.sleep)(pause)
     return call()

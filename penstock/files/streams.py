@@ -1,4 +1,4 @@
-"""Open files whose calls are repeated if they fail for a moment."""
+"""File streams that retry transient failures."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 class RetryingInput(io.RawIOBase):
-    """An open file for reading. Each read goes through `call`, which repeats it if it fails for a moment.
+    """An open file for reading. Each read goes through `call`, which retries transient failures.
 
-    After a failure the file is opened again at the same place: a connection that broke stays broken.
+    After a failure the file is reopened at the same offset, because a broken connection stays broken.
     """
 
     def __init__(self, opened: Callable[[], Any], call: Callable[[Callable[[], Any]], Any]) -> None:
@@ -34,20 +34,20 @@ class RetryingInput(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to an offset."""
+        """Move to an offset."""
         if whence == io.SEEK_CUR:
             offset, whence = self._at + offset, io.SEEK_SET
         self._at = self._do(lambda stream: stream.seek(offset, whence))
         return self._at
 
     def readinto(self, target: Any) -> int:
-        """Read bytes into a buffer; return how many."""
+        """Read bytes into a buffer; return their number."""
         count: int = self._do(lambda stream: stream.readinto(target))
         self._at += count
         return count
 
     def readall(self) -> bytes:
-        """Return the rest."""
+        """Return the remaining bytes."""
         data: bytes = self._do(lambda stream: stream.read())
         self._at += len(data)
         return data
@@ -76,15 +76,16 @@ class RetryingInput(io.RawIOBase):
     def _drop(self) -> None:
         stream, self._stream = self._stream, None
         if stream is not None:
-            with contextlib.suppress(Exception):  # it is broken, or was read only
+            with contextlib.suppress(Exception):  # the stream is broken, or was only read
                 stream.close()
 
 
 class BufferedOutput(io.RawIOBase):
     """A file that is written piece by piece.
 
-    One that stays small is kept here, and written as a whole by `write_whole` when it is finished, which can be repeated. What
-    a large one has written to the stream that `opened` returns cannot: there a failure is one of the writer.
+    A small file is buffered and written in one call by `write_whole` in `finish`, which can be retried. The part of a
+    large file
+    that was already written to the stream returned by `opened` cannot be retried: there a failure is raised to the writer.
     """
 
     def __init__(
@@ -92,9 +93,7 @@ class BufferedOutput(io.RawIOBase):
         limit: int,
         write_whole: Callable[[bytes], None],
         opened: Callable[[], Any],
-        once: Callable[
-            [Callable[[Any], Any]], Any
-        ],  # lets the file system do what cannot be repeated
+        once: Callable[[Callable[[Any], Any]], Any],  # runs calls that cannot be retried
     ) -> None:
         self._limit = limit
         self._write_whole = write_whole
@@ -113,7 +112,7 @@ class BufferedOutput(io.RawIOBase):
         return self._size
 
     def write(self, data: Any) -> int:
-        """Take bytes."""
+        """Append bytes."""
         self._kept += data
         count = memoryview(data).nbytes
         self._size += count
@@ -122,7 +121,7 @@ class BufferedOutput(io.RawIOBase):
         return count
 
     def finish(self) -> None:
-        """Write the rest, and make it durable."""
+        """Write the remaining bytes and make the file durable."""
         if self._stream is None:
             self._write_whole(bytes(self._kept))
         else:
@@ -131,12 +130,12 @@ class BufferedOutput(io.RawIOBase):
         self.close()
 
     def close(self) -> None:
-        """Leave."""
+        """Close the stream."""
         stream, self._stream = self._stream, None
         self._kept = bytearray()
         super().close()
         if stream is not None:
-            with contextlib.suppress(Exception):  # it was finished, or is given up
+            with contextlib.suppress(Exception):  # finished or aborted
                 stream.close()
 
     def _pass_on(self) -> None:

@@ -1,4 +1,4 @@
-"""File systems by URI: those that pyarrow has, and those that fsspec has for other schemes."""
+"""Opens file systems by URI: pyarrow's own, and fsspec's for other schemes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-# Opening one of these costs: credentials and the region of a bucket are asked for, and connections are made anew.
+# Opening these is expensive: it looks up credentials and the region of a bucket, and opens connections.
 _SHARED_SCHEMES = frozenset({"s3", "gs", "gcs"})
-# A write to these is visible when it is complete, a rename is a copy, and there are no directories.
+# On these a write becomes visible when it is complete, a rename is a copy, and there are no directories.
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 _OBJECT_STORES_OF_FSSPEC = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
-# What Hadoop, and so Spark and Flink, call S3.
+# Hadoop's schemes for S3, also used by Spark and Flink.
 _S3_ALIASES = frozenset({"s3a", "s3n"})
 _WITH_FSSPEC = "fsspec+"
-# What else tells where a bucket is and who asks.
+# Further URI options that determine the location of and access to a bucket.
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_DEFAULT_REGION",
@@ -32,11 +32,13 @@ _shared: dict[tuple[Any, ...], tuple[Any, str]] = {}
 
 
 def open_file_system(uri: str) -> tuple[Any, str]:
-    """Return a pyarrow.fs.FileSystem and the path on it that a URI means.
+    """Return the pyarrow.fs.FileSystem of a URI, and the path on it.
 
-    S3, GCS, Azure and HDFS are pyarrow's own. Any other scheme (`sftp://`, `memory://`, `dbfs://`) is fsspec's, if that
-    is installed; `fsspec+s3://` asks for fsspec's file system where pyarrow has one too. Raises what pyarrow or fsspec
-    raise; OSError or ValueError as a rule.
+    S3, GCS, Azure and HDFS are pyarrow's own. Any other scheme (`sftp://`, `memory://`, `dbfs://`) is opened by fsspec,
+    if that is
+    installed; `fsspec+s3://` selects fsspec where pyarrow supports the scheme too. Raises the exceptions of pyarrow and
+    fsspec,
+    usually OSError or ValueError.
     """
     from pyarrow import fs
 
@@ -52,14 +54,12 @@ def open_file_system(uri: str) -> tuple[Any, str]:
     except ValueError as error:  # pyarrow does not know the scheme
         if importlib.util.find_spec("fsspec") is None:
             raise ValueError(
-                f"{error}; for file systems that pyarrow has not, install fsspec and what it needs for {scheme}"
+                f"{error}; for file systems that pyarrow does not support, install fsspec and its driver for {scheme}"
             ) from error
         import fsspec
 
         if scheme not in {*fsspec.available_protocols(), *fsspec.registry}:
-            raise ValueError(
-                f"there is no file system for '{scheme}://', neither in pyarrow nor in fsspec"
-            ) from error
+            raise ValueError(f"no file system for '{scheme}://' in pyarrow or fsspec") from error
         return _open_with_fsspec(uri)
 
 
@@ -67,7 +67,7 @@ def _open_with_fsspec(uri: str) -> tuple[Any, str]:
     import fsspec
     from pyarrow import fs
 
-    # Without its cache of listings: what other processes write and delete must be seen, leases above all.
+    # Without fsspec's listing cache: writes and deletes of other processes must be seen, above all for leases.
     try:
         found, path = fsspec.core.url_to_fs(uri, use_listings_cache=False)
     except ImportError as error:
@@ -76,13 +76,13 @@ def _open_with_fsspec(uri: str) -> tuple[Any, str]:
 
 
 def _open_shared(uri: str) -> tuple[Any, str]:
-    """Open a bucket once in a process; a forked one has no use for the connections of its parent."""
+    """Open a bucket once per process; a forked process cannot use the connections of its parent."""
     from pyarrow import fs
 
     parts = urlsplit(uri)
     options = parts.query
     if parts.scheme == "s3" and "allow_delayed_open=" not in options:
-        # A small file is one request then, not three, and a writer that is killed leaves no upload open.
+        # A small file is then one request instead of three, and a killed writer leaves no open upload.
         options = f"{options}&allow_delayed_open=true".lstrip("&")
     bucket = f"{parts.scheme}://{parts.netloc}"
     key = (os.getpid(), bucket, options, *map(os.environ.get, _VARIABLES))
@@ -99,7 +99,7 @@ def _as_tuple(pair: Any) -> tuple[Any, str]:
 
 
 def is_object_store(file_system: Any) -> bool:
-    """Whether a pyarrow.fs.FileSystem has objects instead of files: no renames, no directories, no half-written files."""
+    """Whether a pyarrow.fs.FileSystem is an object store: no renames, no directories, no partially written files."""
     found = getattr(getattr(file_system, "handler", None), "fs", None)
     if found is None:
         return file_system.type_name in _OBJECT_STORES
@@ -108,9 +108,9 @@ def is_object_store(file_system: Any) -> bool:
 
 
 def exclusive_write(file_system: Any) -> Callable[[str, bytes], bool] | None:
-    """Return what writes an object unless there is one of its name, and tells whether it did; None if nothing does.
+    """Return a function that writes an object unless it exists and returns whether it did; None if not supported.
 
-    pyarrow's own file systems have no such call. Those of fsspec for object stores have, if they are of 2025 or later.
+    pyarrow's own file systems have no such call. fsspec's file systems for object stores have it since 2025.
     """
     found = getattr(getattr(file_system, "handler", None), "fs", None)
     if found is None or not is_object_store(file_system):

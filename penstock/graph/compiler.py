@@ -1,4 +1,4 @@
-"""The whole ladder in one call: transformations to StreamGraph to JobGraph to StagePlan."""
+"""Compiles a program: transformations to StreamGraph to JobGraph to StagePlan."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Plans:
 def compile_program(
     transformations: Sequence[Transformation], settings: GraphSettings | None = None
 ) -> Plans:
-    """Make all plans of the program that ends in `transformations`."""
+    """Compile the program that ends in `transformations` into all its plans."""
     stream_graph = stream_graph_generator.generate(transformations, settings or GraphSettings())
     job_graph = job_graphs.generate(stream_graph)
     return Plans(stream_graph, job_graph, stage_plans.generate(job_graph))
@@ -60,7 +60,7 @@ def execution_plan(stream_graph: StreamGraph) -> dict[str, Any]:
             "parallelism": node.parallelism,
         }
         if in_edges[node.id]:
-            # Flink writes "second" for every input, the first one too.
+            # Flink writes "second" for every input, including the first one.
             entry["predecessors"] = [
                 {
                     "id": edge.source_id,

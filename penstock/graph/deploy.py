@@ -1,4 +1,4 @@
-"""From the StagePlan to what each Spark task is told."""
+"""Turns the StagePlan into the deployment descriptors of its vertices."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _deploy_vertex(plan: StagePlan, vertex: StageVertex) -> VertexDeployment:
 
 
 def _buffer_timeout(vertex: StageVertex) -> int | None:
-    """Return the shortest buffer timeout of the operators that send records to other vertices; None if none of them sets one."""
+    """Return the shortest buffer timeout of the operators that send to other vertices; None if none is set."""
     senders = {output.operator for output in vertex.outputs}
     set_timeouts = [vertex.operators[position].buffer_timeout for position in senders]
     return min((each for each in set_timeouts if each is not None), default=None)

@@ -1,4 +1,4 @@
-"""From a stage's layout to what its slots are told. A pure function."""
+"""Turns a stage's layout into the deployment of its slots. A pure function."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def deploy_stage(
     network: NetworkSettings,
     barriers: BarrierSettings,
 ) -> StageDeployment:
-    """Return what the slots of a stage are told; `vertices`, `restore` and `assignments` may be those of the whole job."""
+    """Return the deployment of a stage; `vertices`, `restore` and `assignments` may be those of the whole job."""
     placement = layout.placement
     return StageDeployment(
         settings=settings,

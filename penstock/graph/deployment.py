@@ -1,7 +1,7 @@
-"""What a Spark task is told: the vertices of its level and where this epoch starts from.
+"""Deployment descriptors of Spark tasks: the vertices of a level, and the state they start from.
 
-Everything here is plain data that pickles. User code travels as `VertexDeployment.code`, a cloudpickle that each
-subtask loads for itself, so that no two subtasks share a function object.
+Everything here is plain data that pickles. User code is in `VertexDeployment.code`, a cloudpickle that each subtask loads
+separately, so that no two subtasks share a function object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ class ChainedOperatorInfo:
     operator_id: str
     name: str
     chained: tuple[tuple[int, str | None], ...] = ()
-    untimed_inputs: str | None = None  # which operators before it emit records without timestamps
+    untimed_inputs: str | None = (
+        None  # upstream operators that emit records without timestamps, for errors
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class InputGate:
     """One incoming edge. `gate` numbers the edges of a vertex; `local` edges stay inside the slot."""
 
     gate: int
-    source_id: str  # of the vertex that sends
+    source_id: str  # id of the sending vertex
     input_index: int
     source_parallelism: int
     partitioning: str
@@ -49,14 +51,14 @@ class ResultEdge:
     target_max_parallelism: int
     partitioning: str
     local: bool
-    target_id: str = ""  # of the vertex that receives
+    target_id: str = ""  # id of the receiving vertex
 
 
 @dataclass(frozen=True, slots=True)
 class VertexDeployment:
     """One vertex: its chain, its edges, its user code as bytes."""
 
-    vertex: int  # its number in the plan: short, for the rows of the pipe
+    vertex: int  # its index in the plan: short, for the rows of the pipe
     id: str
     name: str
     level: int
@@ -68,19 +70,20 @@ class VertexDeployment:
     keyed: frozenset[int]  # positions in the chain of operators that have keyed state
     code: bytes
     slot_offset: int = 0  # level 0 only: slot of the vertex's first subtask
-    buffer_timeout_ms: int | None = None  # None: that of the job
+    buffer_timeout_ms: int | None = None  # None: the job's default
 
     def task(self, subtask: int) -> TaskId:
-        """Return the name of one of its subtasks."""
+        """Return the id of one of its subtasks."""
         return TaskId(self.id, subtask)
 
 
 @dataclass(frozen=True, slots=True)
 class VertexCode:
-    """What `VertexDeployment.code` holds: the operator specs and the partitionings of the outgoing edges.
+    """The content of `VertexDeployment.code`: the operator specs and the partitionings of the outgoing edges.
 
-    `types` has, per operator, the declared types of what it emits: by side output tag, None for the main output. Only types
-    that values must be checked by are in it.
+    `types` has, per operator, the declared types of its output: by side output tag, None for the main output. It contains
+    only types
+    by which values must be checked.
     """
 
     specs: tuple[Any, ...]
@@ -90,14 +93,19 @@ class VertexCode:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRestore:
-    """Where a subtask starts from.
+    """The state that a subtask is restored from.
 
-    `snapshot` names the snapshot (a cached subtask with the same name is used as it is). `keyed` has, per operator id,
-    chains of state handles, read with the task's StateIO; `owned` are the key groups to keep, or None to keep all.
-    `local` is the subtask's other state, or None if the vertex ran with another parallelism or chain. `former` has such
-    state of all former subtasks, by the id of the vertex that they belonged to; a subtask that has no `local` takes its part
-    of it. `anew` says that the job has just started: upstream tells its watermarks again. `in_flight` has handles of what was under
-    way between subtasks: of all former subtasks of this vertex and of those that it sends to, by vertex id; empty if nothing was.
+    `snapshot` names the snapshot (a cached subtask with the same name is reused). `keyed` has, per operator id, chains of
+    state
+    handles, read with the task's StateIO; `owned` are the key groups to keep, or None to keep all. `local` is the
+    subtask's other
+    state, or None if the vertex ran with another parallelism or chain. `former` has that state of all former subtasks, by
+    the id of
+    their vertex; a subtask without `local` takes its share of it. `anew` says that the job has just started: upstream
+    subtasks send
+    their watermarks again. `in_flight` has handles of in-flight records, of all former subtasks of this vertex and of its
+    consumers,
+    by vertex id; empty for aligned checkpoints.
     """
 
     snapshot: str | None = None
@@ -111,7 +119,7 @@ class SubtaskRestore:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """What is the same for all tasks of a job."""
+    """Settings shared by all tasks of a job."""
 
     job_id: str
     job_name: str
@@ -121,15 +129,15 @@ class JobSettings:
     check_order: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
     state_backend: StateBackendSettings = field(default_factory=StateBackendSettings)
-    pyflink_names: bool = False  # the program says `import pyflink`, and so may its modules
+    pyflink_names: bool = False  # the program imports `pyflink`, and so may its modules
     logs: LogSettings = field(default_factory=LogSettings)
-    journal: bool = False  # tasks tell what an epoch needs to be run again
-    checkpointed: bool = True  # checkpoints are taken from time to time, not at the end only
+    journal: bool = False  # tasks record their decisions for a replay
+    checkpointed: bool = True  # checkpoints are taken periodically, not only at the end
 
 
 @dataclass(frozen=True, slots=True)
 class LevelDeployment:
-    """What the tasks of one level get in one epoch."""
+    """The deployment of one level for one epoch."""
 
     settings: JobSettings
     level: int
@@ -140,8 +148,10 @@ class LevelDeployment:
     restore: dict[TaskId, SubtaskRestore]
     assignments: dict[TaskId, Any]  # SourceAssignments; level 0 only
     next_slots: int  # slots of the next level; 0 after the last
-    deadline: float | None  # a clock.now() value of the driver
+    deadline: float | None  # by clock.now() of the driver
     state_io: Any  # StateIO
     staging: str
-    longest_read_s: float | None = None  # how long sources read at most, whatever their clock says
-    drains: bool = False  # the sources read nothing more, although there may be more
+    longest_read_s: float | None = (
+        None  # upper limit of the reading time of sources, whatever their clock says
+    )
+    drains: bool = False  # the sources stop reading, even if there is more input

@@ -1,4 +1,4 @@
-"""How plans show what users handed in: names only, so that the same program prints the same text everywhere."""
+"""Describes user code in plans by name only, so that the same program prints the same text everywhere."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _CALLABLES = (
 
 
 def describe(value: Any) -> Any:
-    """Return what JSON shows for a value inside a spec.
+    """Return the JSON description of a value inside a spec.
 
     Plain values stay, specs and partitionings become objects with a `type`, everything else becomes the name of its
-    function or class.
+    function or
+    class.
 
     >>> describe(len), describe(3), describe(object())
     ('len', 3, 'object')
@@ -77,7 +78,7 @@ def spec_name(spec: OperatorSpec) -> str:
 
 
 def type_name(output_type: Any) -> str | None:
-    """Return what to call a type: its own text if it has one, else the name of its class."""
+    """Return the display name of a type: its own text if it has one, else the name of its class."""
     if output_type is None or isinstance(output_type, str):
         return output_type
     if not isinstance(output_type, type) and _has_own_text(type(output_type)):

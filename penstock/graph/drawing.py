@@ -1,4 +1,4 @@
-"""Draws a JobGraph: as a tree for a terminal, as a picture (SVG) from left to right for a page.
+"""Draws a JobGraph: as a text tree for a terminal, as an SVG from left to right for a page.
 
 >>> shorten("a name that is far too long for a box", 12)
 'a name that…'
@@ -14,7 +14,7 @@ from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 
 _WIDTH, _LINE, _PADDING = 260, 18, 12
 _GAP_X, _GAP_Y, _MARGIN = 110, 28, 20
-_LETTERS = 34  # of a line in a box
+_LETTERS = 34  # characters per line of a box
 _TIP = """\
 <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">\
 <path d="M0 0 8 4 0 8z" fill="#5b7083"/></marker></defs>"""
@@ -25,13 +25,13 @@ _STYLE = """\
 
 
 def shorten(text: str, letters: int) -> str:
-    """Return a text that is not longer than so many letters."""
+    """Return a text of at most `letters` characters."""
     line = " ".join(text.split())
     return line if len(line) <= letters else f"{line[: letters - 1].rstrip()}…"
 
 
 def count_slots(graph: JobGraph) -> int:
-    """Return how many slots the job needs: of each slot sharing group, as many as its widest vertex."""
+    """Return the number of slots of the job: per slot sharing group, the parallelism of its widest vertex."""
     widest: dict[str, int] = defaultdict(int)
     for vertex in graph.vertices:
         group = vertex.slot_sharing_group
@@ -39,13 +39,13 @@ def count_slots(graph: JobGraph) -> int:
     return sum(widest.values())
 
 
-# The tree
+# Text tree.
 
 
 def draw_tree(graph: JobGraph) -> str:
-    """Return the graph as lines of text: sources at the left, what they feed below them.
+    """Return the graph as lines of text: sources at the left, their consumers below them.
 
-    A vertex with several inputs is drawn below the first; at the others its number stands for it.
+    A vertex with several inputs is drawn below the first one; below the others only its number appears.
     """
     numbers = {vertex.id: number for number, vertex in enumerate(graph.vertices, 1)}
     outgoing: dict[str, list[JobEdge]] = defaultdict(list)
@@ -96,7 +96,7 @@ def _label(edge: JobEdge) -> str:
     return f"{edge.partitioning.NAME}{side}"
 
 
-# The picture
+# SVG.
 
 
 def draw_svg(graph: JobGraph) -> str:
@@ -115,7 +115,7 @@ def draw_svg(graph: JobGraph) -> str:
 
 
 def _layout(graph: JobGraph) -> dict[str, tuple[int, int, int]]:
-    """Return x, y and height of each vertex: in columns by the longest way from a source, ordered by where their inputs are."""
+    """Return x, y and height of each vertex: columns by the longest path from a source, ordered by their inputs' positions."""
     column: dict[str, int] = {}
     inputs: dict[str, list[str]] = defaultdict(list)
     for edge in graph.edges:

@@ -1,7 +1,7 @@
-"""The ExecutionGraph: what runs, how it is doing, and how it did before.
+"""The ExecutionGraph: the running job, its subtasks and their attempts.
 
 Compared with the JobGraph, every vertex has its subtasks and every subtask its attempts. The graph is frozen: each change
-returns a new graph that shares what did not change.
+returns a new graph that shares unchanged parts.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _GOOD_LIFE = (
     ExecutionState.RUNNING,
     ExecutionState.FINISHED,
 )
-HISTORY = 16  # attempts before the current one that are remembered, the last ones
+HISTORY = 16  # number of former attempts that are kept per subtask
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
     """One attempt to run one subtask. `timestamps` holds when each state was entered, in epoch milliseconds.
 
-    `checkpoint` is the last one that it acknowledged, `acknowledged_ms` when.
+    `checkpoint` is the last one that it acknowledged, `acknowledged_ms` is when.
     """
 
     attempt: int
@@ -49,11 +49,11 @@ class Execution:
 
     @classmethod
     def create(cls, attempt: int, now_ms: int) -> Execution:
-        """Return an attempt that has only been thought of."""
+        """Return a new attempt in state CREATED."""
         return cls(attempt, ExecutionState.CREATED, ((ExecutionState.CREATED, now_ms),))
 
     def to(self, state: ExecutionState, now_ms: int, *, failure: str | None = None) -> Execution:
-        """Return this attempt in its next state; refuse a step that the state diagram does not have."""
+        """Return this attempt in its next state; reject an illegal transition."""
         check_transition(self.state, state, f"attempt {self.attempt}")
         return dataclasses.replace(
             self,
@@ -63,7 +63,7 @@ class Execution:
         )
 
     def advanced(self, state: ExecutionState, now_ms: int) -> Execution:
-        """Return this attempt after all steps up to `state` on the way of a good life; as it is, if it is beyond."""
+        """Return this attempt advanced through all regular states up to `state`; unchanged if it is already beyond."""
         if self.state not in _GOOD_LIFE:
             return self
         execution = self
@@ -72,7 +72,7 @@ class Execution:
         return execution
 
     def acknowledged(self, checkpoint: int, now_ms: int) -> Execution:
-        """Return this attempt after it acknowledged a checkpoint, which shows that it runs."""
+        """Return this attempt after it acknowledged a checkpoint, which implies that it is RUNNING."""
         running = self.advanced(ExecutionState.RUNNING, now_ms)
         return dataclasses.replace(running, checkpoint=checkpoint, acknowledged_ms=now_ms)
 
@@ -94,7 +94,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionVertex:
-    """One subtask: its current attempt and the last ones before, oldest first."""
+    """One subtask: its current attempt and its former attempts, oldest first."""
 
     subtask: int
     current: Execution
@@ -122,7 +122,7 @@ class ExecutionJobVertex:
         return self.job_vertex.id
 
     def state_counts(self) -> dict[ExecutionState, int]:
-        """Return how many subtasks are in each state, all states named."""
+        """Return the number of subtasks in each state, including states without subtasks."""
         counts = Counter(subtask.current.state for subtask in self.subtasks)
         return {state: counts[state] for state in ExecutionState}
 
@@ -138,7 +138,7 @@ class ExecutionJobVertex:
 
     @property
     def state(self) -> ExecutionState:
-        """The state of the vertex as a whole: the most alarming one, else RUNNING from the first to the last."""
+        """The aggregated state of the vertex: the most severe one, else RUNNING from the first to the last subtask."""
         counts = self.state_counts()
         for state in (ExecutionState.FAILED, ExecutionState.CANCELING, ExecutionState.CANCELED):
             if counts[state]:
@@ -185,7 +185,7 @@ class ExecutionGraph:
             if vertex.id == vertex_id:
                 return place
         raise ArgumentError(
-            f"the job has no vertex {vertex_id!r}",
+            f"unknown vertex {vertex_id!r} in the job",
             hint="vertex ids are: " + ", ".join(vertex.id for vertex in self.vertices),
         )
 
@@ -196,9 +196,9 @@ class ExecutionGraph:
         return vertex.subtasks[subtask].current
 
     def with_execution(self, vertex_id: str, subtask: int, execution: Execution) -> ExecutionGraph:
-        """Return a graph in which the current attempt of a subtask is `execution`.
+        """Return a graph with `execution` as the current attempt of a subtask.
 
-        It must be the same attempt as before, in the same or a following state; `restart_all` starts others.
+        It must be the same attempt as before, in the same or a following state; `restart_all` creates new ones.
         """
         before = self.execution(vertex_id, subtask)
         if execution.attempt != before.attempt:
@@ -222,21 +222,21 @@ class ExecutionGraph:
         *,
         failure: str | None = None,
     ) -> ExecutionGraph:
-        """Return a graph in which the current attempt of a subtask went to its next state."""
+        """Return a graph with the current attempt of a subtask in its next state."""
         moved = self.execution(vertex_id, subtask).to(state, now_ms, failure=failure)
         return self.with_execution(vertex_id, subtask, moved)
 
     def restart_all(self, now_ms: int) -> ExecutionGraph:
-        """Return a graph in which every subtask has a new attempt; those before must have ended."""
+        """Return a graph with a new attempt of every subtask; the former attempts must have ended."""
         return self._with_all(lambda old: _next_attempt(old, now_ms))
 
     def restarted(self, vertex_id: str, subtask: int, now_ms: int) -> ExecutionGraph:
-        """Return a graph in which one subtask has a new attempt; the one before must have ended."""
+        """Return a graph with a new attempt of one subtask; the former attempt must have ended."""
         self.execution(vertex_id, subtask)
         return self._with_subtask(vertex_id, subtask, lambda old: _next_attempt(old, now_ms))
 
     def canceled(self, vertex_id: str, subtask: int, now_ms: int) -> ExecutionGraph:
-        """Return a graph in which the current attempt of one subtask is CANCELED, unless it has ended."""
+        """Return a graph with the current attempt of one subtask CANCELED, unless it has ended."""
         self.execution(vertex_id, subtask)
         return self._with_subtask(
             vertex_id,
@@ -245,23 +245,24 @@ class ExecutionGraph:
         )
 
     def mark_all(self, state: ExecutionState, now_ms: int) -> ExecutionGraph:
-        """Return a graph in which every attempt that has not ended is in `state`.
+        """Return a graph with every attempt that has not ended in `state`.
 
-        Attempts that are in this state already stay as they are. Asked for CANCELING, attempts that were never deployed
-        turn CANCELED at once.
+        Attempts that are in this state already stay unchanged. With CANCELING, attempts that were never deployed become
+        CANCELED
+        directly.
         """
         return self._with_all(
             lambda old: dataclasses.replace(old, current=_marked(old.current, state, now_ms))
         )
 
     def advance_all(self, state: ExecutionState, now_ms: int) -> ExecutionGraph:
-        """Return a graph in which every attempt of a good life has come to `state` at least."""
+        """Return a graph with every regular attempt in `state` or a later one."""
         return self._with_all(
             lambda old: dataclasses.replace(old, current=old.current.advanced(state, now_ms))
         )
 
     def replanned(self, job_graph: JobGraph, now_ms: int) -> ExecutionGraph:
-        """Return the graph of the same job by another plan: what was deployed is CANCELED, and all begins anew."""
+        """Return the graph of the same job with another plan: deployed attempts are CANCELED, and all subtasks start again."""
         known = {vertex.id: vertex.subtasks for vertex in self.vertices}
         return dataclasses.replace(
             self,
@@ -280,7 +281,7 @@ class ExecutionGraph:
     def with_status(
         self, status: JobStatus, now_ms: int, *, failure: str | None = None
     ) -> ExecutionGraph:
-        """Return a graph in which the job went to its next status."""
+        """Return a graph with the job in its next status."""
         check_status_transition(self.status, status, f"the job '{self.job_name}'")
         return dataclasses.replace(
             self,
@@ -290,11 +291,11 @@ class ExecutionGraph:
         )
 
     def with_failure(self, entry: FailureEntry) -> ExecutionGraph:
-        """Return a graph of a job that has failed once more."""
+        """Return a graph with one more failure of the job."""
         return dataclasses.replace(self, failures=self.failures.with_entry(entry))
 
     def timestamp(self, status: JobStatus) -> int | None:
-        """Return when the job entered a status for the last time, or None if it never did."""
+        """Return when the job last entered a status, or None if it never did."""
         return dict(self.timestamps).get(status)
 
     def _with_subtask(
@@ -330,7 +331,7 @@ class ExecutionGraph:
 
 
 def generate(job_graph: JobGraph, *, job_id: str, now_ms: int) -> ExecutionGraph:
-    """Make the ExecutionGraph of a job that was just created: attempt 0 of every subtask."""
+    """Create the ExecutionGraph of a new job: attempt 0 of every subtask."""
     return ExecutionGraph(
         job_id=job_id,
         job_name=job_graph.job_name,

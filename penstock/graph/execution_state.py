@@ -1,4 +1,4 @@
-"""The states of an execution and of a job, and which may follow which."""
+"""The states of executions and jobs, and their legal transitions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from penstock.errors import ArgumentError
 class ExecutionState(enum.Enum):
     """The state of one attempt to run one subtask.
 
-    CREATED -> SCHEDULED -> DEPLOYING -> RUNNING -> FINISHED is the way of a good life. An attempt that reached no task
-    yet is CANCELED at once, a deployed one is CANCELING before. Every state but a terminal one may turn into FAILED.
+    CREATED -> SCHEDULED -> DEPLOYING -> RUNNING -> FINISHED is the regular path. An attempt that was not deployed yet
+    becomes CANCELED
+    directly, a deployed one is CANCELING first. Every state except a terminal one may become FAILED.
     """
 
     CREATED = "CREATED"
@@ -59,7 +60,7 @@ _JOB_TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
 
 
 def may_follow(state: ExecutionState, following: ExecutionState) -> bool:
-    """Whether an execution may go from one state to the other.
+    """Whether the transition from one execution state to another is legal.
 
     >>> may_follow(ExecutionState.RUNNING, ExecutionState.FINISHED)
     True
@@ -70,18 +71,18 @@ def may_follow(state: ExecutionState, following: ExecutionState) -> bool:
 
 
 def status_may_follow(status: JobStatus, following: JobStatus) -> bool:
-    """Whether a job may go from one status to the other."""
+    """Whether the transition from one job status to another is legal."""
     return following in _JOB_TRANSITIONS[status]
 
 
 def check_transition(state: ExecutionState, following: ExecutionState, what: str) -> None:
-    """Refuse a step that the state diagram of executions does not have."""
+    """Reject an illegal transition of an execution."""
     if not may_follow(state, following):
         raise _no_step(what, state.name, following.name, _EXECUTION_TRANSITIONS[state])
 
 
 def check_status_transition(status: JobStatus, following: JobStatus, what: str) -> None:
-    """Refuse a step that the state diagram of jobs does not have."""
+    """Reject an illegal transition of a job."""
     if not status_may_follow(status, following):
         raise _no_step(what, status.name, following.name, _JOB_TRANSITIONS[status])
 
@@ -95,5 +96,5 @@ def _no_step(
     names = sorted(choice.name for choice in allowed)
     return ArgumentError(
         f"{what} cannot go from {state} to {following}",
-        detail=f"after {state} comes " + (" or ".join(names) if names else "nothing"),
+        detail="possible next states: " + (" or ".join(names) if names else "none"),
     )

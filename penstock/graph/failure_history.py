@@ -1,4 +1,4 @@
-"""What a job has failed with: the last failures, each with its time and the subtask that it came from."""
+"""The failure history of a job: the last failures, each with its time and subtask."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ KEPT_FAILURES = 16  # as many as Flink keeps (web.exception-history-size)
 class FailureEntry:
     """One failure of a job.
 
-    `name` is the class of the exception, `stacktrace` all that is known of it. `vertex` and `subtask` are where it came from, if it
-    was a subtask, and `attempt` is which attempt of it; `task` is its name. `tasks` is how many subtasks were started again for it,
-    None: all.
+    `name` is the class of the exception, `stacktrace` its text. `vertex` and `subtask` are where it occurred, if in a
+    subtask, and
+    `attempt` is the attempt; `task` is its name. `tasks` is the number of subtasks that were restarted for it, None: all.
     """
 
     timestamp: int
@@ -42,7 +42,7 @@ class FailureEntry:
 
 @dataclass(frozen=True, slots=True)
 class FailureHistory:
-    """The last failures of a job, the oldest first, and how many there were in all."""
+    """The last failures of a job, oldest first, and their total number."""
 
     entries: tuple[FailureEntry, ...] = ()
     count: int = 0

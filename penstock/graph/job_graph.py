@@ -1,7 +1,8 @@
 """The JobGraph: chains of operators that run as one vertex, and the edges between them.
 
-Compared with the StreamGraph, operators that hand records to each other directly are one vertex. A chain is a tree: its
-head is the only operator with edges from outside, and any operator may feed several others.
+Compared with the StreamGraph, chained operators are one vertex. A chain is a tree: its head is the only operator with
+edges from
+outside, and any operator may feed several others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 @dataclass(frozen=True, slots=True)
 class ChainedOutput:
-    """A hand-over inside a chain: to which operator of the chain, and which side output."""
+    """An edge inside a chain: the target operator in the chain, and the side output."""
 
     target: int
     side_tag: str | None = None
@@ -66,7 +67,7 @@ class ChainedNode:
 
 @dataclass(frozen=True, slots=True)
 class JobVertex:
-    """A chain: what one subtask runs. Its id is the operator id of its head, `operators[0]`."""
+    """A chain: the operators that one subtask runs. Its id is the operator id of its head, `operators[0]`."""
 
     id: str
     name: str
@@ -96,7 +97,7 @@ class JobVertex:
 class JobEdge:
     """Records that leave one chain for the head of another.
 
-    `edge_id` is the id of the StreamEdge that this was. `source_operator` is the sender's index in its chain.
+    `edge_id` is the id of the original StreamEdge. `source_operator` is the sender's index in its chain.
     """
 
     edge_id: int
@@ -162,7 +163,7 @@ def is_chainable(
 
 
 def generate(stream_graph: StreamGraph) -> JobGraph:
-    """Make the JobGraph: put operators into chains wherever the rules allow it."""
+    """Create the JobGraph: chain operators wherever the rules allow it."""
     in_edges, out_edges = stream_graph.in_edges(), stream_graph.out_edges()
     chained: set[int] = set()  # ids of edges inside chains
     for edge in stream_graph.edges:

@@ -1,4 +1,4 @@
-"""Keys to key groups to subtasks, stable over processes, machines and Python versions.
+"""Maps keys to key groups and key groups to subtasks, stable across processes, machines and Python versions.
 
 Python salts `hash()` of text and bytes per process, so keys are hashed here by value. Keys that are equal
 (`1 == 1.0 == True`) hash alike.
@@ -34,7 +34,7 @@ def _mix(h: int) -> int:
 
 
 def _number(key: Any) -> int:
-    # The hash of NaN is that of its object, in this process only.
+    # The hash of NaN depends on the object, in this process only.
     h = hash(key) if key == key else 0  # noqa: PLR0124 - NaN differs from itself
     return _mix(h ^ h >> 32)
 
@@ -91,10 +91,10 @@ def _find_hasher(kind: type) -> Callable[[Any], int]:
     if kind.__module__ == "numpy":
         return lambda key: stable_hash(key.item())
     raise ArgumentTypeError(
-        f"a key of type {kind.__qualname__} cannot be hashed by value",
+        f"keys of type {kind.__qualname__} are not supported: they cannot be hashed by value",
         detail="equal keys must reach the same subtask in every process, and Python's hash() is salted",
         hint="let the key selector return a number, text, bytes, a date, a Row, a frozen dataclass or a "
-        "tuple of these; or give the class a method stable_key() that does",
+        "tuple of these; or add a method stable_key() to the class that does",
     )
 
 
@@ -113,7 +113,7 @@ _NEVER_NAN = frozenset(
 
 
 def holds_nan(key: Any) -> bool:
-    """Whether a key is NaN or has it inside: then it is not equal to itself, or to a copy of itself.
+    """Whether a key is or contains NaN: then it is not equal to itself or to a copy of itself.
 
     >>> holds_nan(("a", float("nan"))), holds_nan(("a", 1.5))
     (True, False)
@@ -121,7 +121,7 @@ def holds_nan(key: Any) -> bool:
     kind = type(key)
     if kind in _NEVER_NAN:
         return False
-    if kind is float:  # first, as what follows takes 300 ns
+    if kind is float:  # first, because the rest takes 300 ns
         return bool(key != key)  # noqa: PLR0124 - NaN differs from itself
     if isinstance(key, tuple | frozenset | ListKey):
         return any(map(holds_nan, key))

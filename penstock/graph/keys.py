@@ -1,8 +1,8 @@
-"""Keys that Python cannot hash by itself: lists and bytearrays, also inside of tuples and rows.
+"""Keys that Python cannot hash by itself: lists and bytearrays, also inside tuples and rows.
 
-Keys are compared by what is in them, as Flink compares the arrays and lists that it serializes. So a list becomes a
-ListKey, which is still a list to the user, and a bytearray becomes bytes. Dictionaries and sets have no order that could be
-relied on: they are refused.
+Keys are compared by content, as Flink compares the arrays and lists that it serializes. So a list becomes a ListKey,
+which is
+still a list to the user, and a bytearray becomes bytes. Dictionaries and sets have no reliable order and are rejected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ListKey(list[Any]):
 
 
 def as_key(key: Any) -> Any:
-    """Return a key that can be hashed and stays as it is, whatever becomes of the record; TypeError if there is none."""
+    """Return a hashable, immutable form of a key; raises TypeError if there is none."""
     kind = type(key)
     if kind is list:
         return ListKey(map(as_key, key))
@@ -51,12 +51,12 @@ def as_key(key: Any) -> Any:
 
 
 def for_user(key: Any) -> Any:
-    """Return a key as user code may have it: a list of its own, because the one that state is found by must not change."""
+    """Return a key for user code: a list is copied, because the key used for state access must not change."""
     return list(key) if type(key) is ListKey else key
 
 
 def as_keys(keys: Iterable[Any]) -> list[Any]:
-    """Return keys that can be hashed, or refuse the first that cannot."""
+    """Return hashable keys; reject the first value that cannot be a key."""
     found = []
     for key in keys:
         try:
@@ -67,9 +67,9 @@ def as_keys(keys: Iterable[Any]) -> list[Any]:
 
 
 def not_a_key(key: Any, error: TypeError) -> ArgumentTypeError:
-    """Return the error about a value that cannot be a key."""
+    """Return the error for a value that cannot be a key."""
     return ArgumentTypeError(
-        f"a key cannot be of type {type(key).__qualname__}",
+        f"keys of type {type(key).__qualname__} are not supported",
         detail=f"the key is {key!r}: {error}",
         hint="let the key selector return a number, text, a date, a Row, or a tuple or list of these; of a dictionary, "
         "tuple(sorted(value.items()))",

@@ -1,4 +1,4 @@
-"""From the vertices of a plan to what the tasks of each level are told in one epoch. A pure function."""
+"""Turns the vertices of a plan into the deployment of each level for one epoch. A pure function."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def deploy_levels(
     deadline: float | None = None,
     longest_read_s: float | None = None,
 ) -> tuple[LevelDeployment, ...]:
-    """Return what each level is told in an epoch, level 0 first.
+    """Return the deployment of each level for an epoch, level 0 first.
 
     `restore` and `assignments` are of all subtasks; each level gets its own. Sources have a slot per subtask, subtasks of
-    later vertices share the slot of their number.
+    later
+    vertices share the slot with their index.
     """
     hosted = [
         tuple(vertex for vertex in vertices if vertex.level == level)
@@ -59,7 +60,7 @@ def deploy_levels(
 
 
 def count_slots(level: int, vertices: Sequence[VertexDeployment]) -> int:
-    """Return how many tasks a level has, given the vertices on it."""
+    """Return the number of tasks of a level, given its vertices."""
     parallelisms = [vertex.parallelism for vertex in vertices]
     return sum(parallelisms) if level == 0 else max(parallelisms)
 

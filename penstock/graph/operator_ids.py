@@ -1,8 +1,9 @@
-"""Operator ids: what a checkpoint calls an operator.
+"""Operator ids: the names of operators in checkpoints.
 
-A `uid` gives the id directly. Without one the id says where the operator stands: what it is, which outputs it reads, and
-which one it is among operators of whom the same is true. Names, parallelism, partitioning and chaining have no part in
-it, so renaming, rescaling and re-chaining keep the state. The names of spec classes do: renaming one breaks checkpoints.
+A `uid` determines the id directly. Without one the id is derived from the operator's position: its kind, the outputs it
+reads,
+and its number among otherwise equal operators. Names, parallelism, partitioning and chaining do not matter, so renaming,
+rescaling and re-chaining keep the state. The names of spec classes do: renaming one breaks checkpoints.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def _digest(*parts: object) -> str:
 
 
 def id_of_uid(uid: str) -> str:
-    """Return the operator id that a user's uid stands for: 32 hexadecimal digits.
+    """Return the operator id of a user's uid: 32 hexadecimal digits.
 
     >>> id_of_uid("totals") == id_of_uid("totals") != id_of_uid("counts")
     True
@@ -32,17 +33,17 @@ def id_of_uid(uid: str) -> str:
 
 
 def check_uid_hash(uid_hash: str) -> str:
-    """Return a uid hash as it is, or refuse it if it is not 32 hexadecimal digits."""
+    """Return a uid hash unchanged; reject it if it is not 32 hexadecimal digits."""
     if not _UID_HASH.fullmatch(uid_hash):
         raise ArgumentError(
-            f"the uid hash {uid_hash!r} is not 32 hexadecimal digits",
+            f"invalid uid hash {uid_hash!r}: it must have 32 hexadecimal digits",
             hint="use uid() for names of your own; uid hashes are copied from logs and checkpoints",
         )
     return uid_hash
 
 
 class PositionIds:
-    """Gives out ids by position. Ask in the order in which the program is walked."""
+    """Assigns ids by position. Call it in the order in which the program is traversed."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
@@ -50,8 +51,9 @@ class PositionIds:
     def next_id(self, kind: str, spec: str, inputs: Iterable[tuple[int, str, str | None]]) -> str:
         """Return the id of the next operator.
 
-        `inputs` are (input index, operator id of the producer, side tag). The counter tells siblings apart: two maps of
-        one stream are the first and the second.
+        `inputs` are (input index, operator id of the producer, side tag). The counter distinguishes siblings: two maps of
+        one stream are
+        the first and the second.
         """
         position = _digest("position", kind, spec, [list(entry) for entry in inputs])
         index = self._seen.get(position, 0)

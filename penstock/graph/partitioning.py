@@ -1,4 +1,4 @@
-"""How an edge distributes records over the subtasks of its target.
+"""Partitionings: how an edge distributes records over the subtasks of its target.
 
 These are plain descriptions: the graph carries them, the runtime turns them into routers.
 """
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Base of all edge distributions. `NAME` is what Flink's plans call it."""
+    """Base class of all partitionings. `NAME` is its name in Flink's plans."""
 
     NAME: ClassVar[str] = ""
 
@@ -25,14 +25,14 @@ class Forward(Partitioning):
 
 @dataclass(frozen=True, slots=True)
 class Rebalance(Partitioning):
-    """Records go round robin over all target subtasks."""
+    """Records are distributed round robin over all target subtasks."""
 
     NAME: ClassVar[str] = "REBALANCE"
 
 
 @dataclass(frozen=True, slots=True)
 class Rescale(Partitioning):
-    """Records go round robin over the target subtasks that belong to this sender only."""
+    """Records are distributed round robin over the target subtasks of this sender only."""
 
     NAME: ClassVar[str] = "RESCALE"
 
@@ -60,7 +60,7 @@ class Global(Partitioning):
 
 @dataclass(frozen=True, slots=True)
 class Hash(Partitioning):
-    """Records go to the subtask that owns the key group of their key; the key travels along."""
+    """Records go to the subtask that owns the key group of their key; the key is sent along."""
 
     key_selector: Any
     NAME: ClassVar[str] = "HASH"

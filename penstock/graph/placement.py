@@ -1,7 +1,8 @@
-"""Which slot a subtask lives in, and which subtasks are started and restarted together. Pure functions.
+"""Placement: the slot of each subtask, and the subtasks that are started and restarted together. Pure functions.
 
-A slot hosts one subtask of every vertex of a slot sharing group, so a group has as many slots as its widest vertex has subtasks, and a
-job as many as its groups have together.
+A slot hosts one subtask of every vertex of a slot sharing group, so a group has as many slots as its widest vertex has
+subtasks,
+and a job has the sum over its groups.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class StageLayout:
 
 
 def count_slots(graph: JobGraph) -> int:
-    """Return how many slots a job needs at least."""
+    """Return the minimum number of slots of a job."""
     return sum(_widths(graph.vertices).values())
 
 
 def count_slots_apart(graph: JobGraph) -> int:
-    """Return how many slots a job needs for its regions to live side by side."""
+    """Return the number of slots a job needs to run its regions in separate stages."""
     vertices = {vertex.id: vertex for vertex in graph.vertices}
     return sum(
         sum(_widths([vertices[each] for each in region]).values()) for region in find_regions(graph)
@@ -38,9 +39,9 @@ def count_slots_apart(graph: JobGraph) -> int:
 
 
 def lay_out(graph: JobGraph, cores: int | None) -> tuple[StageLayout, ...]:
-    """Return the stages of a job on so many cores, None: as many as it likes.
+    """Return the stages of a job for a number of cores, None: unlimited.
 
-    Each region is a stage of its own if there are cores for all of them side by side; else they share their slots in one stage.
+    Each region is a separate stage if there are enough cores for all of them; otherwise they share slots in one stage.
     """
     regions = find_regions(graph)
     vertices = {vertex.id: vertex for vertex in graph.vertices}
@@ -72,7 +73,7 @@ def _stage(number: int, vertices: Sequence[JobVertex]) -> StageLayout:
 
 
 def _widths(vertices: Sequence[JobVertex]) -> dict[str, int]:
-    """Return how many slots each slot sharing group takes, in the order in which the groups appear."""
+    """Return the number of slots of each slot sharing group, in order of appearance."""
     widths: dict[str, int] = {}
     for vertex in vertices:
         group = vertex.slot_sharing_group

@@ -1,4 +1,4 @@
-"""What makes a program impossible to run, found while its StreamGraph is made."""
+"""Validates a program while its StreamGraph is generated."""
 
 from __future__ import annotations
 
@@ -30,19 +30,23 @@ _KEY_BREAKING = (Rebalance, Rescale, Shuffle, Broadcast)
 
 
 def check_transformation(transformation: Transformation) -> None:
-    """Refuse a transformation whose own parts do not fit together."""
+    """Reject an inconsistent transformation."""
     name, inputs = transformation.name, len(transformation.inputs)
     match transformation:
         case OperatorTransformation():
             _check_operator(transformation)
         case PartitionTransformation():
             if inputs != 1:
-                raise InvalidProgramError(f"the partitioning '{name}' has {inputs} inputs, not one")
+                raise InvalidProgramError(
+                    f"the partitioning '{name}' must have one input, not {inputs}"
+                )
             if type(transformation.partitioning) is Partitioning:
-                raise InvalidProgramError(f"the partitioning '{name}' does not say which one it is")
+                raise InvalidProgramError(f"the partitioning '{name}' has no kind")
         case SideOutputTransformation():
             if inputs != 1:
-                raise InvalidProgramError(f"the side output '{name}' has {inputs} inputs, not one")
+                raise InvalidProgramError(
+                    f"the side output '{name}' must have one input, not {inputs}"
+                )
             if isinstance(transformation.inputs[0], SideOutputTransformation):
                 raise InvalidProgramError(
                     f"the side output '{transformation.tag_id}' is taken from a side output",
@@ -52,15 +56,13 @@ def check_transformation(transformation: Transformation) -> None:
             if inputs == 0:
                 raise InvalidProgramError(f"the union '{name}' has no inputs")
         case _:
-            raise InvalidProgramError(
-                f"a transformation of type {type(transformation).__name__} cannot be translated"
-            )
+            raise InvalidProgramError(f"unsupported transformation {type(transformation).__name__}")
 
 
 def _check_operator(operator: OperatorTransformation) -> None:
     name, inputs = operator.name, len(operator.inputs)
     if operator.kind not in _KINDS:
-        raise InvalidProgramError(f"the operator '{name}' is of unknown kind {operator.kind!r}")
+        raise InvalidProgramError(f"the operator '{name}' has an unknown kind {operator.kind!r}")
     if operator.chaining not in _CHAINING:
         raise InvalidProgramError(
             f"the operator '{name}' has an unknown chaining strategy {operator.chaining!r}",
@@ -69,29 +71,31 @@ def _check_operator(operator: OperatorTransformation) -> None:
     is_source = operator.kind == "source"
     if is_source != (operator.spec.reads_from is not None):
         raise InvalidProgramError(
-            f"the {operator.kind} '{name}' is described by a {type(operator.spec).__name__}",
-            detail="the spec of a source reads from one, and no other does",
+            f"the {operator.kind} '{name}' has a spec of the wrong kind, {type(operator.spec).__name__}",
+            detail="a source needs the spec of a source, and no other operator may have one",
         )
     if is_source and (inputs or any(key is not None for key in operator.key_selectors)):
-        raise InvalidProgramError(f"the source '{name}' has an input", hint="sources start streams")
+        raise InvalidProgramError(
+            f"the source '{name}' has an input", hint="sources have no inputs"
+        )
     if not is_source and not inputs:
         raise InvalidProgramError(
-            f"the {operator.kind} '{name}' has no input", hint="begin the stream with a source"
+            f"the {operator.kind} '{name}' has no input", hint="start the stream with a source"
         )
     if operator.key_selectors and len(operator.key_selectors) != inputs:
         raise InvalidProgramError(
             f"the {operator.kind} '{name}' has {inputs} inputs and "
             f"{len(operator.key_selectors)} key selectors",
-            hint="give one entry per input, None where the input is not keyed",
+            hint="pass one entry per input, None where the input is not keyed",
         )
 
 
 def check_edge(source: StreamNode, target: StreamNode, edge: StreamEdge) -> None:
-    """Refuse an edge that cannot carry its records."""
+    """Reject an edge that is not valid."""
     if source.kind == "sink":
         raise InvalidProgramError(
             f"'{target.name}' reads from the sink '{source.name}'",
-            hint="sinks end streams: connect to the stream that goes into the sink",
+            hint="sinks have no output: connect to the input stream of the sink",
         )
     partitioning = edge.partitioning
     if isinstance(partitioning, Forward) and source.parallelism != target.parallelism:
@@ -107,12 +111,12 @@ def check_edge(source: StreamNode, target: StreamNode, edge: StreamEdge) -> None
         raise InvalidProgramError(
             f"the keyed input {edge.input_index} of '{target.name}' is not partitioned by key",
             detail=f"its records come from '{source.name}' with {partitioning.NAME}",
-            hint="let key_by() be the last step before the operator",
+            hint="call key_by() directly before the operator",
         )
 
 
 def check_unique(nodes: Sequence[StreamNode]) -> None:
-    """Refuse two nodes with one uid or one operator id, and two sinks that write to one place."""
+    """Reject duplicate uids and operator ids, and two sinks that write to the same path."""
     uids: dict[str, str] = {}
     ids: dict[str, str] = {}
     paths: dict[str, str] = {}
@@ -135,7 +139,7 @@ def check_unique(nodes: Sequence[StreamNode]) -> None:
                 raise InvalidProgramError(
                     f"two sinks write to '{path}'",
                     detail=f"'{paths[path]}' and '{node.name}'",
-                    hint="give each sink a path of its own, or unite the streams before one sink",
+                    hint="give each sink its own path, or union the streams before one sink",
                 )
             if path is not None:
                 paths[path] = node.name
@@ -145,18 +149,18 @@ def _duplicate(message: str, first: str, second: str) -> InvalidProgramError:
     return InvalidProgramError(
         message,
         detail=f"by '{first}' and '{second}'",
-        hint="checkpoints find state by it: give every operator a uid of its own",
+        hint="state in checkpoints is found by it: give every operator its own uid",
     )
 
 
 def resolve_runtime_mode(mode: str, nodes: Iterable[StreamNode]) -> str:
-    """Return STREAMING or BATCH; refuse BATCH if a source never ends."""
+    """Return STREAMING or BATCH; reject BATCH if a source is unbounded."""
     unbounded = [node for node in nodes if not _is_bounded(node)]
     if mode == "AUTOMATIC":
         return "STREAMING" if unbounded else "BATCH"
     if mode == "BATCH" and unbounded:
         raise InvalidProgramError(
-            f"the source '{unbounded[0].name}' is unbounded, and the runtime mode is BATCH",
+            f"the source '{unbounded[0].name}' is unbounded, but the runtime mode is BATCH",
             hint="set the runtime mode to STREAMING or AUTOMATIC",
         )
     return mode

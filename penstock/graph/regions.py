@@ -1,4 +1,4 @@
-"""Pipelined regions: the parts of a job between which no record goes. A pure function."""
+"""Pipelined regions: the connected parts of a job. A pure function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.graph.job_graph import JobGraph
 def find_regions(graph: JobGraph) -> tuple[tuple[str, ...], ...]:
     """Return the connected parts of a job, each as the ids of its vertices in the graph's order.
 
-    What fails in one of them concerns no subtask of another.
+    A failure in one of them does not affect the subtasks of another.
     """
     parts: dict[str, set[str]] = {vertex.id: {vertex.id} for vertex in graph.vertices}
     for edge in graph.edges:

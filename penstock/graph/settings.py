@@ -1,4 +1,4 @@
-"""What the environment says about a whole program when its plans are made."""
+"""Settings of the environment for a whole program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RUNTIME_MODES = ("STREAMING", "BATCH", "AUTOMATIC")
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """Return the number of key groups of an operator that has none configured.
+    """Return the default number of key groups (max parallelism) of an operator.
 
     One and a half times the parallelism, rounded up to a power of two, at least 128 and at most 32768.
 
@@ -26,23 +26,25 @@ def default_max_parallelism(parallelism: int) -> int:
 
 
 def check_parallelism(value: object, what: str) -> None:
-    """Refuse a parallelism that is not a whole number between 1 and 32768."""
+    """Reject a parallelism that is not an integer between 1 and 32768."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ArgumentTypeError(f"{what} must be a whole number, not {type(value).__name__}")
+        raise ArgumentTypeError(f"{what} must be an integer, not {type(value).__name__}")
     if not 1 <= value <= MAX_PARALLELISM_LIMIT:
         raise ArgumentError(f"{what} must be between 1 and {MAX_PARALLELISM_LIMIT}, not {value}")
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSettings:
-    """The settings that apply to every operator which has none of its own.
+    """The defaults for operators without settings of their own.
 
-    `max_parallelism` None takes `default_max_parallelism` of each operator's parallelism. `runtime_mode` AUTOMATIC turns
-    into BATCH if all sources are bounded, else into STREAMING.
+    `max_parallelism` None means `default_max_parallelism` of each operator's parallelism. `runtime_mode` AUTOMATIC
+    becomes BATCH if all
+    sources are bounded, else STREAMING.
 
-    Two mappings by operator id say what is known of a job that runs already: `rescaled` has the parallelism of operators
-    that were rescaled by name, and wins over the program; `key_groups` has the max parallelism that state was written
-    with, for operators whose program sets none.
+    Two mappings by operator id describe a job that is already running: `rescaled` has the parallelism of operators that
+    were rescaled
+    by name, and overrides the program; `key_groups` has the max parallelism of existing state, for operators without an
+    explicit one.
     """
 
     job_name: str = "Flink Streaming Job"

@@ -1,4 +1,4 @@
-"""What the slots of a pipelined job are told: subtasks that stay for the life of an attempt. All of it pickles."""
+"""Deployment of the slots of a pipelined job, whose subtasks run as long as an attempt. All of it pickles."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from penstock.graph.task_id import TaskId
 
 @dataclass(frozen=True, slots=True)
 class DebloatSettings:
-    """How much may be under way to an input: what the subtask processes in `target_s`, measured every `period_s`.
+    """Settings of buffer debloating: in-flight data is what the subtask processes in `target_s`, measured every `period_s`.
 
-    `samples` measurements make an average. A size that differs by less than `threshold_percent` stays.
+    `samples` measurements are averaged. A size that differs by less than `threshold_percent` is kept.
     """
 
     enabled: bool = True
@@ -25,15 +25,16 @@ class DebloatSettings:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """How much may be under way between subtasks, and how long a buffer waits to be full.
+    """Limits of in-flight data between subtasks, and the buffer timeout.
 
-    `buffer_timeout_ms`: 0 sends after every batch, None only full buffers; any other number is the longest time that records wait. They
-    are sent earlier if the slot has nothing else to do.
+    `buffer_timeout_ms`: 0 sends after every batch, None only full buffers; any other number is the longest time that
+    records wait.
+    They are sent earlier if the slot is otherwise idle.
     """
 
-    channel_bytes: int = 131_072  # under way in one channel, until the receiver has taken it
-    gate_bytes: int = 524_288  # beyond that, shared by the channels of one input of a subtask
-    slot_bytes: int = 67_108_864  # under way to one slot, over all its channels
+    channel_bytes: int = 131_072  # in flight in one channel, until the receiver has taken it
+    gate_bytes: int = 524_288  # additional credit shared by the channels of one input gate
+    slot_bytes: int = 67_108_864  # in flight to one slot, over all its channels
     buffer_timeout_ms: int | None = 100
     latency_interval_ms: int = 0  # between two latency markers of a source; 0: none
     debloat: DebloatSettings = field(default_factory=DebloatSettings)
@@ -41,9 +42,10 @@ class NetworkSettings:
 
 @dataclass(frozen=True, slots=True)
 class BarrierSettings:
-    """How subtasks pass barriers.
+    """Checkpointing mode of subtasks: aligned or unaligned.
 
-    `aligned_timeout_ms`: how long a barrier may wait for the others before it overtakes; only if `unaligned`. 0: it overtakes at once.
+    `aligned_timeout_ms`: how long barrier alignment may take before the barrier overtakes records; only if `unaligned`.
+    0: at once.
     """
 
     exactly_once: bool = True
@@ -53,7 +55,7 @@ class BarrierSettings:
 
 @dataclass(frozen=True, slots=True)
 class StageKeys:
-    """The keys of one attempt: whoever has them belongs to it."""
+    """The authentication keys of one attempt."""
 
     public: bytes
     secret: bytes = field(repr=False)
@@ -61,10 +63,11 @@ class StageKeys:
 
 @dataclass(frozen=True, slots=True)
 class StageDeployment:
-    """What all slots of one stage get: a pipelined region of a job, or several that share their slots.
+    """The deployment of all slots of one stage: a pipelined region of a job, or several regions that share slots.
 
-    `attempt` is a token that no other attempt of any stage has. `placement` has the slot of every subtask.
-    `driver` is where the driver listens (`tcp://host:port`).
+    `attempt` is a token that no other attempt of any stage has. `placement` has the slot of every subtask. `driver` is
+    the address
+    of the driver (`tcp://host:port`).
     """
 
     settings: JobSettings
@@ -72,7 +75,7 @@ class StageDeployment:
     slots: int
     attempt: str
     attempt_number: int
-    next_checkpoint: int  # the number of the first checkpoint to be triggered
+    next_checkpoint: int  # id of the first checkpoint to be triggered
     vertices: tuple[VertexDeployment, ...]
     placement: dict[TaskId, int]
     restore: dict[TaskId, SubtaskRestore]
@@ -87,10 +90,11 @@ class StageDeployment:
 
 @dataclass(frozen=True, slots=True)
 class SlotDemand:
-    """What a job asks of a cluster: slots to hold for its stages, or none (0), to share those of jobs in epochs.
+    """The slots that a job requests from a cluster: for its stages, or none (0) for jobs in epoch mode, which share slots.
 
-    `preferred` are more, with which its regions live side by side. If others hold what it needs, it waits for `timeout_s`, None: as
-    long as is usual; or not at all, if it can do otherwise (`waits`).
+    `preferred` is a larger number, with which its regions run in separate stages. If the slots are taken, the request
+    waits for
+    `timeout_s`, None: the default; or not at all, if the job has an alternative (`waits`).
     """
 
     job_id: str
@@ -103,9 +107,10 @@ class SlotDemand:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a cluster has for stages that stay.
+    """The capacity of a cluster for pipelined stages.
 
-    `slots` is how many tasks can run at once, None if there is no bound. `obstacle` is why it runs no such stage at all, if so.
+    `slots` is the number of tasks that can run at once, None if unlimited. `obstacle` says why it cannot run such stages
+    at all.
     """
 
     slots: int | None = None

@@ -1,8 +1,10 @@
 """The StagePlan: the job's vertices on levels, each level one Spark stage.
 
-Compared with the JobGraph, every vertex has a small number and a level, every edge has a gate number at its target, and
-every edge is either local (handed over inside a slot) or goes through the exchanges between levels. Level 0 hosts the
-sources, one slot per source subtask. Slot i of a later level hosts subtask i of every vertex of that level.
+Compared with the JobGraph, every vertex has an index and a level, every edge has a gate number at its target, and every
+edge is
+either local (inside a slot) or goes through the exchanges between levels. Level 0 hosts the sources, one slot per source
+subtask.
+Slot i of a later level hosts subtask i of every vertex of that level.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class StageOutput:
 
 @dataclass(frozen=True, slots=True)
 class StageVertex:
-    """A vertex of the job at its place in the plan.
+    """A vertex of the job with its position in the plan.
 
     `slot_offset` is the slot of the first subtask: 0 on later levels, and on level 0 the sum of the parallelisms of the
     sources before this one.
@@ -158,7 +160,7 @@ class StagePlan:
         }
 
     def explain(self) -> str:
-        """Return the plan as text: levels, the chains on them, and what goes where."""
+        """Return the plan as text: levels, their chains, and the exchanges between them."""
         lines = [f"{self.job_name} ({self.runtime_mode}): {_count(len(self.levels), 'level')}"]
         for level in self.levels:
             lines += ["", f"level {level.index}: {_count(level.slots, 'slot')}"]
@@ -182,7 +184,7 @@ class StagePlan:
 
 
 def generate(job_graph: JobGraph) -> StagePlan:
-    """Make the StagePlan: put every vertex on the lowest level that its inputs allow."""
+    """Create the StagePlan: put every vertex on the lowest level that its inputs allow."""
     places = {vertex.id: index for index, vertex in enumerate(job_graph.vertices)}
     incoming: dict[int, list[JobEdge]] = defaultdict(list)
     outgoing: dict[int, list[JobEdge]] = defaultdict(list)
@@ -202,7 +204,7 @@ def generate(job_graph: JobGraph) -> StagePlan:
 
     def is_local(edge: JobEdge) -> bool:
         source, target = levels[places[edge.source_vertex]], levels[places[edge.target_vertex]]
-        # A forward edge whose target had to move up because of another input crosses levels after all.
+        # A forward edge whose target is on a higher level because of another input crosses levels after all.
         return isinstance(edge.partitioning, Forward) and source == target
 
     def stage_input(edge: JobEdge) -> StageInput:
@@ -263,8 +265,9 @@ def assign_levels(
 ) -> list[int]:
     """Return the level of each vertex; `inputs` are (source index, partitioning) by target index.
 
-    Sources alone are on level 0. A forward edge from level 1 or later stays inside the slot, so it needs no exchange;
-    every other edge leads at least one level up.
+    Only sources are on level 0. A forward edge from level 1 or later stays inside the slot, so it needs no exchange;
+    every other edge
+    leads at least one level up.
     """
     levels: list[int] = []
     for index, vertex in enumerate(vertices):

@@ -1,8 +1,8 @@
-"""What the state of an operator was made for: kept in every checkpoint, and compared with the program when it is restored.
+"""State descriptions: kept in every checkpoint, and compared with the program on restore.
 
-A query that has changed may keep the id of its operator, while the state of the old query means something else to the new one, or has
-another layout. A description holds everything that decides one of the two, and nothing else: names of columns, filters before the
-operator and the shape of its output may change.
+A changed query may keep the id of its operator, while the state of the old query means something else to the new one, or has
+another layout. A description contains everything that determines meaning and layout, and nothing else: column names, filters
+before the operator and the shape of its output may change.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-# Of the way in which descriptions are written. State with another one is restored without a comparison: raise it when the
-# same query is described in other words than before.
+# Version of the description format. State with another version is restored without a comparison: increase it when the
+# same query
+# is described differently than before.
 VERSION: Final = 2
-_LONGEST: Final = 600  # letters of one text
+_LONGEST: Final = 600  # characters of one text
 
 
 class ColumnOrigin(NamedTuple):
@@ -28,12 +29,12 @@ class ColumnOrigin(NamedTuple):
         return f"{self.table}.{self.column}" if self.column else self.table
 
 
-# Words, and the columns that they are about: a column that was renamed is still the same.
+# Text fragments and the columns they refer to: a renamed column still counts as the same.
 Text = tuple[str | ColumnOrigin, ...]
 
 
 def text_of(*parts: str | ColumnOrigin | Text) -> Text:
-    """Put texts together.
+    """Concatenate texts.
 
     >>> text_of("SUM(", (ColumnOrigin("bids", "price"),), ")")
     ('SUM(', ColumnOrigin(table='bids', column='price'), ')')
@@ -50,7 +51,7 @@ def text_of(*parts: str | ColumnOrigin | Text) -> Text:
 
 
 def joined(texts: Sequence[Text], separator: str = ", ") -> Text:
-    """Return texts as a list."""
+    """Join texts with a separator."""
     parts: list[str | Text] = []
     for at, text in enumerate(texts):
         parts += [separator, text] if at else [text]
@@ -58,12 +59,12 @@ def joined(texts: Sequence[Text], separator: str = ", ") -> Text:
 
 
 def shown(text: Text) -> str:
-    """Return a text for people."""
+    """Return a text for display."""
     return "".join(map(str, text))
 
 
 def shortened(text: Text) -> Text:
-    """Return a text that does not grow without bounds: of a long one, a digest of its words, and its columns.
+    """Return a text of bounded length: a long one becomes a digest of its words, and its columns.
 
     >>> long = text_of("(", *[ColumnOrigin("t", "a"), " + "] * 200, ")")
     >>> shown(shortened(long)).startswith("expression "), shown(shortened(long))[-5:]
@@ -82,10 +83,11 @@ def shortened(text: Text) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class StateDescription:
-    """What the state of an operator was made for.
+    """The operator, and the query parts, that state was created for.
 
-    `parts` are named texts, such as `keys` and `aggregates`. `tables` are the tables that the columns in them belong to, with all their
-    columns: a name that is gone from its table was renamed, one that is still there was exchanged for another.
+    `parts` are named texts, such as `keys` and `aggregates`. `tables` are the tables of the columns in them, with all
+    their columns: a
+    name that is missing from its table was renamed, one that still exists was replaced by another.
     """
 
     operator: str
@@ -102,7 +104,7 @@ class StateDescription:
         return {
             "version": self.version,
             "operator": self.operator,
-            # Pairs: manifests sort the members of objects.
+            # Pairs, because manifests sort the members of objects.
             "parts": [
                 [name, [part if isinstance(part, str) else list(part) for part in text]]
                 for name, text in self.parts.items()
@@ -125,7 +127,7 @@ class StateDescription:
 
 
 def changed_parts(old: StateDescription, new: StateDescription) -> list[str]:
-    """Return the names of the parts in which two descriptions differ; none if the state of the old one fits the new one."""
+    """Return the names of the parts in which two descriptions differ; empty if the old state fits the new operator."""
     if old.operator != new.operator:
         return ["operator"]
     names = dict.fromkeys([*old.parts, *new.parts])
@@ -151,7 +153,7 @@ def _is_renamed(
     before: Mapping[str, tuple[str, ...]],
     after: Mapping[str, tuple[str, ...]],
 ) -> bool:
-    """Whether a column or its table may have got the other name: the old one is gone, and the new one was not there before."""
+    """Whether a column or its table may have been renamed: the old name is gone, and the new one did not exist before."""
     if old.table != new.table:
         return old.column == new.column and old.table not in after and new.table not in before
     return old.column not in after.get(new.table, ()) and new.column not in before.get(

@@ -12,16 +12,16 @@ from penstock.graph.state_ttl import StateTtlConfig
 class StateDescriptor:
     """Base of all state descriptors.
 
-    `kind` says which state object belongs to it; `ttl_config` is None unless the state expires.
+    `kind` selects the state object; `ttl_config` is None unless the state expires.
     """
 
     kind: ClassVar[str] = ""
 
     def __init__(self, name: str, type_info: TypeInformation | None) -> None:
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"the name of a state is not a str: {name!r}")
+            raise ArgumentTypeError(f"state name must be a str, got {name!r}")
         if not name:
-            raise ArgumentError("the name of a state is empty", hint="name it after what it holds")
+            raise ArgumentError("state name is empty", hint="name it after what it holds")
         self.name = name
         self.type_info = type_info
         self.ttl_config: StateTtlConfig | None = None
@@ -34,7 +34,7 @@ class StateDescriptor:
         """Let the state expire."""
         if not isinstance(ttl_config, StateTtlConfig):
             raise ArgumentTypeError(
-                f"ttl_config is not a StateTtlConfig: {ttl_config!r}",
+                f"ttl_config must be a StateTtlConfig, got {ttl_config!r}",
                 hint="use StateTtlConfig.new_builder(Duration.of_hours(1)).build()",
             )
         self.ttl_config = ttl_config if ttl_config.is_enabled() else None
@@ -86,7 +86,7 @@ class MapStateDescriptor(StateDescriptor):
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """Describes one value per key that a ReduceFunction folds; a plain function of two values will do."""
+    """Describes one value per key that is folded by a ReduceFunction or a plain function of two values."""
 
     kind = "reducing"
 
@@ -96,7 +96,7 @@ class ReducingStateDescriptor(StateDescriptor):
         super().__init__(name, _optional_type(type_info, "type_info"))
         if not callable(getattr(reduce_function, "reduce", None)) and not callable(reduce_function):
             raise ArgumentTypeError(
-                f"reduce_function is neither a ReduceFunction nor a function: {reduce_function!r}"
+                f"reduce_function must be a ReduceFunction or a function, got {reduce_function!r}"
             )
         self.reduce_function = reduce_function
 
@@ -106,7 +106,7 @@ class ReducingStateDescriptor(StateDescriptor):
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Describes one accumulator per key, of an AggregateFunction."""
+    """Describes one accumulator per key of an AggregateFunction."""
 
     kind = "aggregating"
 
@@ -117,7 +117,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         for method in ("create_accumulator", "add", "get_result"):
             if not callable(getattr(agg_function, method, None)):
                 raise ArgumentTypeError(
-                    f"agg_function is not an AggregateFunction: {agg_function!r}",
+                    f"agg_function must be an AggregateFunction, got {agg_function!r}",
                     detail=f"it has no method {method}",
                 )
         self.agg_function = agg_function

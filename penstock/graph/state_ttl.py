@@ -1,4 +1,4 @@
-"""StateTtlConfig: how long state lives."""
+"""StateTtlConfig: the time-to-live of state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 class CleanupMoment(enum.Enum):
-    """When expired state that nobody reads is removed."""
+    """When expired state that is not read is removed."""
 
     FULL_STATE_SCAN_SNAPSHOT = 0
     INCREMENTAL_CLEANUP = 1
@@ -30,23 +30,23 @@ class EmptyCleanupStrategy(CleanupStrategy):
 
 @dataclass(frozen=True, slots=True)
 class IncrementalCleanupStrategy(CleanupStrategy):
-    """Looks at some entries at every access of the state."""
+    """Checks some entries at every state access."""
 
     cleanup_size: int = 5
     every_record: bool = False
 
     def get_cleanup_size(self) -> int:
-        """Return how many entries are looked at."""
+        """Return the number of entries that are checked."""
         return self.cleanup_size
 
     def run_cleanup_for_every_record(self) -> bool:
-        """Whether entries are looked at for every record, too."""
+        """Whether entries are also checked for every record."""
         return self.every_record
 
 
 @dataclass(frozen=True, slots=True)
 class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-    """Leaves expired entries out when RocksDB compacts its files."""
+    """Drops expired entries when RocksDB compacts its files."""
 
     query_time_after_num_entries: int = 1000
     periodic_compaction_time: Duration = field(default_factory=lambda: Duration.of_days(30))
@@ -62,21 +62,21 @@ class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
 
 @dataclass(frozen=True, slots=True)
 class TtlCleanupStrategies:
-    """When expired state that nobody reads is removed."""
+    """When expired state that is not read is removed."""
 
     strategies: dict[CleanupMoment, CleanupStrategy] = field(default_factory=dict)
     in_background: bool = True
 
     def is_cleanup_in_background(self) -> bool:
-        """Whether the default cleanup in the background is on."""
+        """Whether the default background cleanup is on."""
         return self.in_background
 
     def in_full_snapshot(self) -> bool:
-        """Whether full snapshots leave expired entries out."""
+        """Whether full snapshots omit expired entries."""
         return CleanupMoment.FULL_STATE_SCAN_SNAPSHOT in self.strategies
 
     def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
-        """Return the settings of the incremental cleanup; None: it is off."""
+        """Return the settings of the incremental cleanup; None if it is off."""
         default = IncrementalCleanupStrategy() if self.in_background else None
         found = self.strategies.get(CleanupMoment.INCREMENTAL_CLEANUP, default)
         return found if isinstance(found, IncrementalCleanupStrategy) else None
@@ -84,7 +84,7 @@ class TtlCleanupStrategies:
     def get_rocksdb_compact_filter_cleanup_strategy(
         self,
     ) -> RocksdbCompactFilterCleanupStrategy | None:
-        """Return the settings of the cleanup in RocksDB; None: it is off."""
+        """Return the settings of the RocksDB compaction filter; None if it is off."""
         default = RocksdbCompactFilterCleanupStrategy() if self.in_background else None
         found = self.strategies.get(CleanupMoment.ROCKSDB_COMPACTION_FILTER, default)
         return found if isinstance(found, RocksdbCompactFilterCleanupStrategy) else None
@@ -93,7 +93,7 @@ class TtlCleanupStrategies:
 def _member(value: Any, kind: type[enum.Enum], what: str) -> Any:
     if not isinstance(value, kind):
         raise ArgumentTypeError(
-            f"{what} is not a StateTtlConfig.{kind.__name__}: {value!r}",
+            f"{what} must be a StateTtlConfig.{kind.__name__}, got {value!r}",
             hint=f"use one of {', '.join(kind.__members__)}",
         )
     return value
@@ -111,16 +111,16 @@ class StateTtlConfigBuilder:
         self.set_ttl(ttl)
 
     def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfigBuilder:
-        """Set what prolongs the life of state."""
+        """Set which accesses refresh the TTL."""
         self._update_type = _member(update_type, StateTtlConfig.UpdateType, "update_type")
         return self
 
     def update_ttl_on_create_and_write(self) -> StateTtlConfigBuilder:
-        """Let writing prolong the life of state. The default."""
+        """Refresh the TTL on creation and write. The default."""
         return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
     def update_ttl_on_read_and_write(self) -> StateTtlConfigBuilder:
-        """Let reading prolong the life of state, too."""
+        """Refresh the TTL on reads as well."""
         return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
     def set_state_visibility(
@@ -133,7 +133,7 @@ class StateTtlConfigBuilder:
         return self
 
     def return_expired_if_not_cleaned_up(self) -> StateTtlConfigBuilder:
-        """Let expired state be read while it is still there."""
+        """Return expired state while it has not been cleaned up."""
         return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
     def never_return_expired(self) -> StateTtlConfigBuilder:
@@ -143,25 +143,25 @@ class StateTtlConfigBuilder:
     def set_ttl_time_characteristic(
         self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
     ) -> StateTtlConfigBuilder:
-        """Set which clock state ages by."""
+        """Set the clock that the TTL is measured by."""
         self._characteristic = _member(
             ttl_time_characteristic, StateTtlConfig.TtlTimeCharacteristic, "ttl_time_characteristic"
         )
         return self
 
     def use_processing_time(self) -> StateTtlConfigBuilder:
-        """Let state age by the wall clock. The default."""
+        """Measure the TTL in processing time. The default."""
         return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
     def cleanup_full_snapshot(self) -> StateTtlConfigBuilder:
-        """Leave expired entries out of full snapshots."""
+        """Omit expired entries from full snapshots."""
         self._strategies[CleanupMoment.FULL_STATE_SCAN_SNAPSHOT] = EmptyCleanupStrategy()
         return self
 
     def cleanup_incrementally(
         self, cleanup_size: int, run_cleanup_for_every_record: bool
     ) -> StateTtlConfigBuilder:
-        """Look at some entries at every access of the state, and remove those that have expired."""
+        """Check some entries at every state access, and remove those that have expired."""
         if isinstance(cleanup_size, bool) or not isinstance(cleanup_size, int) or cleanup_size < 1:
             raise ArgumentError(f"cleanup_size must be a number above 0, not {cleanup_size!r}")
         self._strategies[CleanupMoment.INCREMENTAL_CLEANUP] = IncrementalCleanupStrategy(
@@ -172,7 +172,7 @@ class StateTtlConfigBuilder:
     def cleanup_in_rocksdb_compact_filter(
         self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None
     ) -> StateTtlConfigBuilder:
-        """Leave expired entries out when RocksDB compacts its files."""
+        """Drop expired entries when RocksDB compacts its files."""
         self._strategies[CleanupMoment.ROCKSDB_COMPACTION_FILTER] = (
             RocksdbCompactFilterCleanupStrategy(
                 query_time_after_num_entries,
@@ -184,12 +184,12 @@ class StateTtlConfigBuilder:
         return self
 
     def disable_cleanup_in_background(self) -> StateTtlConfigBuilder:
-        """Turn the default cleanup off; a cleanup that was asked for stays on."""
+        """Turn off the default cleanup; explicitly enabled cleanups stay on."""
         self._in_background = False
         return self
 
     def set_ttl(self, ttl: Duration | Time) -> StateTtlConfigBuilder:
-        """Set the time that state lives."""
+        """Set the TTL."""
         to_millis(ttl, "ttl", minimum=1)
         self._ttl = ttl
         return self
@@ -206,7 +206,7 @@ class StateTtlConfigBuilder:
 
 
 class StateTtlConfig:
-    """How long state lives, what prolongs its life, and whether expired state may be seen.
+    """The TTL of state, which accesses refresh it, and whether expired state may be read.
 
     >>> config = StateTtlConfig.new_builder(Duration.of_hours(1)).update_ttl_on_read_and_write().build()
     >>> config.ttl_ms
@@ -217,20 +217,20 @@ class StateTtlConfig:
     CleanupStrategies: TypeAlias = TtlCleanupStrategies
 
     class UpdateType(enum.Enum):
-        """What prolongs the life of state."""
+        """Which accesses refresh the TTL."""
 
         Disabled = 0
         OnCreateAndWrite = 1
         OnReadAndWrite = 2
 
     class StateVisibility(enum.Enum):
-        """Whether state that has expired, but is still there, may be read."""
+        """Whether expired state that is not cleaned up yet may be read."""
 
         ReturnExpiredIfNotCleanedUp = 0
         NeverReturnExpired = 1
 
     class TtlTimeCharacteristic(enum.Enum):
-        """Which clock state ages by."""
+        """The clock that the TTL is measured by."""
 
         ProcessingTime = 0
 
@@ -258,11 +258,11 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Any) -> StateTtlConfigBuilder:
-        """Start a configuration with the time that state lives: a Duration or a Time."""
+        """Start a configuration with the TTL: a Duration or a Time."""
         return StateTtlConfigBuilder(ttl)
 
     def get_update_type(self) -> UpdateType:
-        """Return what prolongs the life of state."""
+        """Return which accesses refresh the TTL."""
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
@@ -270,19 +270,19 @@ class StateTtlConfig:
         return self._visibility
 
     def get_ttl(self) -> Any:
-        """Return the time that state lives, as it was given."""
+        """Return the TTL as it was given."""
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
-        """Return which clock state ages by."""
+        """Return the clock that the TTL is measured by."""
         return self._characteristic
 
     def is_enabled(self) -> bool:
-        """Whether state expires at all."""
+        """Whether state expires."""
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> TtlCleanupStrategies:
-        """Return when expired state that nobody reads is removed."""
+        """Return when expired state that is not read is removed."""
         return self._cleanup
 
     def __repr__(self) -> str:

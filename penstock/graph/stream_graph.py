@@ -1,7 +1,8 @@
 """The StreamGraph: the program as it was written, one node per source, operator and sink.
 
-Compared with transformations, the virtual steps are gone (each edge says how it distributes records and which side output
-it carries) and every setting has its value.
+Compared with transformations, virtual steps are resolved (each edge has its partitioning and side output) and every
+setting has
+its value.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class StreamNode:
     buffer_timeout: int | None = None
     side_types: tuple[tuple[str, Any], ...] = ()  # declared types of side outputs, by tag
     state_description: StateDescription | None = None
-    untimed_inputs: str | None = None  # which operators before it emit records without timestamps
+    untimed_inputs: str | None = (
+        None  # upstream operators that emit records without timestamps, for errors
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return the node as JSON values."""
@@ -61,9 +64,9 @@ class StreamNode:
 
 @dataclass(frozen=True, slots=True)
 class StreamEdge:
-    """Records on their way from one node to an input of another.
+    """A connection from one node to an input of another.
 
-    `id` is the edge's place in `StreamGraph.edges`; it tells apart the edges of a stream that is united with itself.
+    `id` is the edge's index in `StreamGraph.edges`; it distinguishes the edges of a stream that is united with itself.
     """
 
     id: int
@@ -87,7 +90,7 @@ class StreamEdge:
 
 @dataclass(frozen=True, slots=True)
 class StreamGraph:
-    """The program: nodes in topological order, edges ordered by target, input and place in a union."""
+    """The program: nodes in topological order, edges ordered by target, input and position in a union."""
 
     job_name: str
     runtime_mode: str  # "STREAMING" or "BATCH"

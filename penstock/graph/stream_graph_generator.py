@@ -1,4 +1,4 @@
-"""From transformations to the StreamGraph."""
+"""Generates the StreamGraph from transformations."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ from penstock.graph.transformations import (
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where records of a transformation come from, through all virtual steps."""
+    """The physical origin of a transformation's records, through all virtual steps."""
 
     node: StreamNode
-    partitioning: Partitioning | None = None  # None: nobody has chosen one
+    partitioning: Partitioning | None = None  # None: not set by the user
     side_tag: str | None = None
 
 
 def generate(transformations: Sequence[Transformation], settings: GraphSettings) -> StreamGraph:
-    """Make the StreamGraph of everything that `transformations` (the sinks, as a rule) read from.
+    """Create the StreamGraph of everything that `transformations` (usually the sinks) read from.
 
-    Nodes are numbered in the order in which the walk from the given transformations back to the sources completes
-    them, so the same program has the same numbers in every process.
+    Nodes are numbered in the order in which the traversal from the given transformations back to the sources completes
+    them, so the
+    same program has the same numbers in every process.
     """
     generator = _Generator(settings)
     for transformation in _inputs_first(transformations):
@@ -83,7 +84,7 @@ def _in_batch_mode(node: StreamNode) -> StreamNode:
 def _inputs_first(roots: Iterable[Transformation]) -> list[Transformation]:
     """Return all transformations that the roots need, each once and after its inputs.
 
-    A loop with a stack, not a recursion: programs made by programs are deeper than Python's stack.
+    Iterative, because generated programs may exceed Python's recursion limit.
     """
     ordered: list[Transformation] = []
     done: set[int] = set()
@@ -124,7 +125,7 @@ class _Generator:
             case OperatorTransformation():
                 origins: tuple[_Origin, ...] = (_Origin(self._add_node(transformation, inputs)),)
             case PartitionTransformation():
-                # Only the step nearest to the consumer counts: rebalance() after key_by() is a rebalance.
+                # Only the last partitioning before the consumer counts: rebalance() after key_by() is a rebalance.
                 origins = tuple(
                     dataclasses.replace(origin, partitioning=transformation.partitioning)
                     for origin in inputs[0]
@@ -187,7 +188,7 @@ class _Generator:
     def _operator_id(
         self, operator: OperatorTransformation, feeds: list[tuple[int, _Origin]]
     ) -> str:
-        # Every operator takes its place, so that giving one of two siblings a uid leaves the other's id alone.
+        # Every operator gets a position, so that giving one of two siblings a uid does not change the other's id.
         by_position = self._ids.next_id(
             operator.kind,
             spec_name(operator.spec),
@@ -200,9 +201,7 @@ class _Generator:
     def _parallelism(self, operator: OperatorTransformation, operator_id: str) -> int:
         parallelism = self.settings.rescaled.get(operator_id, operator.parallelism)
         if operator.parallelism_fixed and parallelism not in {None, 1}:
-            raise InvalidProgramError(
-                f"'{operator.name}' runs as one subtask and cannot be rescaled"
-            )
+            raise InvalidProgramError(f"'{operator.name}' is not parallel and cannot be rescaled")
         if parallelism is None:
             return 1 if operator.parallelism_fixed else self.settings.parallelism
         check_parallelism(parallelism, f"the parallelism of '{operator.name}'")

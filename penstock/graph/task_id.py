@@ -1,4 +1,4 @@
-"""The name of a task: one subtask of one vertex."""
+"""Task ids: one subtask of one vertex."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TaskId(NamedTuple):
-    """One subtask of one vertex; `vertex` is the vertex's id, which no change of parallelism changes.
+    """One subtask of one vertex; `vertex` is the vertex id, which is independent of the parallelism.
 
     >>> str(TaskId("sum", 2))
     'sum[2]'

@@ -1,4 +1,4 @@
-"""Where records get their timestamps, and which steps of a program emit records without any."""
+"""Finds the steps of a program that assign timestamps, and those that emit records without any."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _Origin = tuple[_S, OutputTimestamps]
 
 
 def steps_without_timestamps(steps: Iterable[Transformation]) -> list[str]:
-    """Return the names of the steps that records without timestamps come from; nothing if some records can have one.
+    """Return the steps that emit records without timestamps; empty if some records can have one.
 
-    The runtime mode is not known yet, so what gives timestamps in one of the modes counts.
+    The runtime mode is not known yet, so timestamps in either mode count.
     """
     found = list(_origins(steps, lambda step: step.inputs, _kind_in_any_mode))
     if any(kind is not OutputTimestamps.NONE for _, kind in found):
@@ -38,9 +38,9 @@ def steps_without_timestamps(steps: Iterable[Transformation]) -> list[str]:
 
 
 def untimed_inputs(graph: StreamGraph) -> dict[int, str]:
-    """Return, by node, which operators before it emit records without timestamps, as an error says it.
+    """Return, by node, the text for errors about upstream operators that emit records without timestamps.
 
-    Only nodes that need timestamps are in it, and only if there are such operators before them.
+    Only nodes that need timestamps and have such operators upstream are included.
     """
     in_edges = graph.in_edges()
 
@@ -65,7 +65,7 @@ def _origins(
     inputs: Callable[[_S], Sequence[_S]],
     kind_of: Callable[[_S], OutputTimestamps],
 ) -> Iterator[_Origin[_S]]:
-    """Walk back to the steps that decide about the timestamps of these steps' records, each with what it gives them."""
+    """Find the upstream steps that determine the timestamps of these steps' records, each with its kind."""
     waiting, seen = list(steps), set()
     while waiting:
         step = waiting.pop(0)
@@ -76,13 +76,13 @@ def _origins(
         if kind is not OutputTimestamps.OF_INPUT:
             yield step, kind
         elif not before:
-            yield step, OutputTimestamps.SOME  # a source that does not say
+            yield step, OutputTimestamps.SOME  # a source that does not declare it
         if kind in {OutputTimestamps.OF_INPUT, OutputTimestamps.SOME}:
             waiting.extend(before)
 
 
 def _kind_in_any_mode(step: Transformation) -> OutputTimestamps:
-    """Return what a step gives its records, in streaming and in batch mode."""
+    """Return the output timestamps of a step, in streaming and batch mode."""
     if not isinstance(step, OperatorTransformation):
         return OutputTimestamps.OF_INPUT
     spec: OperatorSpec = step.spec
@@ -91,7 +91,7 @@ def _kind_in_any_mode(step: Transformation) -> OutputTimestamps:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence lists them.
+    """Return quoted names as an English list.
 
     >>> listed(["a"]), listed(["a", "b", "c"])
     ("'a'", "'a', 'b' and 'c'")

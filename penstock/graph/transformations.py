@@ -1,7 +1,8 @@
-"""What API calls leave behind: a tree of transformations, each pointing back to its inputs.
+"""Transformations: the tree that API calls build, each node pointing back to its inputs.
 
-Physical transformations (source, operator, sink) become nodes of the StreamGraph. Partition, union and side output
-are virtual: they only say how their consumers are connected.
+Physical transformations (source, operator, sink) become nodes of the StreamGraph. Partition, union and side output are
+virtual:
+they only determine how their consumers are connected.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _ids = itertools.count(1)
 class Transformation:
     """One step of a program.
 
-    The attributes without default are set once; the user's settings may change until the program is executed.
+    Attributes without defaults are set once; user settings may change until the program is executed.
     """
 
     name: str
@@ -42,8 +43,9 @@ class Transformation:
 class OperatorTransformation(Transformation):
     """A source, an operator or a sink.
 
-    `chaining` is one of ALWAYS (chain to the input where the rules allow it), HEAD (start a new chain) and NEVER (stand
-    alone). `key_selectors` has an entry per input: the key selector of a keyed input, else None.
+    `chaining` is one of ALWAYS (chain to the input where the rules allow it), HEAD (start a new chain) and NEVER.
+    `key_selectors` has an
+    entry per input: the key selector of a keyed input, else None.
     """
 
     spec: OperatorSpec = field(default_factory=OperatorSpec)
@@ -53,13 +55,13 @@ class OperatorTransformation(Transformation):
     side_types: dict[str, Any] = field(
         default_factory=dict
     )  # declared types of side outputs, by tag
-    parallelism_fixed: bool = False  # non-parallel operators refuse another parallelism
-    state_description: StateDescription | None = None  # what a restore compares, if anything
+    parallelism_fixed: bool = False  # non-parallel operators reject another parallelism
+    state_description: StateDescription | None = None  # compared on restore, if set
 
 
 @dataclass(eq=False, slots=True)
 class PartitionTransformation(Transformation):
-    """Virtual: how the consumers of the input receive its records."""
+    """Virtual: the partitioning between the input and its consumers."""
 
     partitioning: Partitioning = field(default_factory=Partitioning)
 
@@ -71,6 +73,6 @@ class UnionTransformation(Transformation):
 
 @dataclass(eq=False, slots=True)
 class SideOutputTransformation(Transformation):
-    """Virtual: what the input emits under `tag_id`."""
+    """Virtual: the side output `tag_id` of the input."""
 
     tag_id: str = ""

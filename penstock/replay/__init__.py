@@ -1,4 +1,4 @@
-"""Replay: one epoch of a job run again in one process, from its state and over its input, to be looked at."""
+"""Replay: runs one checkpoint interval of a job again in one process, from its state and over its input, for debugging."""
 
 from __future__ import annotations
 

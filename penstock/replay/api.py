@@ -1,4 +1,4 @@
-"""`replay`: runs an epoch again and says what came of it."""
+"""`replay` and `debug`: run one checkpoint interval again and return its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.replay.targets import find_target
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """Which epoch to replay, how much of it, and where to look for the program's modules."""
+    """The interval to replay, the target within it, and where the program's modules are."""
 
     job_directory: str
     epoch: int | None = None
@@ -52,10 +52,11 @@ def replay(
     verify: bool = False,
     python_files: Sequence[str] = (),
 ) -> ReplayResult:
-    """Run one epoch of a job again, in this process, from the state and over the input that it had.
+    """Run one interval between two checkpoints again, in this process, from its original state and input.
 
-    Sinks are switched off: the result holds what they would have got. With a vertex, the epoch is run up to that subtask.
-    With `verify`, the state after the epoch is compared with that of its checkpoint.
+    Sinks are switched off: the result holds the records that they would have received. With a vertex, the replay ends at
+    that
+    subtask. With `verify`, the state at the end is compared with that of the interval's checkpoint.
     """
     request = ReplayRequest(
         job_directory, epoch, vertex, subtask, attempt, verify, tuple(python_files)
@@ -66,7 +67,7 @@ def replay(
 
 
 def debug(request: ReplayRequest, stop: Stop | None = None) -> ReplayResult:
-    """Run an epoch again with the debugger: at the record that failed, or at the one that `stop` names."""
+    """Run an interval again under the debugger: stop at the record that failed, or at the one that `stop` names."""
     with _prepared(request) as (run, target):
         debugger = Debugger(run)
         debugger.run(target, stop)

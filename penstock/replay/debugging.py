@@ -1,7 +1,7 @@
-"""Stops a replay in the user's function, at its first line, for the record that failed or for one that is asked for.
+"""Stops a replay in the user's function, at its first line, for the record that failed or for a requested one.
 
-A first run finds the failure and counts the calls of every function on the way: the one that failed was, say, call 4711 of
-`price`. A second run of that slot, which the recorded traces make the same as the first, stops at that call.
+A first run finds the failure and counts the calls of every function until then: the one that failed was, say, call 4711 of
+`price`. A second run of that slot, which the recorded traces make identical to the first, stops at that call.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import bdb
 import dis
 import inspect
 import linecache
-import pdb  # noqa: T100 - it is what this module is for
+import pdb  # noqa: T100 - the purpose of this module
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -44,7 +44,7 @@ _Place = tuple[str, str, int]  # file, name, first line
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A record to stop at: the `record`-th (from 1) that comes into the subtask, or the first of a key, as it is shown."""
+    """A record to stop at: the `record`-th (from 1) that arrives at the subtask, or the first one with a key (as displayed)."""
 
     record: int | None = None
     key: str | None = None
@@ -56,21 +56,21 @@ class Debugger:
     def __init__(self, replay: Replay, output: TextIO | None = None) -> None:
         self._replay = replay
         self._output = output or sys.stdout
-        self.left = False  # whether the user has left before the end
+        self.left = False  # whether the user quit before the end
         self._show_sources()
 
     def run(self, target: Target | None, stop: Stop | None) -> None:
-        """Run up to a target, or all; stop where it is asked for, else at the failure, if there is one."""
+        """Run up to a target, or everything; stop at the requested record, else at the failure, if any."""
         if stop is not None:
             self._run_to(target, stop)
             return
         counting = _CallCounter(target)
-        with breakpoints(pass_over):  # the second run stops there
+        with breakpoints(pass_over):  # only the second run stops
             self._replay.run(target, counting)
         failed = self._replay.failed
         if failed is None:
             self._say(
-                "nothing failed: name a record to stop at with --vertex and --record or --key"
+                "nothing failed: select a record to stop at with --vertex and --record or --key"
             )
             return
         call = counting.call_of(_cause(failed.error))
@@ -80,8 +80,8 @@ class Debugger:
     def _run_to(self, target: Target | None, stop: Stop) -> None:
         if target is None:
             raise ReplayError(
-                "it is not known which operator should get the record",
-                hint="say it with --vertex, and with --subtask if it has several",
+                "the record to stop at needs an operator",
+                hint="select it with --vertex, and with --subtask if it has several",
             )
         watcher = _RecordWatcher(target, stop, self._start_pdb)
         with breakpoints(_break):
@@ -89,14 +89,12 @@ class Debugger:
         if self._after_quit():
             return
         if not watcher.armed:
-            self._say(
-                f"the subtask got {watcher.seen} records, and none of them was the one asked for"
-            )
+            self._say(f"the subtask received {watcher.seen} records, and none of them matched")
         elif not watcher.stopped:
-            self._say("none of your functions was called for the record, nor after it")
+            self._say("none of your functions was called for the record or after it")
 
     def _run_again(self, failed: Failed, call: tuple[_Place, int]) -> bool:
-        """Run the failed slot again and stop at a call; return whether it came."""
+        """Run the failed slot again and stop at a call; return whether the call happened."""
         place, number = call
         shown = _describe(failed)
 
@@ -112,11 +110,11 @@ class Debugger:
         if not watcher.stopped:
             self._replay.failed = failed
         elif self._replay.failed is None:
-            self._say("this time nothing failed")
+            self._say("the failure did not occur again")
         return watcher.stopped
 
     def _after_quit(self) -> bool:
-        """Whether the user quit; that is no failure of the epoch."""
+        """Whether the user quit the debugger, which is not a failure of the interval."""
         failed = self._replay.failed
         if failed is not None and isinstance(_cause(failed.error), bdb.BdbQuit):
             self._replay.failed = None
@@ -130,9 +128,7 @@ class Debugger:
 
     def _post_mortem(self, failed: Failed) -> None:
         self._say(f"epoch {self._replay.recording.record.epoch}, {_describe(failed)}")
-        self._say(
-            "the function has no lines to stop at before the failure: this is where it failed"
-        )
+        self._say("the function has no line to stop at before the failure: this is where it failed")
         traceback = _cause(failed.error).__traceback__
         last: TracebackType | None = None
         each = traceback
@@ -147,7 +143,7 @@ class Debugger:
         debugger.interaction(None, traceback)
 
     def _show_sources(self) -> None:
-        """Let the debugger find a script that was started by a relative path, from another directory."""
+        """Let the debugger find the source of a script that was started by a relative path from another directory."""
         directory = self._replay.recording.plan.script_directory
         if directory is None or not Path(directory).is_dir():
             return
@@ -163,20 +159,20 @@ class Debugger:
 
 
 class _Pdb(pdb.Pdb):
-    """Does not stop in Penstock's own functions: `next` at the end of a function leads to its next call."""
+    """Skips Penstock's own functions: `next` at the end of a function leads to its next call."""
 
     def __init__(self) -> None:
         super().__init__(skip=["penstock", "penstock.*"], nosigint=True)
         self._before = sys.gettrace()
 
     def set_continue(self) -> None:
-        """Go on, and let whoever was waiting for a call wait again."""
+        """Continue, and rearm the watcher for the call."""
         super().set_continue()
         if not self.breaks and self._before is not None:
             sys.settrace(self._before)
 
     def stop_here(self, frame: FrameType) -> bool:
-        """Whether to stop in a frame: not in a library's, unless the program has called it."""
+        """Whether to stop in a frame: not in a library's, unless called by the program."""
         caller = frame.f_back
         if not _is_programs(frame.f_code) and (caller is None or not _is_users(caller.f_code)):
             return False
@@ -184,8 +180,8 @@ class _Pdb(pdb.Pdb):
 
 
 def _break(*_: Any, **__: Any) -> None:
-    """Start the debugger where the program says `breakpoint()`."""
-    _Pdb().set_trace(sys._getframe(1))  # noqa: SLF001 - there is no other way to the caller
+    """Start the debugger where the program calls `breakpoint()`."""
+    _Pdb().set_trace(sys._getframe(1))  # noqa: SLF001 - the only access to the caller
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -194,7 +190,7 @@ def _cause(error: BaseException) -> BaseException:
 
 def _describe(failed: Failed) -> str:
     error = failed.error
-    where = getattr(error, "detail", None) or "in code that is not part of an operator"
+    where = getattr(error, "detail", None) or "outside of any operator"
     return f"{type(_cause(error)).__name__} {where}"
 
 
@@ -203,7 +199,7 @@ def _is_users(code: CodeType) -> bool:
 
 
 def _is_programs(code: CodeType) -> bool:
-    """Whether a function is the program's own: not a library's, and not made by one (a named tuple's `__new__`)."""
+    """Whether a function is the program's own: neither a library's nor generated by one (a named tuple's `__new__`)."""
     file = code.co_filename
     return _is_users(code) and file != "<string>" and not file.startswith(_LIBRARIES)
 
@@ -217,7 +213,7 @@ _beginnings: dict[CodeType, int] = {}
 
 
 def _begins(frame: FrameType) -> bool:
-    """Whether a call event is the beginning of a function, and not a generator that goes on."""
+    """Whether a call event starts a function, rather than resuming a generator."""
     code = frame.f_code
     if not code.co_flags & _YIELDS:
         return True
@@ -229,23 +225,23 @@ def _begins(frame: FrameType) -> bool:
 
 
 class _CallCounter(Watcher):
-    """Counts the calls of functions that are not Penstock's, slot by slot."""
+    """Counts the calls of functions outside of Penstock, slot by slot."""
 
     def __init__(self, target: Target | None) -> None:
         self._target = target
         self._users: dict[CodeType, bool] = {}
         self._counts: dict[_Place, int] = {}
-        # By the identity of the frame: one that has failed is still there, so no other has taken its identity.
+        # By the identity of the frame: a frame that failed is still referenced, so its identity is not reused.
         self._calls: dict[int, tuple[_Place, int]] = {}
 
     def before_slot(self, level: int, slot: int) -> None:
-        """Begin to count."""
+        """Start counting."""
         self._counts.clear()
         self._calls.clear()
         sys.settrace(self._trace)
 
     def after_slot(self, level: int, slot: int) -> None:
-        """End."""
+        """Stop counting."""
         sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -259,7 +255,7 @@ class _CallCounter(Watcher):
             self._calls[id(frame)] = (place, count)
 
     def call_of(self, error: BaseException) -> tuple[_Place, int] | None:
-        """Return the call of the user's function that an exception came out of, or None if there is none."""
+        """Return the call of the user's function that raised an exception, or None."""
         traceback = error.__traceback__
         while traceback is not None:
             if _is_users(traceback.tb_frame.f_code):
@@ -281,11 +277,11 @@ class _CallWatcher(Watcher):
         self.stopped = False
 
     def before_slot(self, level: int, slot: int) -> None:
-        """Begin to look."""
+        """Start watching."""
         sys.settrace(self._trace)
 
     def after_slot(self, level: int, slot: int) -> None:
-        """End."""
+        """Stop watching."""
         sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
@@ -302,7 +298,7 @@ class _CallWatcher(Watcher):
 
 
 class _RecordWatcher(Watcher):
-    """Hands a subtask its records up to the one asked for, and that one alone, with the debugger waiting for the program."""
+    """Passes a subtask its records up to the requested one, and that one alone, with the debugger armed for user code."""
 
     def __init__(self, target: Target, stop: Stop, start: Start) -> None:
         self._target = target
@@ -313,11 +309,11 @@ class _RecordWatcher(Watcher):
         self.stopped = False
 
     def after_slot(self, level: int, slot: int) -> None:
-        """End."""
+        """Stop watching."""
         sys.settrace(None)
 
     def opened(self, subtask: Subtask) -> None:
-        """Get between the subtask and its records."""
+        """Intercept the records of the subtask."""
         place = (subtask.deployment.vertex, subtask.index)
         if place != (self._target.vertex, self._target.subtask):
             return
@@ -355,8 +351,8 @@ class _RecordWatcher(Watcher):
             return at if at < len(batch) else None
         if batch.keys is None:
             raise ReplayError(
-                "the records of this operator have no keys",
-                hint="name an operator after key_by(...), or give --record",
+                "the records of this operator are not keyed",
+                hint="select an operator after key_by(...), or use --record",
             )
         wanted = self._stop.key
         for at, key in enumerate(batch.keys):

@@ -1,4 +1,4 @@
-"""Runs an epoch again: level after level, slot after slot, in this process."""
+"""Runs an epoch again in this process: level after level, slot after slot."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Traces:
 
 
 class EpochReplay(Replay):
-    """What reached each slot is kept, so that a slot can be run once more without those before it."""
+    """Keeps the input of each slot, so that a slot can be run again without those before it."""
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -89,7 +89,7 @@ class EpochReplay(Replay):
     # Running
 
     def run(self, target: Target | None = None, watcher: Watcher | None = None) -> None:
-        """Run the epoch, or as much of it as the target needs; what comes before the target prints nothing."""
+        """Run the epoch, or as much of it as the target needs; slots before the target print nothing."""
         watcher = watcher or Watcher()
         self.failed = None
         self._acks = []
@@ -114,7 +114,7 @@ class EpochReplay(Replay):
         self._forget_subtasks()
 
     def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
-        """Run one slot once more, over what reached it before; its result takes the place of the earlier one."""
+        """Run one slot again over its recorded input; its result replaces the earlier one."""
         self.failed = None
         hosted = {
             vertex.task(slot - vertex.slot_offset): vertex for vertex in self.levels[level].vertices
@@ -139,7 +139,7 @@ class EpochReplay(Replay):
                     yield row
         except ReplayError:
             raise
-        except Exception as error:  # noqa: BLE001 - what Spark would have repeated is a result too
+        except Exception as error:  # noqa: BLE001 - a failure that Spark would retry is a result, too
             self.failed = Failed(error, level.level, slot, None)
         finally:
             watcher.after_slot(level.level, slot)
@@ -147,20 +147,20 @@ class EpochReplay(Replay):
             raise self.failed.error
 
     def _seconds_for(self, level: int, slot: int) -> float | None:
-        """Return for how long sources may read. How far they got is in the trace; without one, much time is given."""
+        """Return how long sources may read. The trace says how far they got; without one, the limit is generous."""
         seconds = self.recording.record.seconds
         if seconds is None or (level, slot) in self._traces.slots:
             return seconds
         return max(_UNTRACED_FACTOR * seconds, UNTRACED_S)
 
     def pace_of(self, task: TaskId) -> ReplayedPace:
-        """Return what decides in the place of the wall clock."""
+        """Return the recorded decisions that replace the wall clock."""
         record = self.recording.record
         end = None if record.deadline is None else int(record.deadline * 1000)
         return ReplayedPace(self._traces.subtasks.get(task), record.started_ms, end, record.seconds)
 
     def _in_order(self, level: LevelDeployment, slot: int, rows: list[Row]) -> list[Row]:
-        """Return the rows in the order in which they arrived when the epoch ran."""
+        """Return the rows in the order in which they arrived in the original run."""
         trace = self._traces.slots.get((level.level, slot))
         if trace is None:
             return rows
@@ -177,7 +177,7 @@ class EpochReplay(Replay):
         return sum(place not in self._traces.slots for place in self._expected_traces())
 
     def _expected_traces(self) -> list[tuple[int, int]]:
-        """Return the slots that must have told their decisions: all, or those up to the failure."""
+        """Return the slots that must have recorded their decisions: all, or those up to the failure."""
         record = self.recording.record
         places = [(each.level, slot) for each in self.levels for slot in range(each.slots)]
         failure = record.failure

@@ -1,4 +1,4 @@
-"""What keeps an epoch from being replayed."""
+"""The error for intervals that cannot be replayed."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from penstock.errors import PenstockError
 
 
 class ReplayError(PenstockError, RuntimeError):
-    """An epoch cannot be replayed: something that it needs is gone, or was never recorded."""
+    """An interval cannot be replayed: something that it needs was deleted or never recorded."""

@@ -1,7 +1,7 @@
-"""What channels bring in a replay: the sender's records in order, cut into the portions in which the receiver took them.
+"""Channels of a replay: the sender's records in order, cut into the portions in which the receiver took them.
 
-A sender that runs again fills its buffers in other places: how full they were depended on time. The receiver's trace says how many
-records it took at once.
+A sender that runs again fills its buffers differently, because their sizes depended on timing. The receiver's trace says how
+many records it took at once.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from penstock.runtime.records import Batch
 
 
 class Feed:
-    """One channel."""
+    """The content of one channel."""
 
     def __init__(self) -> None:
-        # Batches as bytes, where that is possible: whoever takes them may change their records.
+        # Batches as bytes, where possible: the receiver may modify their records.
         self._items: deque[tuple[int, Any]] = deque()
-        self._left: Batch | None = None  # of a batch that was taken in part
-        self.missing = 0  # records that were taken when the epoch ran, and did not come again
+        self._left: Batch | None = None  # rest of a batch that was taken in part
+        self.missing = 0  # records that the original run took and the replay did not produce
 
     def put(self, kind: int, content: Any) -> None:
-        """Take what the sender sends."""
+        """Append a batch or event of the sender."""
         if kind == DATA:
             with contextlib.suppress(
                 NotPicklableError
-            ):  # between neighbours in a slot it need not be
+            ):  # batches between subtasks of one slot are not always serializable
                 content = content.encode()
         self._items.append((kind, content))
 
     def restore(self, payloads: list[bytes]) -> None:
-        """Take records that were in the channel before all that the sender sends."""
+        """Prepend records that were in flight in the channel at the start."""
         self._items.extendleft((DATA, payload) for payload in reversed(payloads))
 
     def copy(self) -> Feed:
-        """Return a feed with the same content, to be taken once more."""
+        """Return a feed with the same content, for another run."""
         other = Feed()
         other._items = deque(self._items)
         return other
 
     def take(self, count: int) -> Batch | None:
-        """Return the next records, so many of them; fewer, or None, if there are no more."""
+        """Return the next `count` records; fewer, or None, if there are no more."""
         taken: Batch | None = None
         while (have := 0 if taken is None else len(taken)) < count:
             batch = self._left if self._left is not None else self._next_batch()
@@ -70,7 +70,7 @@ class Feed:
         return None
 
     def next(self) -> tuple[int, Any] | None:
-        """Return what the sender sent next, records or not, as it did; None if there is nothing more."""
+        """Return the next batch or event as it was sent; None if there is nothing more."""
         if self._left is not None:
             left, self._left = self._left, None
             return DATA, left

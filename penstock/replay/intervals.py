@@ -1,7 +1,7 @@
-"""Runs again what lay between two checkpoints of a job whose records flowed: subtask after subtask, each by its noted calls.
+"""Replays an interval between two checkpoints of a job in pipelined mode: subtask after subtask, each by its recorded calls.
 
-A subtask runs when all before it have run: what they sent waits in feeds. Its trace says in which portions it took that, and what
-happened in between. A subtask that left no trace takes what there is, channel after channel.
+A subtask runs after all subtasks upstream of it: their output waits in feeds. Its trace says in which portions it took its
+input and what happened in between. A subtask without a trace takes everything, channel after channel.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ChannelId = tuple[int, int, int, int]  # receiving vertex and subtask, gate, se
 
 
 class _FeedWriter:
-    """Sends to the feeds of an edge."""
+    """Writes to the feeds of an edge."""
 
     def __init__(self, feeds: dict[_ChannelId, Feed], edge: ResultEdge, subtask: int) -> None:
         self._feeds = feeds
@@ -55,29 +55,29 @@ class _FeedWriter:
         return 0
 
     def most_records(self, target: int) -> int:
-        """A replay has nothing under way."""
+        """There is no limit: a replay has no buffers in flight."""
         return UNLIMITED.records
 
     def shares(self, target: int) -> bool:
-        """What is in a feed is nobody's."""
+        """Records in a feed are not shared with the sender."""
         return False
 
 
-class _Still:
-    """Nothing wakes a subtask in a replay but its trace."""
+class _NoWakeups:
+    """Ignores wake-ups: in a replay only the trace drives a subtask."""
 
     def wake(self, operator: StreamOperator) -> None:
-        """When it was woken is noted."""
+        """Ignore: wake-ups are in the trace."""
 
     def watch(self, operator: StreamOperator, file: int | None) -> None:
-        """When it was woken is noted."""
+        """Ignore: wake-ups are in the trace."""
 
     def tell(self, operator: str, data: bytes) -> None:
-        """Sinks are switched off."""
+        """Ignore: sinks are switched off."""
 
 
 class IntervalReplay(Replay):
-    """Runs subtasks one after another. What was sent is kept, so that one of them can be run once more."""
+    """Runs subtasks one after another. Their output is kept, so that one of them can be run again."""
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -93,7 +93,7 @@ class IntervalReplay(Replay):
     # Running
 
     def run(self, target: Target | None = None, watcher: Watcher | None = None) -> None:
-        """Run the interval, or as much of it as the target needs; what comes before the target prints nothing."""
+        """Run the interval, or as much of it as the target needs; subtasks before the target print nothing."""
         watcher = watcher or Watcher()
         self.failed = None
         self._acks = []
@@ -112,14 +112,14 @@ class IntervalReplay(Replay):
                 break
 
     def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
-        """Run one subtask once more: of the vertex `level`, the one with the number `slot`."""
+        """Run one subtask again: `level` is the vertex, `slot` the subtask index."""
         self.failed = None
         vertex = self.vertices[level]
         self._forget_results({vertex.task(slot): vertex})
         self._run_subtask(vertex, slot, watcher)
 
     def _places(self, target: Target | None) -> Iterator[tuple[VertexDeployment, int]]:
-        """Return the subtasks to run, in an order in which all come after those that send to them."""
+        """Return the subtasks to run in topological order."""
         needed = None if target is None else self._before(target.vertex)
         for vertex in sorted(self.vertices, key=lambda each: (each.level, each.vertex)):
             if needed is None or vertex.vertex in needed:
@@ -128,7 +128,7 @@ class IntervalReplay(Replay):
             yield self.vertices[target.vertex], target.subtask
 
     def _before(self, vertex: int) -> set[int]:
-        """Return the vertices that a vertex gets records from, directly or not."""
+        """Return the vertices upstream of a vertex, direct or indirect."""
         found: set[int] = set()
         waiting = [vertex]
         while waiting:
@@ -147,11 +147,11 @@ class IntervalReplay(Replay):
             self._call(subtask, watcher)
         except ReplayError:
             raise
-        except Exception as error:  # noqa: BLE001 - what would have failed the slot is a result too
+        except Exception as error:  # noqa: BLE001 - a failure of the slot is a result, too
             self.failed = Failed(error, vertex.vertex, index, subtask)
         finally:
             watcher.after_slot(vertex.vertex, index)
-            with contextlib.suppress(Exception):  # what it came to is known
+            with contextlib.suppress(Exception):  # its outcome is known
                 subtask.close()
 
     def _call(self, subtask: Subtask, watcher: Watcher) -> None:
@@ -167,7 +167,7 @@ class IntervalReplay(Replay):
             state_io=self._state_io,
             writer_of=functools.partial(_FeedWriter, self._feeds),
             pace_of=lambda _: IntervalPace(parts, record.started_ms),
-            live=_Still(),
+            live=_NoWakeups(),
         )
         subtask.open(environment, self._restore.get(task, SubtaskRestore()))
         watcher.opened(subtask)
@@ -175,12 +175,16 @@ class IntervalReplay(Replay):
         subtask.resend()
         subtask.announce_time()
         if subtask.source is not None:
-            # Splits that are noted come after those that were there.
+            # Recorded splits follow those that were restored.
             subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
         subtask.begin_epoch(environment)
         feeds = self._feeds_of(subtask)
         restored: dict[tuple[int, int], list[bytes]] = {}
-        for channel, payloads, _ in subtask.restored_inputs():  # several former channels may be one
+        for (
+            channel,
+            payloads,
+            _,
+        ) in subtask.restored_inputs():  # several former channels may map to one
             restored.setdefault(channel, []).extend(payloads)
         for channel, payloads in restored.items():
             feeds[channel].restore(payloads)
@@ -196,7 +200,7 @@ class IntervalReplay(Replay):
         subtask.flush()
 
     def _feeds_of(self, subtask: Subtask) -> dict[tuple[int, int], Feed]:
-        """Return the feeds of a subtask by channel; they stay as they are for another run."""
+        """Return copies of the feeds of a subtask by channel, so that it can run again."""
         vertex = subtask.deployment.vertex
         return {
             (gate, sender): self._feeds.get((vertex, subtask.index, gate, sender), Feed()).copy()
@@ -218,13 +222,13 @@ class IntervalReplay(Replay):
     def _more_approximations(self) -> Iterator[str]:
         if self._missing:
             yield (
-                f"{self._missing} records that came to a subtask when the job ran did not come again: those before it "
-                "left no trace, or asked the world"
+                f"{self._missing} records that a subtask received in the original run were not produced again: the subtasks "
+                "upstream left no trace, or depend on external systems"
             )
 
 
 class _Caller:
-    """Makes the calls of one subtask again."""
+    """Repeats the recorded calls of one subtask."""
 
     def __init__(
         self,
@@ -240,11 +244,11 @@ class _Caller:
 
     @property
     def missing(self) -> int:
-        """How many records did not come again."""
+        """Number of records that were not produced again."""
         return sum(feed.missing for feed in self._feeds.values())
 
     def make(self, noted: Noted, value: Any) -> None:
-        """Make one noted call."""
+        """Repeat one recorded call."""
         subtask, number = self._subtask, noted.value
         match noted.call:
             case Call.RECORDS:
@@ -292,7 +296,7 @@ class _Caller:
         subtask.begin_epoch(self._environment)
 
     def make_up(self) -> None:
-        """Let a subtask that left no trace take what there is; a source reads what it finds."""
+        """Let a subtask without a trace take all its input; a source reads what it finds."""
         subtask = self._subtask
         if subtask.source is not None:
             while subtask.poll() is Polled.MORE:

@@ -1,4 +1,4 @@
-"""Decides what the wall clock decided when the epoch ran, from the trace that it left."""
+"""Replays the timing decisions of the original run from its trace."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _POLL_S = 0.02
 
 
 class ReplayedClock:
-    """Gives the recorded readings again. Where there are none (more), time goes on from the last one.
+    """Returns the recorded clock readings. After the last one, time continues from it.
 
-    Without any reading it begins at the moment at which the epoch began, and it does not go past the epoch's end.
+    Without any reading it starts at the begin of the interval, and it never passes the interval's end.
     """
 
     def __init__(self, log: ClockLog | None, begin: int, end: int | None) -> None:
@@ -46,7 +46,7 @@ class ReplayedClock:
 
 
 class ReplayedPace:
-    """The pace of one subtask in an epoch that is run again. `trace` is None if it left none."""
+    """The timing decisions of one subtask in an epoch that is replayed. `trace` is None if it left none."""
 
     traces = True
 
@@ -69,19 +69,19 @@ class ReplayedPace:
             self._sizes = iter(trace.batches)
 
     def clock(self) -> int:
-        """Return what the clock showed."""
+        """Return the recorded reading of the clock."""
         return self._clock()
 
     def begin_epoch(self) -> None:
-        """Go on with what the clock showed in the epoch."""
+        """Continue with the clock readings of the next interval."""
         log = self._trace.clock if self._trace is not None else None
         self._clock = ReplayedClock(log, self._begin, self._end)
 
     def trace(self, task: TaskId) -> None:
-        """Leave no trace."""
+        """Record nothing."""
 
     def due(self, place: str, due: bool) -> bool:
-        """Whether the moment had come."""
+        """Whether the recorded run decided that it was due."""
         return bool(next(self._decisions.get(place, iter(())), due))
 
     def turn(self, split: str | None) -> str | None:
@@ -89,37 +89,37 @@ class ReplayedPace:
         return next(self._decisions.get(TURN, iter(())), split)
 
     def answered(self, place: str, answer: int) -> None:
-        """Leave no trace."""
+        """Record nothing."""
 
     def answers(self, place: str) -> Iterator[int] | None:
-        """Return which calls were answered next."""
+        """Return which asynchronous calls completed next."""
         return self._decisions.get(place)
 
     def routers(self, memories: list[Any]) -> list[Any]:
-        """Return where the exchanges began."""
+        """Return the positions of the routers at the start."""
         recorded = self._trace.routers if self._trace is not None else ()
         return list(recorded) if len(recorded) == len(memories) else memories
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
-        """Read a split in the batches that were read before, whatever batches the reader makes now."""
+        """Read a split in the recorded batch sizes, whatever the reader's batches are now."""
         again = self._rereadings.get(split.split_id)
         if again is None or not again.has_more:
-            # One that has more goes on: its reader is ahead of the position, because it finds more at once than it did then.
+            # A rereading with records left is reused: its reader is ahead of the position, as it finds more at once than then.
             again = Rereading(reader, split, position, limits, self._seconds)
             self._rereadings[split.split_id] = again
-        # Reading goes on over barriers, so sizes are those of the part that is replayed when a batch is asked for.
+        # Reading continues across barriers, so sizes belong to the part that is replayed when a batch is requested.
         while (size := next(self._sizes, None)) is not None:
             if size == READER_ENDED:
                 return
             yield again.take(size)
-        # What follows is not known: the task failed, or was killed.
+        # The rest is unknown: the task failed or was killed.
         yield from again.rest()
 
 
 def _together(parts: list[Any]) -> Any:
-    """Return records one after another: lists, or frames of columns."""
+    """Concatenate records: lists, or column frames."""
     if all(isinstance(part, list) for part in parts):
         return [record for part in parts for record in part]
     whole = parts[0]
@@ -129,7 +129,7 @@ def _together(parts: list[Any]) -> Any:
 
 
 class Rereading:
-    """Reads a split again and cuts what comes into batches of given sizes."""
+    """Reads a split again and cuts its records into batches of given sizes."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Rereading:
         self._limits = limits
         self._seconds = seconds
         self._sleep = sleep
-        # What was read and not yet taken: batches in order, of the first one from `_at` on.
+        # Records read but not taken yet: batches in order, the first one from `_at` on.
         self._waiting: deque[SourceBatch] = deque()
         self._at = 0
         self._batches: Iterator[SourceBatch] = iter(reader.read(split, position, limits))
@@ -181,7 +181,7 @@ class Rereading:
         return SourceBatch(_together(parts), self._position, timestamps if known else None)
 
     def rest(self) -> Iterable[SourceBatch]:
-        """Return what has not been taken: as the reader gives it."""
+        """Return the records that were not taken, in the reader's own batches."""
         while self._waiting:
             yield self.take(len(self._waiting[0].records) - self._at)
         yield from self._batches
@@ -192,7 +192,7 @@ class Rereading:
         self._position = batch.position
 
     def _next(self, missing: int) -> SourceBatch:
-        """Return the next batch. A reader that stops too early is asked again: its time may have been up."""
+        """Return the next batch. A reader that stops early is asked again: its time limit may have expired."""
         give_up = time.monotonic() + max(_PATIENCE_S, self._seconds or 0.0)
         while True:
             try:
@@ -202,7 +202,7 @@ class Rereading:
             if batch is not None:
                 return batch
             if time.monotonic() >= give_up:
-                raise self._gone(missing, "the reader has nothing more")
+                raise self._gone(missing, "the reader has no more records")
             self._sleep(_POLL_S)
             deadline = None
             if self._seconds is not None:
@@ -212,24 +212,24 @@ class Rereading:
 
     def _gone(self, missing: int, why: str) -> ReplayError:
         return ReplayError(
-            f"split '{self._split.split_id}' cannot be read as it was when the epoch ran",
-            detail=f"after {self._taken} records and a part of a batch, with {missing} of it missing: {why}",
-            hint="an epoch can be replayed as long as its input is where it was and has not changed",
+            f"split '{self._split.split_id}' no longer returns the records that it returned when the epoch ran",
+            detail=f"after {self._taken} records and part of a batch, {missing} records are missing: {why}",
+            hint="an epoch can be replayed only while its input exists and is unchanged",
         )
 
 
 class IntervalPace(ReplayedPace):
-    """The pace of one subtask between two completed checkpoints; there is a part for each barrier in between, and one at the end."""
+    """The timing decisions of one subtask between two completed checkpoints: one part per barrier in between, and a last one."""
 
     def __init__(self, parts: Sequence[SubtaskTrace], begin: int) -> None:
         self._parts = iter(parts)
         readings = [part.clock.first for part in parts if part.clock.steps.data]
-        # A subtask that goes on has passed its barrier before the driver knew that all have: it is opened at that time here.
+        # A running subtask passed its barrier before the driver knew that all subtasks had: it is opened at that time here.
         super().__init__(next(self._parts, None), min([begin, *readings]), None, None)
         self._first = True
 
     def begin_epoch(self) -> None:
-        """Go on with the next part."""
+        """Continue with the next part."""
         if not self._first:
             self._take(next(self._parts, None))
         self._first = False

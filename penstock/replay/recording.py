@@ -1,4 +1,4 @@
-"""Finds an epoch in a job's journal and all that it needs."""
+"""Finds an interval in a job's journal, and everything that its replay needs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CHECKPOINT = re.compile(r"(.*)/chk-(\d+)(?:/_metadata)?")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """An epoch as the journal has it, with the checkpoint it starts from and, if it was completed, the one it ended with."""
+    """An interval from the journal, with the checkpoint it started from and, if it completed, its own checkpoint."""
 
     record: EpochRecord
     plan: PlanRecord
@@ -48,7 +48,7 @@ class Recording:
 
     @contextlib.contextmanager
     def python_path(self, extra: Sequence[str] = ()) -> Iterator[None]:
-        """Let the job's modules be imported: those beside its script, and those that it was given."""
+        """Make the job's modules importable: those next to its script, and those passed with --py-files."""
         before = list(sys.path)
         places = [*extra, *self.plan.python_files]
         if self.plan.script_directory is not None:
@@ -70,19 +70,19 @@ class Recording:
             sys.path[:] = before
 
     def load_code(self) -> tuple[VertexCode, ...]:
-        """Return the user's code, by vertex."""
+        """Return the user code by vertex."""
         with self._explaining("the program"):
             return tuple(pickle.loads(vertex.code) for vertex in self.plan.vertices)
 
     def load_restore(self) -> dict[TaskId, SubtaskRestore]:
-        """Return where subtasks start from."""
+        """Return the state that each subtask is restored from."""
         with self._explaining("the state that the epoch starts from"):
             points = self.record.load_restore(self.base)
-        # No subtask of the job itself is in this process.
+        # No subtask of the job itself runs in this process.
         return {key: replace(point, snapshot=None) for key, point in points.items()}
 
     def load_assignments(self) -> dict[TaskId, Any]:
-        """Return what sources read."""
+        """Return the splits of the sources."""
         with self._explaining("what the sources read"):
             return self.record.load_assignments()
 
@@ -93,8 +93,8 @@ class Recording:
         except ImportError as error:
             raise ReplayError(
                 f"{what} needs a module that cannot be imported: {error}",
-                detail=f"the script was in {self.plan.script_directory or 'a place that is not known'}",
-                hint="give its folder, file or archive with --py-files, or set PYTHONPATH; install the packages that the "
+                detail=f"script directory: {self.plan.script_directory or 'unknown'}",
+                hint="pass its folder, file or archive with --py-files, or set PYTHONPATH; install the packages that the "
                 "job uses",
             ) from error
         except Exception as error:
@@ -108,10 +108,11 @@ class Recording:
 def find_epoch(
     job_directory: str, epoch: int | None = None, attempt: Attempt | None = None
 ) -> Recording:
-    """Find an epoch of a job. Without a number: the last one that failed, else the last one.
+    """Find an interval of a job. Without a number: the last one that failed, else the last one.
 
-    `job_directory` is `<checkpoint directory>/<job id>`; with `/chk-N` after it, it means epoch N. An epoch that failed and
-    then succeeded is there twice: the failed attempt is taken, unless `attempt` is "last".
+    `job_directory` is `<checkpoint directory>/<job id>`; with `/chk-N` appended, it selects interval N. An interval that
+    failed
+    and then succeeded has two records: the failed attempt is used, unless `attempt` is "last".
     """
     directory, named = _split_path(job_directory)
     storage = CheckpointStorage(directory)
@@ -129,13 +130,13 @@ def find_epoch(
     attempts = [failed for number, failed in known if number == wanted]
     if not attempts:
         raise ReplayError(
-            f"the journal of '{directory}' has no epoch {wanted}",
-            detail=f"it has {_show(sorted({number for number, _ in known}))}",
-            hint="an epoch's record is kept as long as the checkpoint before it: raise "
+            f"no epoch {wanted} in the journal of '{directory}'",
+            detail=f"the journal has {_show(sorted({number for number, _ in known}))}",
+            hint="an epoch's record is kept as long as the checkpoint before it: increase "
             "execution.checkpointing.num-retained to keep more of them",
         )
     failed = _choose(attempts, attempt, wanted)
-    with _while_it_is_there(wanted):
+    with _explaining_deletion(wanted):
         record = read_record(storage, record_name(wanted, failed=failed), signer)
         plan = read_plan(storage, record.plan, signer)
         base = _read_base(store, record, plan, checkpoints)
@@ -146,16 +147,16 @@ def find_epoch(
 
 
 @contextlib.contextmanager
-def _while_it_is_there(epoch: int) -> Iterator[None]:
+def _explaining_deletion(epoch: int) -> Iterator[None]:
     try:
         yield
     except CheckpointError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         raise ReplayError(
-            f"epoch {epoch} can no longer be replayed: the job has gone on meanwhile",
+            f"epoch {epoch} can no longer be replayed: its checkpoint was deleted by the running job",
             detail=error.message,
-            hint="raise execution.checkpointing.num-retained, or copy the job's directory before you replay",
+            hint="increase execution.checkpointing.num-retained, or copy the job's directory before you replay",
         ) from error
 
 
@@ -171,15 +172,15 @@ def _last_failed(
     checkpoints: set[int],
     signer: Signer | None,
 ) -> int | None:
-    """Return the last epoch with a failure that can be replayed.
+    """Return the last interval with a failure that can be replayed.
 
-    One that was killed counts as well. One that may be under way does if there is no other.
+    One that was killed counts as well. One that may still be running counts only if there is no other.
     """
     under_way = None
     for number, failed in reversed(known):
         if not failed and number in checkpoints:
             continue
-        with _while_it_is_there(number):
+        with _explaining_deletion(number):
             record = read_record(storage, record_name(number, failed=failed), signer)
         if record.outcome == "completed" or (
             record.base is not None and record.base not in checkpoints
@@ -192,7 +193,7 @@ def _last_failed(
 
 
 def _may_run(storage: CheckpointStorage) -> bool:
-    """Whether a driver may be running the job now."""
+    """Whether a driver may be running the job."""
     owner = lease_owner(storage)
     return owner is not None and not owner.is_gone
 
@@ -201,7 +202,7 @@ def _choose(attempts: list[bool], attempt: Attempt | None, epoch: int) -> bool:
     if attempt == "failed" and True not in attempts:
         raise ReplayError(
             f"the journal has no failed attempt of epoch {epoch}",
-            hint="leave out --attempt to replay the one that it has",
+            hint="omit --attempt to replay the recorded one",
         )
     if attempt == "last":
         return False not in attempts
@@ -216,32 +217,32 @@ def _read_base(
     if record.base in checkpoints:
         return store.read(record.base)
     raise ReplayError(
-        f"epoch {record.epoch} cannot be replayed: the state that it starts from is gone",
-        detail=f"checkpoint {record.base} was deleted; the job keeps its last "
+        f"epoch {record.epoch} cannot be replayed: the checkpoint that it starts from was deleted",
+        detail=f"checkpoint {record.base} is gone; the job retains "
         f"{plan.retained} (there {'is' if len(checkpoints) == 1 else 'are'} now "
         f"{_show(sorted(checkpoints), 'chk-')})",
-        hint="raise execution.checkpointing.num-retained to replay older epochs; epochs can be replayed whose "
-        "checkpoint before is still there",
+        hint="increase execution.checkpointing.num-retained to replay older epochs; an epoch can be replayed while the "
+        "checkpoint before it is retained",
     )
 
 
 def _no_journal(store: ManifestStore, directory: str) -> ReplayError:
     if not store.storage.exists():
         return ReplayError(
-            f"there is no job in '{directory}'",
+            f"no job in '{directory}'",
             detail="the directory does not exist",
-            hint="give <checkpoint directory>/<job id>, as in execution.checkpointing.dir and the job's id",
+            hint="pass <checkpoint directory>/<job id>, as in execution.checkpointing.dir and the job's id",
         )
     return ReplayError(
-        f"'{directory}' has no journal of epochs",
-        detail="it is not a job's directory, or the job ran with penstock.replay.journal set to false, without a "
-        "checkpoint directory, or has not begun an epoch",
-        hint="give <checkpoint directory>/<job id>",
+        f"no replay journal in '{directory}'",
+        detail="it is not a job's directory, or the job ran with penstock.replay.journal set to false or without a "
+        "checkpoint directory, or has not started yet",
+        hint="pass <checkpoint directory>/<job id>",
     )
 
 
 def _moved(state_io: Any, directory: str) -> Any:
-    """Return what reads state, for a job's directory that may have been copied from elsewhere."""
+    """Return a state reader for a job's directory that may have been copied from elsewhere."""
     if is_dataclass(state_io) and hasattr(state_io, "directory"):
         return replace(state_io, directory=directory)  # type: ignore[type-var]
     return state_io

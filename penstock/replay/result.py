@@ -1,4 +1,4 @@
-"""What a replay found out."""
+"""The result of a replay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.replay.state_check import StateComparison
 
 
 class SinkRecord(NamedTuple):
-    """A record that a sink would have got."""
+    """A record that a sink would have received."""
 
     value: Any
     timestamp: int | None
@@ -18,9 +18,9 @@ class SinkRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayFailure:
-    """The failure that the epoch came to.
+    """The failure of the replayed interval.
 
-    `error` is what the user's code raised, with its traceback. `record` is the record that it raised on, if `record_known`.
+    `error` is the exception of the user code, with its traceback. `record` is the failing record, if `record_known`.
     """
 
     error: BaseException
@@ -39,7 +39,7 @@ class ReplayFailure:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCounts:
-    """How many records an operator got (known of the first one of a chain) and emitted, over all subtasks."""
+    """Records received (known for the head of a chain only) and emitted by an operator, over all subtasks."""
 
     records_in: int | None
     records_out: int
@@ -47,10 +47,11 @@ class OperatorCounts:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """One epoch, run again.
+    """The result of replaying one interval.
 
-    `sinks` holds what the sinks would have got, by the sink's name and then by subtask, in order. `approximations` say what
-    may have come out differently than in the run itself. `state` is there if it was asked for and the epoch is complete.
+    `sinks` holds the records for the sinks, by sink name and then by subtask, in order. `approximations` list where the
+    replay may
+    differ from the original run. `state` is set if it was requested and the interval is complete.
     """
 
     job_id: str
@@ -63,10 +64,10 @@ class ReplayResult:
     recorded_failure: str | None = None
     state: StateComparison | None = None
     approximations: tuple[str, ...] = ()
-    stopped: bool = False  # the debugger was left before the end
+    stopped: bool = False  # whether the user quit the debugger before the end
 
     def records(self, sink: str) -> list[Any]:
-        """Return the values that a sink would have got, subtask by subtask."""
+        """Return the values that a sink would have received, subtask by subtask."""
         return [
             record.value
             for subtask in sorted(self.sinks[sink])

@@ -1,4 +1,4 @@
-"""What running an epoch again is, whichever way it ran: its program without sinks, its state, and what comes of it."""
+"""`Replay`: the parts of a replay common to both execution modes: the program without sinks, its state and its results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.runtime.user_code import user_traceback
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The subtask that one wants to see: nothing after it is run."""
+    """The subtask to replay up to: nothing downstream of it is run."""
 
     level: int
     slot: int
@@ -38,7 +38,7 @@ class Target:
 
 @dataclass(slots=True)
 class Failed:
-    """A failure as it came up, with its traceback and the slot that it came up in."""
+    """A failure with its traceback and the slot in which it occurred."""
 
     error: BaseException
     level: int
@@ -47,20 +47,20 @@ class Failed:
 
 
 class Watcher:
-    """Watches the slots of a replay; the debugger's does more."""
+    """Observes the slots of a replay; the debugger's subclasses do more."""
 
     def before_slot(self, level: int, slot: int) -> None:
-        """Take note that a slot begins."""
+        """Called before a slot runs."""
 
     def after_slot(self, level: int, slot: int) -> None:
-        """Take note that a slot has ended, whether it failed or not."""
+        """Called after a slot has run, whether it failed or not."""
 
     def opened(self, subtask: Subtask) -> None:
-        """Take note of a subtask before its first record."""
+        """Called for a subtask before its first record."""
 
 
 class Replay:
-    """An epoch that can be run again, as often as one likes; use it as a context manager."""
+    """An interval that can be replayed any number of times; use it as a context manager."""
 
     def __init__(self, recording: Recording, *, verify: bool = False) -> None:
         self.recording = recording
@@ -103,25 +103,25 @@ class Replay:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    # Running: one way for epochs, another for what flowed
+    # Running: epoch mode and pipelined mode differ.
 
     def run(self, target: Target | None = None, watcher: Watcher | None = None) -> None:
-        """Run it, or as much of it as the target needs; what comes before the target prints nothing."""
+        """Run the interval, or as much of it as the target needs; subtasks before the target print nothing."""
         raise NotImplementedError
 
     def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
-        """Run one part of it once more, over what reached it before; its result takes the place of the earlier one."""
+        """Run one part again over its recorded input; its result replaces the earlier one."""
         raise NotImplementedError
 
     def _has_failed(self) -> bool:
         return self.failed is not None
 
     def _count_silent(self) -> int:
-        """Return how many tasks left no trace that should have."""
+        """Return the number of tasks that should have left a trace and did not."""
         raise NotImplementedError
 
     def _forget_results(self, hosted: Mapping[TaskId, VertexDeployment]) -> None:
-        """Forget what subtasks came to that are run once more."""
+        """Discard the results of subtasks that are run again."""
         self._acks = [ack for ack in self._acks if ack.task not in hosted]
         for (_, subtask), vertex in hosted.items():
             for operator in vertex.operators:
@@ -130,7 +130,7 @@ class Replay:
     # Results
 
     def result(self) -> ReplayResult:
-        """Return what the last run has found."""
+        """Return the result of the last run."""
         record, plan = self.recording.record, self.recording.plan
         failure = self.describe_failure()
         return ReplayResult(
@@ -199,7 +199,7 @@ class Replay:
         return counts
 
     def _reports(self) -> Iterable[dict[str, dict[str, Any]]]:
-        """Return what the subtasks that ran have counted, by operator."""
+        """Return the counters of the subtasks that ran, by operator."""
         return (ack.metrics for ack in self._acks)
 
     def describe_failure(self) -> ReplayFailure | None:
@@ -230,13 +230,13 @@ class Replay:
         silent = self._count_silent()
         if silent:
             yield (
-                f"{silent} task{'s' if silent > 1 else ''} ended without telling when watermarks were due, what the "
-                "clock showed and how far sources had read: a process was killed, the epoch failed outside of the "
-                "program, or it is still under way"
+                f"{silent} task{'s' if silent > 1 else ''} ended without recording watermark times, clock readings and "
+                "source positions: a process was killed, the epoch failed outside of the program, or it is "
+                "still running"
             )
         cut = any(map(is_cut, record.traces))
         if cut:
-            yield "the clock, or an order, was not recorded to the end of the epoch"
+            yield "clock readings or the order of records were not recorded to the end of the epoch"
         waiting = [
             info.name
             for vertex, code in zip(self.vertices, self._code, strict=True)
@@ -244,22 +244,22 @@ class Replay:
             if spec.waits_for_others
         ]
         if waiting and (silent or cut):
-            yield f"calls of {_quoted(waiting)} may be answered in another order, or another epoch"
+            yield f"calls of {_quoted(waiting)} may complete in another order, or in another epoch"
         yield from self._more_approximations()
         failure = record.failure
         if not isinstance(failure, str) and failure is not None:
             names = {i.operator_id: i.name for vertex in self.vertices for i in vertex.operators}
             if failure.operator in self.recording.plan.sinks:
                 sink = names[failure.operator or ""]
-                yield f"the epoch failed in '{sink}', and sinks are switched off in a replay"
+                yield f"the epoch failed in '{sink}', but sinks are switched off in a replay"
 
     def _more_approximations(self) -> Iterator[str]:
-        """Return what else may have come out differently."""
+        """Return further reasons why the replay may differ from the original run."""
         return iter(())
 
 
 def is_cut(trace: SlotTrace) -> bool:
-    """Whether something of a slot was not recorded to the end."""
+    """Whether the trace of a slot is incomplete."""
     return trace.arrivals.cut or any(
         each.clock.steps.cut
         or each.opening.steps.cut
@@ -282,18 +282,18 @@ def _quoted(names: list[str]) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Let nothing be printed meanwhile, and no breakpoint be heeded."""
+    """Suppress output and breakpoints."""
     with contextlib.redirect_stdout(io.StringIO()), breakpoints(pass_over):
         yield
 
 
 def pass_over(*_: Any, **__: Any) -> None:
-    """Do nothing at a `breakpoint()`."""
+    """Ignore a `breakpoint()`."""
 
 
 @contextlib.contextmanager
 def breakpoints(hook: Callable[..., Any]) -> Iterator[None]:
-    """Let `breakpoint()` call a function meanwhile."""
+    """Redirect `breakpoint()` to a function."""
     before, sys.breakpointhook = sys.breakpointhook, hook
     try:
         yield

@@ -1,4 +1,4 @@
-"""Sinks switched off: what they would have got is kept in memory."""
+"""Replacement for sinks in a replay: collects the records in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _collected: dict[str, dict[tuple[str, int], list[SinkRecord]]] = {}
 
 
 class Collection:
-    """What the sinks of one replay got, by operator id and subtask."""
+    """The records for the sinks of one replay, by operator id and subtask."""
 
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
@@ -30,26 +30,26 @@ class Collection:
         return _collected[self.token]
 
     def clear(self) -> None:
-        """Forget the records."""
+        """Discard the records."""
         _collected[self.token].clear()
 
     def close(self) -> None:
-        """End the collection."""
+        """Unregister the collection."""
         _collected.pop(self.token, None)
 
 
 class CollectingSink(Sink):
-    """Stands in the place of a sink. Tasks get a copy of it, so it holds the collection's name only."""
+    """Replaces a sink. Tasks get a copy of it, so it holds only the collection's name."""
 
     def __init__(self, token: str) -> None:
         self._token = token
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create a writer; what an earlier writer of the real sink left does not matter to it."""
+        """Create a writer; writer state of the real sink is ignored."""
         return _Writer(self._token, (context.operator_id, context.subtask))
 
     def merge_writer_states(self, states: Sequence[Any]) -> Any:
-        """There is nothing to merge."""
+        """Return nothing: there is no state to merge."""
         return None
 
 
@@ -63,7 +63,7 @@ class _Writer(SinkWriter):
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         times: Any = timestamps or [None] * len(values)
-        # A function may go on changing what it has emitted.
+        # A function may modify a value after emitting it.
         copies = pickle.loads(dumps(values))
         self._records.extend(map(SinkRecord, copies, times))
 
@@ -74,7 +74,7 @@ class _Writer(SinkWriter):
 def switch_off_sinks(
     vertex: VertexDeployment, code: VertexCode, collection: Collection
 ) -> VertexDeployment:
-    """Return a vertex whose sinks collect."""
+    """Return a vertex with collecting sinks."""
     if all(spec.writes_to is None for spec in code.specs):
         return vertex
     collecting = SinkSpec(CollectingSink(collection.token))

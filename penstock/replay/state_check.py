@@ -1,4 +1,4 @@
-"""State of a replayed epoch: read from checkpoints, written nowhere, compared with what the run itself wrote."""
+"""State of a replay: read from checkpoints, never written, compared with the original run's checkpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """One table of one subtask after the epoch: how many entries it has, and what differs from the checkpoint."""
+    """One table of one subtask at the end of the interval: its number of entries, and the differences from the checkpoint."""
 
     operator: str
     subtask: int
@@ -39,25 +39,25 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class StateComparison:
-    """All state after the epoch, against the checkpoint that the run itself took."""
+    """All state at the end of the interval, compared with the checkpoint of the original run."""
 
     tables: tuple[TableComparison, ...]
 
     @property
     def matches(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there are no differences."""
         return not self.differing
 
     @property
     def differing(self) -> list[TableComparison]:
-        """The tables in which something differs."""
+        """The tables with differences."""
         return [table for table in self.tables if table.differences]
 
 
 class ReplayStateIO:
-    """Reads as the job did, and keeps what it is told to write if anybody asks for it.
+    """Reads state as the job did, and keeps snapshots in memory if they are needed.
 
-    `full` tells, by place and subtask, whether the run itself wrote a full snapshot.
+    `full` returns, by operator and subtask, whether the original run wrote a full snapshot.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ReplayStateIO:
         self._inner = inner
         self._vertices = vertices
         self._full = full
-        # With the numbers of the checkpoints: what lies between two may have barriers of others that were given up.
+        # With checkpoint ids: the interval may contain barriers of checkpoints that were aborted.
         self.deltas: dict[tuple[str, int], list[tuple[int, bytes]]] = {}
         self.full_tables: dict[tuple[str, int], Tables] = {}
 
@@ -84,13 +84,13 @@ class ReplayStateIO:
             self._inner.fetch_files(handle, directory, settings)
 
     def load_in_flight(self, handle: Any) -> bytes:
-        """Read what was under way between subtasks."""
+        """Read in-flight records of an unaligned checkpoint."""
         with _explaining():
             payload: bytes = self._inner.load_in_flight(handle)
             return payload
 
     def store_in_flight(self, name: Any, payload: bytes) -> StateHandle:
-        """Refuse: a replayed epoch overtakes nothing."""
+        """Raise: a replay takes no unaligned checkpoints."""
         raise NotImplementedError
 
     def prepare(
@@ -109,7 +109,7 @@ class ReplayStateIO:
                 before = self.deltas.get(place, [])
                 earlier = [
                     each for each in before if each[0] < name.epoch
-                ]  # else it runs once more
+                ]  # later ones are from a run that is now repeated
                 self.deltas[place] = [*earlier, (name.epoch, dumps(delta))]
         same = chain if chain is not None else StateChain()
         return same, lambda _chain, _follows: same
@@ -132,14 +132,14 @@ class ReplayStateIO:
 
 @contextlib.contextmanager
 def _explaining() -> Iterator[None]:
-    """Tell state that cannot be read from a failure of the epoch."""
+    """Report unreadable state as a ReplayError, not as a failure of the interval."""
     try:
         yield
     except CheckpointError as error:
         raise ReplayError(
             "the state that the epoch starts from cannot be read",
             detail="\n".join(filter(None, [error.message, error.detail])),
-            hint="a job that goes on deletes older checkpoints, and a savepoint can be deleted by anybody: raise "
+            hint="a running job deletes older checkpoints, and savepoints may have been deleted: increase "
             "execution.checkpointing.num-retained, or copy the job's directory before you replay",
         ) from error
 
@@ -147,7 +147,7 @@ def _explaining() -> Iterator[None]:
 def wrote_full(
     vertices: tuple[VertexDeployment, ...], base: Manifest | None, after: Manifest
 ) -> Callable[[str, int], bool]:
-    """Return a function that tells whether the run wrote a full snapshot: then its chain begins anew."""
+    """Return a function that returns whether the original run wrote a full snapshot, which starts a new chain."""
 
     def check(place: str, subtask: int) -> bool:
         vertex, position = map(int, place.split("."))
@@ -168,7 +168,7 @@ def compare(
     sinks: frozenset[str],
     after: Manifest,
 ) -> StateComparison:
-    """Compare what the replay ended with to a manifest."""
+    """Compare the state at the end of the replay with a manifest."""
     found: list[TableComparison] = []
     by_id = {vertex.id: vertex for vertex in vertices}
     for ack in sorted(acks, key=lambda each: (by_id[each.task.vertex].vertex, each.task.subtask)):
@@ -206,7 +206,7 @@ def _after_replay(
 def _compare_local(
     vertex: VertexDeployment, ack: TaskAck, expected: bytes | None, sinks: frozenset[str]
 ) -> list[TableComparison]:
-    """Compare state that belongs to no key; what sinks remember is left out, as they did not run."""
+    """Compare operator state, except that of sinks, which did not run."""
     names = {info.operator_id: info.name for info in vertex.operators}
     ours = pickle.loads(ack.local)
     theirs = pickle.loads(expected) if expected is not None else {}
@@ -244,9 +244,9 @@ def _compare_table(
     differences = []
     for key in [*ours, *(key for key in theirs if key not in ours)]:
         if key not in theirs:
-            differences.append(f"{key!r}: {ours[key]!r}, in the checkpoint nothing")
+            differences.append(f"{key!r}: {ours[key]!r}, missing in the checkpoint")
         elif key not in ours:
-            differences.append(f"{key!r}: nothing, in the checkpoint {theirs[key]!r}")
+            differences.append(f"{key!r}: missing, in the checkpoint {theirs[key]!r}")
         elif not equal(ours[key], theirs[key]):
             differences.append(f"{key!r}: {ours[key]!r}, in the checkpoint {theirs[key]!r}")
     if len(differences) > _SHOWN:
@@ -256,7 +256,7 @@ def _compare_table(
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are equal, or made of equal parts: a class may know no equality.
+    """Whether two values are equal, or consist of equal parts: a class may not define equality.
 
     >>> equal([1, {"a": 2.0}], [1, {"a": 2}]), equal(range(3), [0, 1, 2])
     (True, False)
@@ -275,7 +275,7 @@ def _equal(one: Any, other: Any, seen: set[tuple[int, int]]) -> bool:
             return True
     except Exception:  # noqa: BLE001, S110 - the user's __eq__ may do anything; an array has no truth value
         pass
-    # A class of the script is loaded anew with each piece of code that uses it.
+    # A class of the script is loaded again with each function that uses it.
     kind, its = type(one), type(other)
     if (kind.__module__, kind.__qualname__) != (its.__module__, its.__qualname__):
         return False
@@ -325,5 +325,5 @@ def _tables(deltas: dict[str, Any]) -> Tables:
 
 
 def _tables_of(backend: HashMapStateBackend) -> Tables:
-    tables = backend._tables  # noqa: SLF001 - there is no need for it while a job runs
+    tables = backend._tables  # noqa: SLF001 - not needed while a job runs
     return {name: found for name, table in tables.items() if (found := dict(table.items()))}

@@ -1,4 +1,4 @@
-"""Which subtask somebody means."""
+"""Finds the vertex and subtask that a user selects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.runtime.network.messages import TaskFailure
 def find_target(recording: Recording, vertex: str | int, subtask: int | None) -> Target:
     """Find a subtask: its vertex by uid, by the name of an operator in it, by its index or its id.
 
-    A part of a name will do if it is in one vertex only. Without a number it is the subtask that failed, else subtask 0.
+    Part of a name is enough if it is unique. Without a subtask number it is the subtask that failed, else subtask 0.
     """
     index = _find_vertex(recording, str(vertex))
     deployment = recording.plan.vertices[index]
@@ -21,7 +21,9 @@ def find_target(recording: Recording, vertex: str | int, subtask: int | None) ->
             f"vertex '{deployment.name}' has no subtask {number}",
             hint=f"its subtasks are 0 to {deployment.parallelism - 1}",
         )
-    if recording.record.flows:  # subtasks run by themselves, vertex after vertex
+    if (
+        recording.record.flows
+    ):  # in pipelined mode subtasks are replayed one by one, vertex after vertex
         return Target(index, number, index, number)
     return Target(deployment.level, deployment.slot_offset + number, index, number)
 
@@ -52,9 +54,9 @@ def _find_vertex(recording: Recording, wanted: str) -> int:
         for index, vertex in enumerate(plan.vertices)
     )
     raise ReplayError(
-        f"'{wanted}' is no vertex of job '{plan.job_name}'"
+        f"unknown vertex '{wanted}' in job '{plan.job_name}'"
         if not found
-        else f"'{wanted}' may be any of the vertices {', '.join(map(str, found))}",
+        else f"'{wanted}' is ambiguous: it matches the vertices {', '.join(map(str, found))}",
         detail=f"its vertices are\n{known}",
-        hint="say which by number, by uid, by id or by the name of an operator",
+        hint="select one by number, uid, id or the name of an operator",
     )

@@ -1,8 +1,10 @@
-"""Metrics of user functions and operators, counted in tasks and added up on the driver.
+"""Metrics of user functions and operators, counted in tasks and aggregated on the driver.
 
-A task counts one epoch, or where it stays its whole attempt. It tells twice what it has: at its barriers (`MetricGroup.report`), of which
-the driver keeps the totals of completed checkpoints (`merge`), so that what is run again is never counted twice; and at any time as it is
-right then (`MetricGroup.measure`), for whoever looks on.
+A task counts during one epoch or, in pipelined mode, its whole attempt. It reports its metrics at barriers
+(`MetricGroup.report`),
+of which the driver keeps the totals of completed checkpoints (`merge`), so that repeated work is never counted twice; and
+at any
+time as they are (`MetricGroup.measure`), for display.
 """
 
 from __future__ import annotations
@@ -18,33 +20,34 @@ from penstock.metrics import metricbase
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_TEXT: Final = 200  # of a gauge
+_LONGEST_TEXT: Final = 200  # of a gauge's value
 
-# What is measured: a kind ("counter", "gauge", "meter", "distribution") and a value that JSON has; where groups of keys and values are in
-# its name also the name without the values, and the labels: ("gauge", 7, "topic.offset", (("topic", "orders"),)).
+# A measured value: a kind ("counter", "gauge", "meter", "distribution") and a JSON value; if the name contains key-value
+# groups, also
+# the name without the values, and the labels: ("gauge", 7, "topic.offset", (("topic", "orders"),)).
 Measured = tuple[Any, ...]
 
 
 class Counter(metricbase.Counter):
-    """A number that is counted up and down."""
+    """A number that can be incremented and decremented."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def inc(self, n: int = 1) -> None:
-        """Count up."""
+        """Increment."""
         self._count += n
 
     def dec(self, n: int = 1) -> None:
-        """Count down."""
+        """Decrement."""
         self._count -= n
 
     def get_count(self) -> int:
-        """Return the count of this subtask in this epoch."""
+        """Return the count of this subtask since the last reset."""
         return self._count
 
     def reset(self) -> None:
-        """Start again at zero."""
+        """Reset to zero."""
         self._count = 0
 
 
@@ -55,46 +58,47 @@ class Distribution(metricbase.Distribution):
         self.reset()
 
     def reset(self) -> None:
-        """Start again without values."""
+        """Discard all values."""
         self._sum = 0
         self._count = 0
         self._min: int | None = None
         self._max: int | None = None
 
     def update(self, value: int) -> None:
-        """Report a value."""
+        """Add a value."""
         self._sum += value
         self._count += 1
         self._min = value if self._min is None else min(self._min, value)
         self._max = value if self._max is None else max(self._max, value)
 
     def report(self) -> dict[str, Any]:
-        """Return what was reported so far."""
+        """Return the aggregated values."""
         return {"sum": self._sum, "count": self._count, "min": self._min, "max": self._max}
 
 
 class Meter(metricbase.Meter):
     """Events per second over the last seconds.
 
-    Marking an event is an addition. The rate is that of the time since the first question within the span, so it is
-    to be asked regularly.
+    Marking an event is an addition. The rate is computed over the time since the first read within the span, so it must
+    be read
+    regularly.
     """
 
     def __init__(
         self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._count = 0
-        self._before = 0  # what was counted up to the last reset
+        self._before = 0  # count up to the last reset
         self._span = time_span_in_seconds
         self._clock = clock
         self._asked: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def mark_event(self, value: int = 1) -> None:
-        """Report events."""
+        """Mark events."""
         self._count += value
 
     def get_count(self) -> int:
-        """Return the number of events of this subtask in this epoch."""
+        """Return the number of events of this subtask since the last reset."""
         return self._count
 
     def get_rate(self) -> float:
@@ -109,7 +113,7 @@ class Meter(metricbase.Meter):
         return (count - then) / max(now - since, 1.0)
 
     def reset(self) -> None:
-        """Start to count again at zero; the rate goes on."""
+        """Reset the count to zero; the rate continues."""
         self._before += self._count
         self._count = 0
 
@@ -117,21 +121,21 @@ class Meter(metricbase.Meter):
 class MetricGroup(metricbase.MetricGroup):
     """A named group of metrics; groups nest.
 
-    Its metrics are called by all names on the way to them. Of a group of a key and its value the value is a label, too.
+    Metric names are prefixed with the names of all enclosing groups. The value of a key-value group is also a label.
     """
 
     def __init__(
         self, prefix: str = "", logical: str = "", labels: tuple[tuple[str, str], ...] = ()
     ) -> None:
         self._prefix = prefix
-        self._logical = logical  # the same without the values of keys
+        self._logical = logical  # the same without the values of key-value groups
         self._labels = labels
         self._metrics: dict[str, Any] = {}
         self._groups: dict[tuple[str, str | None], MetricGroup] = {}
-        self._failed: set[str] = set()  # gauges that were complained about
+        self._failed: set[str] = set()  # gauges whose failure was logged
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """Return a sub-group; with `extra`, the group of a key and its value."""
+        """Return a sub-group; with `extra`, a key-value group."""
         _check_name(name)
         group = self._groups.get((name, extra))
         if group is None:
@@ -150,16 +154,16 @@ class MetricGroup(metricbase.MetricGroup):
         return self._get(name, Distribution)  # type: ignore[no-any-return]
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return the meter `name`, whose rate is that of the last so many seconds."""
+        """Return the meter `name`, with the rate of the last `time_span_in_seconds` seconds."""
         if not isinstance(time_span_in_seconds, int) or time_span_in_seconds < 1:
             raise ArgumentError(
-                f"the time span of meter '{name}' is {time_span_in_seconds!r}",
-                hint="give whole seconds, at least 1",
+                f"invalid time span of meter '{name}': {time_span_in_seconds!r}",
+                hint="use whole seconds, at least 1",
             )
         return self._get(name, lambda: Meter(time_span_in_seconds))  # type: ignore[no-any-return]
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """Report what `obj()` returns: once a second where records flow, and at every barrier."""
+        """Report the result of `obj()`: once a second in pipelined mode, and at every barrier."""
         if not callable(obj):
             raise ArgumentTypeError(
                 f"a gauge needs a callable, got {type(obj).__name__}",
@@ -176,7 +180,7 @@ class MetricGroup(metricbase.MetricGroup):
         return metric
 
     def _ask(self, name: str, gauge: Callable[[], Any]) -> Any:
-        """Return what a gauge says, None if it fails: a figure to look at must not end a job."""
+        """Return the value of a gauge, None if it fails: a metric must not fail a job."""
         try:
             return gauge()
         except Exception as error:  # noqa: BLE001 - user code may raise anything
@@ -203,7 +207,7 @@ class MetricGroup(metricbase.MetricGroup):
         return values
 
     def measure(self) -> dict[str, Measured]:
-        """Return all values as they are now, in JSON's types, by name."""
+        """Return all current values as JSON types, by name."""
         return dict(self._measured())
 
     def _measured(self) -> Iterator[tuple[str, Measured]]:
@@ -226,7 +230,7 @@ class MetricGroup(metricbase.MetricGroup):
             yield from group.measure().items()
 
     def reset(self) -> None:
-        """Start the next epoch: counts begin at zero, gauges and the rates of meters stay."""
+        """Start the next epoch: counts are reset, gauges and the rates of meters stay."""
         for metric in self._metrics.values():
             if isinstance(metric, Counter | Distribution | Meter):
                 metric.reset()
@@ -237,17 +241,17 @@ class MetricGroup(metricbase.MetricGroup):
 def _check_name(name: Any) -> None:
     if not isinstance(name, str):
         raise ArgumentTypeError(
-            f"the name of a metric is a text, got {type(name).__name__}", hint="give a str"
+            f"metric name must be a str, got {type(name).__name__}", hint="pass a str"
         )
     if not name:
-        raise ArgumentError("the name of a metric is empty", hint="give it a name")
+        raise ArgumentError("metric name is empty", hint="pass a name")
 
 
 def _as_json(value: Any) -> Any:
-    """Return what a gauge said as JSON has it."""
+    """Convert the value of a gauge to JSON types."""
     if isinstance(value, bool | int | float):
         return value
-    try:  # numbers of numpy, decimals
+    try:  # numpy numbers, decimals
         return float(value) if not isinstance(value, str) else value[:_LONGEST_TEXT]
     except (TypeError, ValueError):
         return str(value)[:_LONGEST_TEXT]
@@ -286,7 +290,7 @@ def merge(total: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
 
 
 def added(before: Measured, now: Measured) -> Measured:
-    """Return what was measured in one epoch on top of those before: counts add up, the rest is as it is now.
+    """Add the values of one epoch to those before: counts add up, other values are replaced.
 
     >>> added(("counter", 2), ("counter", 3))
     ('counter', 5)

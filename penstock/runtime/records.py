@@ -1,6 +1,6 @@
-"""The unit of work between operators: a batch of records.
+"""Batches of records: the unit of work between operators.
 
-What carries batches (routers, edges, gates, buffers) knows the interface only. What works on records knows the kind.
+Routers, edges, gates and buffers use only the interface. Operators know the kind of batch.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from penstock.runtime.user_code import call_each
 
 MIN_WATERMARK = -(2**63)
 MAX_WATERMARK = 2**63 - 1
-# Where batches are found that are no lists of objects: a process loads them when it gets one.
+# Modules of batch kinds other than rows: a process imports them when it receives one.
 COLUMNS: Final = "penstock.columnar.batch"
 
 
 class Batch(ABC):
-    """Records in order. A batch belongs to whoever received it last, who may keep or change it.
+    """Records in order. A batch is owned by its last receiver, which may keep or modify it.
 
     `timestamps` has one element per record, None for a record that has none, or is None as a whole. `keys` is set on keyed
     inputs only.
@@ -33,10 +33,10 @@ class Batch(ABC):
 
     __slots__ = ()
 
-    TAG: ClassVar[int]  # the first byte of an encoded batch tells its kind
-    # So many records are worth their batch's fixed cost: fewer at once take hardly less time.
+    TAG: ClassVar[int]  # the first byte of an encoded batch, which identifies its kind
+    # Number of records that amortize the fixed cost of a batch: fewer at once take hardly less time.
     LEAST_PORTION: ClassVar[int] = 1
-    # How many times more records than rows, and bytes, a buffer holds: what each buffer costs by itself is shared by them.
+    # Factor for the records and bytes of a buffer compared with rows: amortizes the fixed cost of a buffer.
     BUFFER_FACTOR: ClassVar[int] = 1
 
     timestamps: Any
@@ -46,43 +46,43 @@ class Batch(ABC):
     def __len__(self) -> int:
         """Return the number of records."""
 
-    # What decides where records go
+    # Routing.
 
     @abstractmethod
     def extract(self, function: Callable[[Any], Any]) -> list[Any]:
-        """Return what a user's function (a key selector, a partitioner) returns for each record; raises RecordFailedError."""
+        """Return the result of a user's function (a key selector, a partitioner) for each record; raises RecordFailedError."""
 
     @abstractmethod
     def with_keys(self, keys: list[Any] | None) -> Self:
-        """Return the same records with these keys, or without any."""
+        """Return the same records with these keys, or without keys."""
 
     @abstractmethod
     def scatter(self, targets: Sequence[int], pending: dict[int, Self]) -> Iterable[int]:
-        """Append each record to what is pending for its target, which is given per record; return who has got some."""
+        """Append each record to the pending batch of its target (given per record); return the targets that received records."""
 
     @abstractmethod
     def slice(self, start: int, stop: int | None = None, step: int = 1) -> Self:
-        """Return some of the records, as slices of a list do."""
+        """Return a slice of the records, like a slice of a list."""
 
-    # What collects records on their way
+    # Buffering.
 
     @abstractmethod
     def copy(self) -> Self:
-        """Return a batch with the same records that can grow by itself."""
+        """Return a batch with the same records that can grow independently."""
 
     @abstractmethod
     def extend(self, other: Self) -> int:
-        """Append the records of another batch of the same kind, which stays as it is; return how many there are now."""
+        """Append the records of another batch of the same kind, which stays unchanged; return the new length."""
 
     @abstractmethod
     def isolated(self) -> Self:
-        """Return a batch for another consumer, who must not see what the first one does to its records; without keys."""
+        """Return a batch for another consumer, isolated from changes of the first one; without keys."""
 
     @abstractmethod
     def apply_types(self, apply: Callable[[list[Any]], list[Any]]) -> None:
-        """Check values that are Python objects by their declared type, and replace them by what `apply` returns."""
+        """Check Python objects against their declared type, and replace them by the result of `apply`."""
 
-    # The wire
+    # Serialization.
 
     @abstractmethod
     def encode(self) -> bytes:
@@ -106,7 +106,7 @@ class RowBatch(Batch):
     timestamps: list[int | None] | None
     keys: list[Any] | None
 
-    TAG = 0x80  # what a pickle begins with: rows need no byte of their own, and no copy to put it there
+    TAG = 0x80  # the first byte of a pickle: rows need no byte of their own, and no copy to put it there
 
     def __init__(
         self,
@@ -135,8 +135,8 @@ class RowBatch(Batch):
     def scatter(self, targets: Sequence[int], pending: dict[int, RowBatch]) -> Iterable[int]:
         """Append to the lists of each target.
 
-        Up to a few targets, one C-speed pass per target (15 ns a record and column) beats appending record by record
-        (50 ns a column).
+        For a few targets, one C-speed pass per target (15 ns per record and column) beats appending record by record (50
+        ns per column).
         """
         values, timestamps, keys = self.values, self.timestamps, self.keys
         chosen = set(targets)
@@ -188,7 +188,7 @@ class RowBatch(Batch):
         return len(values)
 
     def isolated(self) -> RowBatch:
-        """Copy the lists, and the values that can change."""
+        """Copy the lists, and mutable values."""
         timestamps = self.timestamps
         return RowBatch(isolate_all(self.values), None if timestamps is None else list(timestamps))
 
@@ -199,8 +199,9 @@ class RowBatch(Batch):
     def encode(self) -> bytes:
         """Pickle the lists, timestamps as an array.
 
-        Measured for (int, int, int, str, int) records: pickling the columns takes 190 ns a record and 175 ns back; pickling
-        (timestamp, key, value) rows takes 300 ns and 185 ns.
+        Measured for (int, int, int, str, int) records: pickling the columns takes 190 ns per record and 175 ns back;
+        pickling (timestamp,
+        key, value) rows takes 300 ns and 185 ns.
         """
         times: Any = self.timestamps
         if times is not None:
@@ -223,7 +224,7 @@ class RowBatch(Batch):
 
 
 def batch_of(records: Any, timestamps: list[int | None] | None) -> Batch:
-    """Return what a source has read as a batch: a list of objects, or a table of columns."""
+    """Return the records of a source as a batch: a list of objects, or a table of columns."""
     if type(records) is list:
         return RowBatch(records, timestamps)
     batch: Batch = importlib.import_module(COLUMNS).batch_of_columns(records, timestamps)

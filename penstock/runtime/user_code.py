@@ -1,4 +1,4 @@
-"""Calling the user's functions: which method does the work, when they open and close, and what is said when they fail."""
+"""Calls the user's functions: finds the method, opens and closes them, and filters tracebacks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from penstock.errors import PenstockError
 
-# Frames of futures are never the user's: they stand where a thread of ours hands its error on.
+# Frames of futures are never the user's: they appear where a thread of Penstock passes its error on.
 _NOT_THE_USERS: Final = (
     f"{Path(__file__).resolve().parents[1]}/",
     f"{Path(concurrent.futures.__file__).parent}/",
 )
 
 
-# Libraries that Penstock calls by itself, or that call the user's code. Behind frames of the user's, theirs tell what the user called.
+# Libraries that Penstock calls, or that call user code. Their frames are shown only below frames of user code.
 _STANDARD_LIBRARY: Final = (f"{Path(concurrent.futures.__file__).parents[2]}/", "<frozen ")
 _LIBRARIES: Final = re.compile(
     r".*/site-packages/(pyarrow|pandas|numpy|fsspec|s3fs|botocore|sqlalchemy|psycopg|kafka|"
@@ -28,17 +28,18 @@ _LIBRARIES: Final = re.compile(
 
 
 def is_users(filename: str) -> bool:
-    """Whether a frame in this file is the user's, and not one of those that carry his code."""
+    """Whether a frame in this file is user code, not code around it."""
     return not (
         filename.startswith(_NOT_THE_USERS) or "/cloudpickle/" in filename or "/polars/" in filename
     )
 
 
 def user_traceback(error: BaseException) -> str:
-    """Format an exception, and those that led to it, with the user's frames only.
+    """Format an exception and its causes, with the frames of user code only.
 
-    An error of ours in which no frame is the user's tells all by itself. Of any other exception without such a frame the last
-    one of ours is left, to tell where it came from.
+    Penstock's own errors without such a frame need none. Of any other exception without such a frame the last one of
+    Penstock is kept, to
+    show its origin.
     """
     shown = traceback.TracebackException.from_exception(error)
     parts = [shown]
@@ -55,7 +56,7 @@ def user_traceback(error: BaseException) -> str:
 
 
 def users_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    """Return the frames of the user's code, and of the libraries that it called."""
+    """Return the frames of user code, and of the libraries that it called."""
     frames = (frame for frame in stack if is_users(frame.filename))
     return list(itertools.dropwhile(lambda each: _is_library(each.filename), frames))
 
@@ -67,7 +68,7 @@ def _is_library(filename: str) -> bool:
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:
-    """Return the method that does the work of a user function: `function.<name>`, or the callable itself."""
+    """Return the method of a user function that does the work: `function.<name>`, or the callable itself."""
     method: Callable[..., Any] | None = getattr(function, name, None)
     return method if callable(method) else function
 
@@ -81,7 +82,7 @@ def is_checkpointed(function: Any) -> bool:
 
 
 def open_function(function: Any, runtime_context: Any) -> None:
-    """Restore the function's state if it keeps any by itself, then call its `open` if it has one."""
+    """Restore the state of a CheckpointedFunction, then call `open` if the function has it."""
     if is_checkpointed(function):
         runtime_context.initialize_function(function)
     opener = getattr(function, "open", None)
@@ -98,7 +99,7 @@ def close_functions(functions: Sequence[Any]) -> None:
 
 
 class RecordFailedError(Exception):
-    """User code raised on one record of many; `cause` is what it raised."""
+    """User code raised on one record of many; `cause` is the exception."""
 
     def __init__(self, cause: Exception, record: Any) -> None:
         super().__init__(cause, record)
@@ -107,7 +108,7 @@ class RecordFailedError(Exception):
 
 
 def call_each(call: Callable[..., Any], values: list[Any], *columns: Iterable[Any]) -> list[Any]:
-    """Return what a user's function returns for each record; raises RecordFailedError.
+    """Return the results of a user's function for each record; raises RecordFailedError.
 
     A StopIteration of the user's function would end `map` as if there were no more records.
     """
@@ -124,6 +125,6 @@ def call_each(call: Callable[..., Any], values: list[Any], *columns: Iterable[An
 
 
 def position_of_failure(iterator: Any, total: int) -> int:
-    """Return the index of the record that a list iterator handed out last."""
+    """Return the index of the record that a list iterator returned last."""
     remaining: int = iterator.__length_hint__()
     return total - remaining - 1

@@ -1,1 +1,1 @@
-"""Savepoints: state in an open format, in one directory, for any parallelism, backend and place."""
+"""Savepoints: state in an open format, in one directory, independent of parallelism, backend and location."""

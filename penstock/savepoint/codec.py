@@ -1,8 +1,10 @@
-"""Columns of Python values as Arrow arrays that give back the very same values, of the same types.
+"""Lossless encoding of Python columns as Arrow arrays: the same values with the same types.
 
-`infer` looks at all values of a column and finds the most open type that loses nothing. What has no such type (objects of the
-user's classes, or values of several types) is pickled, as deep inside as possible: of a list of pairs of a
-name and an object only the objects are.
+`infer` checks all values of a column and finds the most open type without loss. Values without such a type (objects of
+the user's
+classes, or values of several types) are pickled, as deep inside as possible: of a list of pairs of a name and an object
+only the
+objects are.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class Tuples(Codec):
 
 @dataclass(frozen=True, slots=True)
 class Rows(Codec):
-    """Rows with the same field names, as structs; with `kinds` they are not all of the kind INSERT."""
+    """Rows with the same field names, as structs; with `kinds` not all have the row kind INSERT."""
 
     names: tuple[str, ...] | None
     fields: tuple[Codec, ...]
@@ -134,7 +136,7 @@ _CONTAINERS: Final[dict[str, Callable[[list[Any]], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sequences(Codec):
-    """Lists, sets, or tuples of any length, as lists; `kind` says what they are."""
+    """Lists, sets, or tuples of any length, as lists; `kind` is their type."""
 
     kind: str
     element: Codec
@@ -178,7 +180,7 @@ class Sequences(Codec):
 
 @dataclass(frozen=True, slots=True)
 class Dicts(Codec):
-    """Dictionaries, as maps; the order of their items is kept. Keys are pickled if any is None: a map has no such key."""
+    """Dictionaries, as maps, in order. Keys are pickled if any is None: a map has no null keys."""
 
     key: Codec
     value: Codec
@@ -220,11 +222,11 @@ class Dicts(Codec):
         return Dicts(merge(self.key, other.key), merge(self.value, other.value))
 
 
-# Finding a codec
+# Inference.
 
 
 def infer(values: Sequence[Any]) -> Codec:
-    """Return the codec of a column: the most open one that gives back all values as they are.
+    """Return the codec of a column: the most open lossless one.
 
     >>> infer([1, None, 2]).to_json(), infer([1, 2.0]).to_json()
     ({'type': 'int'}, {'type': 'pickle'})
@@ -235,7 +237,7 @@ def infer(values: Sequence[Any]) -> Codec:
 
 
 def merge(one: Codec, other: Codec) -> Codec:
-    """Return a codec for the values of both: one of the two if it can do what the other does."""
+    """Return a codec for the values of both: one of the two if it covers the other."""
     if other in (one, NULL):
         return one
     if one == NULL:
@@ -293,7 +295,7 @@ def _infer_rows(values: list[Any], depth: int) -> Codec:
 
 
 def _are_good(names: list[Any]) -> bool:
-    """Whether names can be those of columns."""
+    """Whether names are valid column names."""
     texts = all(type(name) is str and name and scalars.is_text(name) for name in names)
     return texts and len(set(names)) == len(names)
 
@@ -335,7 +337,7 @@ def from_json(value: dict[str, Any]) -> Codec:
     return scalars.from_json(value)
 
 
-# Arrays of parts
+# Nested arrays.
 
 
 def _struct(kind: Any, values: Sequence[Any], fields: Sequence[Codec], parts: Sequence[Any]) -> Any:
@@ -361,7 +363,7 @@ def _each(array: Any, parts: Any, make: Callable[[Any], Any]) -> list[Any]:
 
 
 def _offsets(values: Sequence[Any]) -> Any:
-    """Return where each value's elements begin; null says that the value is None."""
+    """Return the start of each value's elements; null means that the value is None."""
     ends = list(accumulate((0 if v is None else len(v) for v in values), initial=0))
     starts = [None if v is None else start for v, start in zip(values, ends, strict=False)]
     return pa.array([*starts, ends[-1]], pa.int32())
@@ -370,7 +372,7 @@ def _offsets(values: Sequence[Any]) -> Any:
 def _pieces(
     array: Any, children: Sequence[Any], codecs: Sequence[Codec]
 ) -> tuple[list[slice | None], list[list[Any]]]:
-    """Return which elements belong to each value, and the elements."""
+    """Return the element ranges of each value, and the elements."""
     offsets = array.offsets.to_pylist()
     first, last = (offsets[0], offsets[-1]) if len(array) else (0, 0)
     pieces: list[Any] = [slice(start - first, end - first) for start, end in pairwise(offsets)]

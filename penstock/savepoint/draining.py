@@ -1,7 +1,8 @@
-"""Back to the start of time: what a drained savepoint must forget.
+"""Resets event time in a drained savepoint.
 
-A job that is drained takes event time to its end, and all its subtasks finish. A job that starts from its savepoint reads on
-where it stopped reading, so it must not believe that everything has ended.
+A drained job advances event time to its end, and all its subtasks finish. A job that starts from its savepoint continues
+reading where it
+stopped, so it must not be in the finished state.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 
-# What operators remember of event time; without it they begin at its start.
+# Event-time state of operators; without it they start at the minimum watermark.
 _TIMES: Final = frozenset({EMITTED, IDLE, "watermark", "timer watermark"})
 
 
 def with_time_at_its_start(manifest: Manifest) -> Manifest:
-    """Return a manifest in which nothing has finished and no watermark has come.
+    """Return a manifest with nothing finished and the minimum watermark.
 
-    How far splits were read stays, and so does what watermark generators know: a record that was late before is late again.
+    Split positions are kept, and so is the state of watermark generators: a record that was late before is late again.
     """
     vertices = {
         name: VertexSnapshot(tuple(map(_restarted, vertex.subtasks)))
@@ -41,7 +42,7 @@ def _without_time(data: bytes) -> bytes:
         local: dict[str, Any] = pickle.loads(data)
     except Exception as error:
         raise CheckpointError(
-            "the state of a subtask cannot be opened for a drained savepoint",
+            "could not read the state of a subtask for a drained savepoint",
             detail=f"{type(error).__name__}: {error}",
             hint="make the classes of the job importable where it was started",
         ) from error

@@ -1,4 +1,4 @@
-"""Unpickling of which only the outline matters: where the classes of the job are not known, or have changed."""
+"""Lenient unpickling for values whose structure matters, not their classes, which may be missing or changed."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import io
 import pickle
 from typing import Any, Final, Self
 
-# Metadata of savepoints may hold pickles that are opened only with what holds them.
+# Metadata of savepoints may contain nested pickles that are opened only with their container.
 INNER: Final = frozenset({("pickle", "loads"), ("_pickle", "loads")})
 
-# Modules whose classes do not change with the job.
+# Modules whose classes do not depend on the job.
 _TRUSTED: Final = frozenset(
     {"builtins", "collections", "copyreg", "datetime", "decimal", "fractions", "uuid", "zoneinfo"}
 )
 
 
 def load_leniently(data: bytes) -> Any:
-    """Unpickle a value of which only the outline matters: objects of unknown classes become Opaque ones."""
+    """Unpickle a value for its structure: objects of unknown classes become Opaque ones."""
     try:
-        return _Lenient(io.BytesIO(data)).load()
-    except Exception:  # noqa: BLE001 - a class that is there, and does not take what it was
-        return _Wary(io.BytesIO(data)).load()
+        return _LenientUnpickler(io.BytesIO(data)).load()
+    except Exception:  # noqa: BLE001 - the class exists but rejects the old state
+        return _SafeUnpickler(io.BytesIO(data)).load()
 
 
 class Opaque:
-    """Stands for an object whose class cannot be imported. Equal ones are equal; that is all it knows."""
+    """Placeholder for an object whose class cannot be imported. Supports only equality."""
 
     _parts: list[Any]
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
-        """Unpickling does not always call __init__."""
+        """Set up the instance here: unpickling does not always call __init__."""
         made = super().__new__(cls)
         made._parts = [args, named] if named else [args]
         return made
@@ -38,15 +38,15 @@ class Opaque:
         self._parts.append(state)
 
     def append(self, item: Any) -> None:
-        """Take an item of what was a list."""
+        """Append an item, for a former list."""
         self._parts.append(item)
 
     def extend(self, items: Any) -> None:
-        """Take items of what was a list."""
+        """Append items, for a former list."""
         self._parts.extend(items)
 
     def add(self, item: Any) -> None:
-        """Take an item of what was a set."""
+        """Add an item, for a former set."""
         self._parts.append(item)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -70,8 +70,8 @@ def _opaque(module: str, name: str) -> type[Opaque]:
     return type(name, (Opaque,), {"__module__": module, "__qualname__": f"{module}.{name}"})
 
 
-class _Lenient(pickle.Unpickler):
-    """Does without classes that cannot be imported."""
+class _LenientUnpickler(pickle.Unpickler):
+    """Replaces classes that cannot be imported."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in INNER:
@@ -82,8 +82,8 @@ class _Lenient(pickle.Unpickler):
             return _opaque(module, name)
 
 
-class _Wary(_Lenient):
-    """Does without all classes that are the job's."""
+class _SafeUnpickler(_LenientUnpickler):
+    """Replaces all classes of the job."""
 
     def find_class(self, module: str, name: str) -> Any:
         ours = module in _TRUSTED or module.partition(".")[0] == "penstock"

@@ -1,4 +1,4 @@
-"""The metadata of a savepoint: everything but the entries of keyed state, in one file that people can read.
+"""The metadata of a savepoint: everything except the entries of keyed state, in one human-readable file.
 
 Its first line has the SHA-256 of the rest. The rest is JSON.
 """
@@ -42,7 +42,7 @@ _START: Final = f'{{"format": "{FORMAT}", "sha256": "'.encode()
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """The files of one table of one subtask, and how many entries they have."""
+    """The files of one table of one subtask, and their number of entries."""
 
     rows: int
     files: tuple[StateHandle, ...]
@@ -55,8 +55,9 @@ TablesByName = Mapping[str, WrittenTable]
 class Savepoint:
     """A savepoint: the manifest, and the tables of each (operator id, subtask) by name.
 
-    The chains of the manifest are made of the tables; file names are relative to the savepoint's directory. Its commit requests have no output, only
-    what committers keep back.
+    The chains of the manifest consist of the tables; file names are relative to the savepoint's directory. Its commit
+    requests have no
+    output, only what committers keep back.
     """
 
     manifest: Manifest
@@ -72,7 +73,7 @@ class Savepoint:
         drained: bool = False,
         waiting: Mapping[str, Pickled] | None = None,
     ) -> Savepoint:
-        """Return the savepoint of a checkpoint whose state was written to tables, and whose output was committed but for what is `waiting`."""
+        """Return the savepoint of a checkpoint with its state in tables and its output committed, except `waiting`."""
         operators = {
             name: replace(
                 operator,
@@ -92,7 +93,7 @@ class Savepoint:
 
 
 def chain_of(handles: Iterable[StateHandle]) -> StateChain:
-    """Return the chain of files that together are the state of one operator in one subtask."""
+    """Return the chain of files that contain the state of one operator in one subtask."""
     return StateChain(
         tuple(
             replace(handle, kind="delta" if position else "full")
@@ -108,7 +109,7 @@ def encode(savepoint: Savepoint, signer: Signer | None = None) -> bytes:
 
 
 def decode(data: bytes, path: str, signer: Signer | None = None) -> Savepoint:
-    """Read what `encode` returned; `path` names the file in errors. Raises CheckpointError, SignatureError among them."""
+    """Read what `encode` returned; `path` names the file in errors. Raises CheckpointError, including SignatureError."""
     header, newline, body = data.partition(b"\n")
     signature = signature_in(header)
     if header + newline != _header(body, signature):
@@ -122,16 +123,16 @@ def decode(data: bytes, path: str, signer: Signer | None = None) -> Savepoint:
     value = json.loads(body)
     if value.get("version") != VERSION:
         raise CheckpointError(
-            f"the savepoint '{path}' has format version {value.get('version')}, this Penstock reads version {VERSION}",
+            f"the savepoint '{path}' has format version {value.get('version')}, but this version of Penstock reads {VERSION}",
             hint="restore with the version of Penstock that wrote it",
         )
     try:
         savepoint = _from_json(value)
     except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
         raise CheckpointError(
-            f"the savepoint metadata '{path}' cannot be read",
+            f"could not read the savepoint metadata '{path}'",
             detail=f"{type(error).__name__}: {error}",
-            hint="it was not written by this version of Penstock: restore with the one that did",
+            hint="it was written by another version of Penstock: restore with that version",
         ) from error
     if signer is not None:
         check_named_files(savepoint.manifest.handles(), path)
@@ -139,12 +140,12 @@ def decode(data: bytes, path: str, signer: Signer | None = None) -> Savepoint:
 
 
 def is_metadata(data: bytes) -> bool:
-    """Whether bytes begin as the metadata of a savepoint does."""
+    """Whether bytes begin like the metadata of a savepoint."""
     return data.startswith(_START)
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """Return JSON text in which everything that fits on a line is on one line."""
+    """Return JSON text with everything that fits on a line on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + len(indent) <= _WIDTH or not isinstance(value, list | dict) or not value:
         return line
@@ -311,7 +312,7 @@ def _pickled(data: Any) -> Pickled:
     return Pickled(dumps(from_json(data, load=Unopened)))
 
 
-# What a subtask has besides keyed state is a dictionary, in which `operators` has a dictionary per operator.
+# A subtask's state besides keyed state is a dictionary, in which `operators` has a dictionary per operator.
 
 
 def _local_to_json(data: bytes) -> Any:

@@ -1,20 +1,21 @@
-"""Python values as JSON that gives back the very same values, of the same types.
+"""Lossless encoding of Python values as JSON: the same values with the same types.
 
-None, booleans, numbers, text, lists, and dictionaries by text are what they are in JSON. Everything else is an object with one
-member whose name begins with `$`:
+None, booleans, numbers, text, lists, and dictionaries with string keys are plain JSON. Everything else is an object with
+one member whose
+name begins with `$`:
 
 | Member | Value |
 |---|---|
 | `$float` | `nan`, `inf` or `-inf` |
 | `$tuple`, `$set`, `$frozenset` | a list |
-| `$dict` | a list of pairs: of a dictionary whose keys are not plain text |
+| `$dict` | a list of pairs: a dictionary whose keys are not plain text |
 | `$bytes` | base64 |
-| `$date`, `$time`, `$datetime` | ISO 8601; a datetime in a named zone is a pair of both |
+| `$date`, `$time`, `$datetime` | ISO 8601; a datetime in a named zone is a pair with the zone |
 | `$timedelta` | a list of days, seconds, microseconds |
 | `$decimal`, `$uuid` | text |
 | `$row` | an object: `kind` (`+I`, `-U`, `+U`, `-D`), `names` (a list or null), `values` |
-| `$window` | a pair of start and end, a number, or null: of a time, count or global window |
-| `$object` | a pair of a class of Penstock's and an object of its fields |
+| `$window` | a pair of start and end, a number, or null: a time, count or global window |
+| `$object` | a pair of a Penstock class and an object with its fields |
 | `$pickle` | base64: any other value |
 """
 
@@ -44,9 +45,9 @@ _OURS: Final = "penstock."
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """A pickled value that nobody has looked at: pickled again, it is the value itself.
+    """A pickled value that is not unpickled: pickled again, it is the value itself.
 
-    So metadata can be read, and handed on to tasks, where the classes of the job are not known.
+    So metadata can be read, and passed on to tasks, where the classes of the job are not available.
     """
 
     data: bytes
@@ -65,7 +66,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(data: Any, *, load: Callable[[bytes], Any] = pickle.loads) -> Any:
-    """Return the value that `to_json` made JSON of; `load` is called with pickled parts: `Unopened` leaves them alone.
+    """Return the value that `to_json` encoded; `load` is called with pickled parts: `Unopened` keeps them pickled.
 
     >>> from_json({"$tuple": [1, {"$window": [0, 5]}]})
     (1, TimeWindow(start=0, end=5))
@@ -84,7 +85,7 @@ def from_json(data: Any, *, load: Callable[[bytes], Any] = pickle.loads) -> Any:
 
 
 def pickled_to_json(data: bytes) -> Any:
-    """Return the JSON data of a value that is there as a pickle; it stays one if its classes are not known here."""
+    """Return the JSON data of a pickled value; it stays pickled if its classes are not available here."""
     try:
         return to_json(pickle.loads(data))
     except Exception:  # noqa: BLE001 - unpickling runs the user's code
@@ -123,7 +124,9 @@ def _float(value: float, _: Part) -> Any:
 def _str(value: str, _: Part) -> Any:
     try:
         value.encode()
-    except UnicodeEncodeError:  # half a surrogate pair: two of them would come back as one letter
+    except (
+        UnicodeEncodeError
+    ):  # half a surrogate pair: two of them would come back as one character
         return NotImplemented
     return value
 
@@ -140,7 +143,7 @@ def _datetime(value: dt.datetime, _: Part) -> Any:
         return NotImplemented
     if type(zone) is ZoneInfo and zone.key and ZoneInfo(zone.key) is zone:
         return {"$datetime": [value.replace(tzinfo=None).isoformat(), zone.key]}
-    # A fixed zone with a name of its own would lose it.
+    # A fixed zone with its own name would lose it.
     if zone is None or (
         type(zone) is dt.timezone and repr(zone) == repr(dt.timezone(zone.utcoffset(None)))
     ):
@@ -173,7 +176,7 @@ def _row(value: Row, part: Part) -> Any:
 
 
 def _object(value: Any, part: Part) -> Any:
-    """Encode an object of a data class of Penstock's own that has nothing but its fields."""
+    """Encode an object of one of Penstock's data classes that has nothing but its fields."""
     kind = type(value)
     path = f"{kind.__module__}:{kind.__qualname__}"
     if not dataclasses.is_dataclass(kind) or "__reduce__" in vars(kind) or _find(path) is not kind:
@@ -250,7 +253,7 @@ def _decode_object(content: Any, part: Part) -> Any:
     path, fields = content
     kind = _find(path) if path.startswith(_OURS) else None
     if kind is None or not dataclasses.is_dataclass(kind):
-        raise ValueError(f"there is no class {path}")
+        raise ValueError(f"unknown class {path}")
     found: Any = object.__new__(kind)  # type: ignore[arg-type]  # a class, it was found by name
     for field in dataclasses.fields(kind):
         if field.name in fields:

@@ -1,4 +1,4 @@
-"""What a checkpoint's subtasks hold of operator state, seen without the classes of the job."""
+"""Operator state of a checkpoint, read without the classes of the job."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.savepoint.lenient import INNER, load_leniently
 from penstock.savepoint.open_json import Unopened
 
-# Everything else that operators remember is about their old subtasks.
+# All other values of operators belong to their old subtasks.
 _KEPT: Final = (SPLIT, UNION, BROADCAST)
 
 
 def operator_states(manifest: Manifest) -> dict[str, list[str]]:
-    """Return the names of operator states that hold something, by operator id: list, union list and broadcast state.
+    """Return the names of non-empty operator states, by operator id: list, union list and broadcast state.
 
-    What the writers of sinks left and what asynchronous calls are in flight are list state too.
+    The states of sink writers and asynchronous calls in flight are list state, too.
     """
     found: dict[str, dict[str, None]] = {}
     for vertex in manifest.vertices.values():
@@ -35,10 +35,11 @@ def operator_states(manifest: Manifest) -> dict[str, list[str]]:
 
 
 def without_operator_states(manifest: Manifest, dropped: Collection[str]) -> Manifest:
-    """Return a manifest without the operator state of some operators, whose classes may be gone.
+    """Return a manifest without the operator state of some operators, whose classes may be missing.
 
-    State of a savepoint is left out without being opened. A checkpoint's is one pickle for all operators of a subtask; if
-    that cannot be opened here, it stays.
+    State of a savepoint is removed without unpickling it. A checkpoint's is one pickle for all operators of a subtask; if
+    that cannot be
+    unpickled here, it stays.
     """
     vertices = {
         name: VertexSnapshot(tuple(_without(subtask, dropped) for subtask in vertex.subtasks))
@@ -65,7 +66,7 @@ def _without(subtask: SubtaskSnapshot, dropped: Collection[str]) -> SubtaskSnaps
 
 
 class _Shallow(pickle.Unpickler):
-    """Leaves pickles inside of a pickle as they are."""
+    """Keeps nested pickles as they are."""
 
     def find_class(self, module: str, name: str) -> Any:
         return Unopened if (module, name) in INNER else super().find_class(module, name)

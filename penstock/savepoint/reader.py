@@ -26,7 +26,7 @@ class SavepointTable:
 
 
 def is_savepoint(path: str) -> bool:
-    """Whether there is a savepoint, whole or damaged, at a path or URI: its directory, or the metadata file in it."""
+    """Whether there is a savepoint, intact or damaged, at a path or URI: its directory, or the metadata file in it."""
     try:
         return is_metadata(_storage_of(path).read(METADATA))
     except CheckpointError as error:
@@ -36,7 +36,7 @@ def is_savepoint(path: str) -> bool:
 
 
 def read_savepoint(path: str, signer: Signer | None = None) -> Manifest:
-    """Return the manifest of a savepoint with absolute file names, wherever the directory has been moved to."""
+    """Return the manifest of a savepoint with absolute file names, wherever the directory was moved."""
     storage, savepoint = _read(path, signer)
     return savepoint.manifest.relocated(storage)
 
@@ -55,15 +55,15 @@ def list_tables(path: str, signer: Signer | None = None) -> list[SavepointTable]
 
 
 def dispose_savepoint(path: str) -> None:
-    """Delete a savepoint. What is none is refused, and files that are not the savepoint's stay."""
+    """Delete a savepoint. Other directories are rejected, and files that do not belong to the savepoint are kept."""
     if not is_savepoint(path):
         raise CheckpointError(
             f"'{path}' is not a savepoint: nothing was deleted",
             detail=f"it has no {METADATA} of a savepoint",
-            hint="give the path that was printed when the savepoint was taken",
+            hint="pass the path that was printed when the savepoint was taken",
         )
     storage = _storage_of(path)
-    storage.delete(METADATA)  # from here on it is no savepoint
+    storage.delete(METADATA)  # from here on it is not a savepoint
     storage.delete_tree(STATE)
     if not storage.list():
         storage.delete_tree()
@@ -73,16 +73,16 @@ def _read(path: str, signer: Signer | None) -> tuple[CheckpointStorage, Savepoin
     storage = _storage_of(path)
     if not storage.exists(METADATA):
         raise CheckpointError(
-            f"there is no savepoint at '{path}'",
+            f"no savepoint at '{path}'",
             detail=f"it has no {METADATA}: the path is misspelt, or the savepoint was never completed",
-            hint="give the directory of a savepoint, savepoint-<job>-<id>",
+            hint="pass the directory of a savepoint, savepoint-<job>-<id>",
         )
     data = storage.read(METADATA)
     if not is_metadata(data):
         raise CheckpointError(
             f"'{path}' is not a savepoint",
             detail=f"its {METADATA} is not that of a savepoint, or its first line is damaged",
-            hint="give the directory of a savepoint, savepoint-<job>-<id>",
+            hint="pass the directory of a savepoint, savepoint-<job>-<id>",
         )
     return storage, decode(data, storage.path(METADATA), signer)
 

@@ -1,4 +1,4 @@
-"""Codecs of values that have no parts of their own, of windows, and of objects that are pickled."""
+"""Codecs of scalar values, of windows, and of pickled objects."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 _INT64: Final = range(-(2**63), 2**63)
 _PRECISION: Final = 38  # digits of Arrow's 128-bit decimals
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # of datetimes without a zone
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # for datetimes without a time zone
 _UTC_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Codec:
-    """How the values of a column become an Arrow array and back. None is null."""
+    """Converts the values of a column to an Arrow array and back. None is null."""
 
     __slots__ = ()
 
@@ -49,19 +49,19 @@ class Codec:
         return {"type": self.name}
 
     def merged(self, other: Codec) -> Codec:
-        """Return a codec for the values of both; they differ."""
+        """Return a codec for the values of both, which differ."""
         return Pickled()
 
 
 @dataclass(frozen=True, slots=True)
 class Null(Codec):
-    """Nothing but None."""
+    """Only None."""
 
     name = "null"
 
     @property
     def arrow_type(self) -> Any:
-        """The type of nothing but nulls."""
+        """The null type."""
         return pa.null()
 
 
@@ -98,7 +98,7 @@ _PLAIN: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Plain(Codec):
-    """Values that Arrow itself gives back as they were."""
+    """Values that Arrow itself restores without loss."""
 
     kind: str
 
@@ -143,7 +143,7 @@ class Datetimes(Codec):
 
 @dataclass(frozen=True, slots=True)
 class Timedeltas(Codec):
-    """Lengths of time."""
+    """Time spans."""
 
     name = "timedelta"
 
@@ -165,7 +165,7 @@ class Timedeltas(Codec):
 
 @dataclass(frozen=True, slots=True)
 class Decimals(Codec):
-    """Decimals with the same number of digits after the point."""
+    """Decimals with the same scale."""
 
     scale: int
 
@@ -185,7 +185,7 @@ class Decimals(Codec):
 
 @dataclass(frozen=True, slots=True)
 class DecimalTexts(Codec):
-    """Decimals of any form, as text: 1.5 and 1.50 are equal and not the same."""
+    """Decimals of any form, as text: 1.5 and 1.50 are equal but not identical."""
 
     name = "decimal text"
 
@@ -296,11 +296,11 @@ class GlobalWindows(Codec):
         return [None if there is None else GlobalWindow() for there in array.to_pylist()]
 
 
-# Finding a codec: each function gets values of one type, and returns None if they must be pickled.
+# Inference: each function gets values of one type, and returns None if they must be pickled.
 
 
 def is_text(text: str) -> bool:
-    """Whether text has a form in UTF-8: half a surrogate pair has none."""
+    """Whether text can be encoded as UTF-8: half a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -337,18 +337,18 @@ def _datetimes(values: list[Any]) -> Codec | None:
     zone = None if name is None else _zone_of(name)
     try:
         same = all(_is_same(value, _datetime(_microseconds(value), zone)) for value in values)
-    except OverflowError:  # the time in another zone is not a time that a datetime can hold
+    except OverflowError:  # the time in another zone is out of the range of datetime
         return None
     return Datetimes(name) if same else None
 
 
 def _is_same(one: dt.datetime, other: dt.datetime) -> bool:
-    """Whether two datetimes show the same on the same clock; twice an hour a year does."""
+    """Whether two datetimes show the same on the same clock; in one hour a year two different ones do."""
     return one.replace(tzinfo=None) == other.replace(tzinfo=None) and one.fold == other.fold
 
 
 def _name_of(zone: dt.tzinfo | None) -> str | None:
-    """Return the name that Arrow has for a zone; empty if it has none."""
+    """Return Arrow's name of a time zone; empty if it has none."""
     if zone is None:
         return None
     if type(zone) is ZoneInfo:
@@ -359,7 +359,7 @@ def _name_of(zone: dt.tzinfo | None) -> str | None:
         return "UTC"
     offset = zone.utcoffset(None)
     minutes, rest = divmod(offset, dt.timedelta(minutes=1))
-    if rest or repr(zone) != repr(dt.timezone(offset)):  # it has seconds, or a name of its own
+    if rest or repr(zone) != repr(dt.timezone(offset)):  # it has seconds, or its own name
         return ""
     return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
@@ -440,7 +440,7 @@ _BY_NAME: Final[dict[str, Codec]] = {
 
 
 def from_json(value: dict[str, Any]) -> Codec:
-    """Read what `to_json` of a codec without parts returned; raises KeyError if there is no such codec."""
+    """Read what `to_json` of a scalar codec returned; raises KeyError if there is no such codec."""
     kind = value["type"]
     if kind == "datetime":
         return Datetimes(value["zone"])

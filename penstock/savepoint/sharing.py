@@ -1,4 +1,4 @@
-"""Whether a value holds the same changeable object twice: then its parts cannot be written one by one."""
+"""Detects values that reference the same mutable object twice: their parts cannot be written separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from penstock.common.types import Row
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
-# Nothing can be told from the identity of these. A tuple may hold what can be told apart, so it is not one of them.
+# The identity of these does not matter. A tuple may contain other objects, so it is not one of them.
 _ATOMS: Final = frozenset(
     {
         type(None),
@@ -49,10 +49,11 @@ _MAX_REACHED: Final = 10_000
 
 
 def shares_objects(value: Any) -> bool:
-    """Whether a value refers to one changeable object from two places, or to itself.
+    """Whether a value references one mutable object from two places, or itself.
 
-    Written part by part it would come back with two objects instead of one. An object of an unknown class is pickled as a
-    whole, so it may refer to something as often as it likes; but not to something that is elsewhere in the value, too.
+    Written part by part it would be restored with two objects instead of one. An object of an unknown class is pickled as
+    a whole, so it may
+    contain repeated references; but not to something elsewhere in the value.
 
     >>> item = []
     >>> shares_objects([item, item]), shares_objects([[], []]), shares_objects(("a", "a"))
@@ -89,12 +90,12 @@ def shares_objects(value: Any) -> bool:
 
 
 def _is_record(kind: type) -> bool:
-    """Whether a class is one of Penstock's own that are nothing but their fields: nobody tells two of them apart."""
+    """Whether a class is one of Penstock's plain data classes, whose identity does not matter."""
     return kind.__module__.startswith("penstock.") and dataclasses.is_dataclass(kind)
 
 
 def _reached_from(value: Any) -> set[int] | None:
-    """Return the ids of the changeable objects that an object of an unknown class leads to; None if they are too many."""
+    """Return the ids of the mutable objects that an object of an unknown class references; None if they are too many."""
     found: set[int] = set()
     waiting = [value]
     while waiting:

@@ -1,4 +1,4 @@
-"""How a subtask reads its keyed state, be it of a checkpoint or of a savepoint."""
+"""Reads a subtask's keyed state from checkpoints and savepoints."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from penstock.checkpoint.storage import CheckpointStorage
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStateIO(CheckpointStateIO):
-    """Reads and writes snapshots below the job's directory, and reads those of savepoints wherever they are."""
+    """Reads and writes snapshots below the job's directory, and reads those of savepoints anywhere."""
 
     def load(self, chain: StateChain, owned: range | None = None) -> Iterator[Tables]:
         """Read the snapshots of a chain, oldest first, in pieces.
 
-        With `owned`, entries of other key groups may be left out: whoever reads a snapshot that has them must still do so.
+        With `owned`, entries of other key groups may be omitted; the caller must still filter the rest.
         """
         storage = CheckpointStorage(self.directory)
         for handle in chain:
             if handle.format == "parquet":
-                from penstock.savepoint.table_files import read_named  # it loads pyarrow
+                from penstock.savepoint.table_files import read_named  # imports pyarrow
 
                 for name, delta in read_named(storage, handle, owned):
                     yield {name: delta}

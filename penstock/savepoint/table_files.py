@@ -1,11 +1,14 @@
 """State tables as Parquet files.
 
-One row is one entry: its key group, its key, for state of windows the window (`namespace`), for timers their window and time,
-and the value. What the columns mean is in the metadata of the file's schema, so a file can be read by itself. Rows are
-sorted by key group, in row groups of some thousand: whoever wants some key groups passes by the others.
+One row is one entry: its key group, its key, for window state the window (`namespace`), for timers their window and time,
+and the value.
+The columns are described in the metadata of the file's schema, so a file is self-contained. Rows are sorted by key group,
+in row groups
+of some thousand: readers of some key groups skip the others.
 
-A column has one type over a whole file. When a later entry does not fit, the file ends and another one goes on with a
-wider type; so a table has one or more files.
+A column has one type over a whole file. When a later entry does not fit, the file ends and another one continues with a
+wider type; so a
+table has one or more files.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ Entry = tuple[
 
 @dataclass(frozen=True, slots=True)
 class TableHeader:
-    """What a table is: its name, whether its entries belong to a key and a namespace, what state it holds, whose it is.
+    """Describes a table: its name, whether its entries have a namespace besides the key, its schema and its operator.
 
     `operator` is the uid of the operator, or its name if it has none.
     """
@@ -111,7 +114,7 @@ class TableHeader:
         return cls(value["name"], value["namespaced"], schema, value.get("operator"))
 
 
-# Writing
+# Writing.
 
 
 def write_table(
@@ -125,8 +128,9 @@ def write_table(
 ) -> list[StateHandle]:
     """Write a table to the files `<stem>-0.parquet`, `<stem>-1.parquet`...; return their handles, none if it is empty.
 
-    Entries come as in a TableDelta's `written`. About a hundred thousand of them are in memory at a time. The first
-    handle is a full snapshot, the others are deltas; `metadata.chain_of` puts several tables into one chain.
+    Entries have the form of a TableDelta's `written`. About a hundred thousand of them are in memory at a time. The first
+    handle is a full
+    snapshot, the others are deltas; `metadata.chain_of` combines several tables in one chain.
     """
     handles: list[StateHandle] = []
     writer: _FileWriter | None = None
@@ -214,7 +218,7 @@ class _FileWriter:
         )
 
     def write(self, groups: list[int], columns: Sequence[list[Any]]) -> None:
-        """Write rows, sorted by key group, as row groups of their own."""
+        """Write rows, sorted by key group, as separate row groups."""
         try:
             arrays = [
                 codec.encode(column) for codec, column in zip(self.codecs, columns, strict=True)
@@ -236,11 +240,13 @@ class _FileWriter:
     def upload(
         self, storage: CheckpointStorage, name: str, kind: Any, *, signed: bool
     ) -> StateHandle:
-        """End the file and put it on storage."""
+        """Finish the file and upload it."""
         self._writer.close()
         with (
             self._path.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,  # not in memory at once
+            mmap.mmap(
+                file.fileno(), 0, access=mmap.ACCESS_READ
+            ) as data,  # avoids reading the whole file
         ):
             storage.write_new(name, data)
             handle = StateHandle(
@@ -260,11 +266,11 @@ class _FileWriter:
         self._writer.close()
 
 
-# Reading
+# Reading.
 
 
 class TableFile:
-    """One file of a table, open for reading: what the table is, and its entries."""
+    """One file of a table, open for reading: the table's header, and its entries."""
 
     def __init__(self, file: Any, where: str) -> None:
         self._where = where
@@ -273,8 +279,8 @@ class TableFile:
             described = json.loads((self._file.schema_arrow.metadata or {})[METADATA_KEY])
             if described["version"] != VERSION:
                 raise CheckpointError(
-                    f"state file '{where}' has format version {described['version']}, this Penstock reads "
-                    f"version {VERSION}",
+                    f"state file '{where}' has format version {described['version']}, but this version of Penstock reads "
+                    f"{VERSION}",
                     hint="read it with the version of Penstock that wrote it",
                 )
             self.header = TableHeader.from_json(described["table"])
@@ -330,10 +336,10 @@ class TableFile:
             header = self.header
             whose = "" if header.operator is None else f" of operator '{header.operator}'"
             raise RestoreRefusedError(
-                f"objects in state '{header.name}'{whose} cannot be unpickled",
+                f"could not unpickle objects in state '{header.name}'{whose}",
                 detail=f"{type(error).__name__}: {error}, in '{self._where}'",
-                hint="the class must be found under its name and take what it was; to do without the state, write a "
-                "savepoint that does not have it: penstock.state.edit(path).drop_state(operator, state).write(directory)",
+                hint="the class must be importable under its old name and compatible with the objects; to drop the state, write a "
+                "savepoint without it: penstock.state.edit(path).drop_state(operator, state).write(directory)",
             ) from error
 
     @contextmanager
@@ -342,7 +348,7 @@ class TableFile:
             yield
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             raise DamagedStateError(
-                f"state file '{self._where}' cannot be read as a table",
+                f"could not read state file '{self._where}' as a table",
                 detail=f"{type(error).__name__}: {error}",
                 hint="it was not written by Penstock, or is damaged: restore from another savepoint",
             ) from error
@@ -350,7 +356,7 @@ class TableFile:
 
 @contextmanager
 def open_table(storage: CheckpointStorage, handle: StateHandle) -> Iterator[TableFile]:
-    """Open a file of a table after checking its size and checksum; it is copied to a temporary file for that."""
+    """Open a file of a table after verifying its size and checksum; it is copied to a temporary file for that."""
     if handle.name is None:
         assert handle.data is not None
         check_state(storage, None, handle.data, handle.size, handle.crc32)
@@ -377,7 +383,7 @@ def read_named(
 ) -> Iterator[tuple[str, TableDelta]]:
     """Read the entries of a table's file, some thousand at a time; only those of the key groups `owned`, unless None.
 
-    Each delta comes with the name of the table. They have nothing removed, and together they have all that was written.
+    Each delta comes with the name of the table. They contain no removals, and together all entries.
     Raises DamagedStateError.
     """
     if owned is not None and not _is_between(handle.key_groups, owned):
@@ -419,7 +425,7 @@ def _overlaps(column: Any, owned: range) -> bool:
 
 
 def _only(table: Any, owned: range) -> Any:
-    """Return the rows of some key groups; rows are sorted by them, so they are one piece."""
+    """Return the rows of some key groups; rows are sorted by them, so they are contiguous."""
     import pyarrow.compute as pc
 
     groups = table.column("key_group")

@@ -1,4 +1,4 @@
-"""Takes a savepoint: writes the state of a completed checkpoint to a directory of its own, in the open format."""
+"""Takes a savepoint: writes the state of a completed checkpoint to its own directory, in the open format."""
 
 from __future__ import annotations
 
@@ -40,16 +40,18 @@ def write_savepoint(
 ) -> str:
     """Write a savepoint into a new directory below `target`; return its path.
 
-    `state_io` reads the chains of the manifest. `run(function, items)` maps a function over items, here or in tasks; both pickle.
-    `drained` is for a job that took event time to its end: whoever starts from the savepoint begins at its start. What
-    sinks had to commit is no part of a savepoint: it must have been committed. What their committers keep back is `waiting`
+    `state_io` reads the chains of the manifest. `run(function, items)` maps a function over items, locally or in tasks;
+    both pickle. `drained`
+    is for a job that advanced event time to its end: a job that starts from the savepoint begins at the minimum
+    watermark. Output of
+    sinks is not part of a savepoint: it must have been committed. `waiting` is what their committers keep back
     (`Manifest.settled_commits`). If anything fails, the directory is deleted.
     """
     if manifest.has_in_flight_data:
         raise CheckpointError(
-            f"checkpoint {manifest.epoch} is unaligned: no savepoint can be made of it",
-            detail="it holds records that were under way between subtasks, in their encoding of the moment",
-            hint="this is an error in Penstock, which aligns the checkpoints of savepoints: please report it",
+            f"checkpoint {manifest.epoch} is unaligned and cannot be turned into a savepoint",
+            detail="it contains records in flight between subtasks, in their internal encoding",
+            hint="this is a bug in Penstock, which aligns the checkpoints of savepoints: please report it",
         )
     name = f"savepoint-{manifest.job_id[:6]}-{uuid.uuid4().hex[:12]}"
     storage = CheckpointStorage(target, words=SAVEPOINT_WORDS).child(name)
@@ -68,7 +70,7 @@ def write_savepoint(
         savepoint = Savepoint.of(manifest, tables, drained=drained, waiting=waiting)
         storage.write_atomic(METADATA, encode(savepoint, signer))
     except BaseException:
-        with contextlib.suppress(CheckpointError):  # why it failed is more important
+        with contextlib.suppress(CheckpointError):  # the original failure matters
             storage.delete_tree()
         raise
     return storage.base
@@ -91,7 +93,7 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class ChainWriter:
-    """Writes the tables of one chain; pickles, so that it can run in a task. Running twice does no harm."""
+    """Writes the tables of one chain; pickles, so that it can run in a task. It is idempotent."""
 
     state_io: Any
     storage: CheckpointStorage
@@ -99,7 +101,7 @@ class ChainWriter:
 
     def __call__(self, item: _Item) -> tuple[tuple[str, int], dict[str, WrittenTable]]:
         """Write the tables of an item; return its key, and the files by name of the table."""
-        from penstock.savepoint.table_files import TableHeader, write_table  # loads pyarrow
+        from penstock.savepoint.table_files import TableHeader, write_table  # imports pyarrow
 
         found: dict[str, WrittenTable] = {}
         for name, first, entries in _tables(self.state_io, item):
@@ -121,7 +123,7 @@ class ChainWriter:
 
 
 def safe_name(text: str) -> str:
-    """Return a text as a part of a file's name; one that had to be changed gets a checksum.
+    """Return a text as part of a file name; a changed one gets a checksum.
 
     >>> safe_name("state/count"), safe_name("größe")
     ('state.count', 'gr__e-5bd3a989')
@@ -136,14 +138,14 @@ def safe_name(text: str) -> str:
 def _tables(
     state_io: Any, item: _Item
 ) -> Iterator[tuple[str, TableDelta, Iterable[tuple[Any, Any]]]]:
-    """Iterate over the tables of a chain: their names, a delta that says what they are, and their entries."""
+    """Iterate over the tables of a chain: their names, a delta with their header, and their entries."""
     deltas = (
         named
         for tables in read_chain(state_io, item.chain, item.max_parallelism)
         for named in tables.items()
     )
     if item.chain.database is not None or all(h.format == "parquet" for h in item.chain):
-        # Every entry comes once, table after table: nothing has to be in memory.
+        # Every entry comes once, table after table: nothing has to be kept in memory.
         for name, group in groupby(deltas, key=itemgetter(0)):
             _, first = next(group)
             yield name, first, _entries(first, group)  # noqa: B031 - the rest of the group
@@ -169,7 +171,7 @@ def _entries(
 
 
 class _Counted:
-    """Entries, and how many of them were read."""
+    """Entries, with the number of those read."""
 
     def __init__(self, entries: Iterable[tuple[Any, Any]]) -> None:
         self._entries = entries
@@ -192,7 +194,7 @@ def _check_complete(items: Sequence[_Item], written: dict[Any, Any]) -> None:
 
 
 def _delete_others(storage: CheckpointStorage, tables: dict[Any, dict[str, WrittenTable]]) -> None:
-    """Delete what tasks left that were run again."""
+    """Delete files of tasks that were run again."""
     needed = {
         handle.name
         for by_name in tables.values()

@@ -1,4 +1,4 @@
-"""State as tables: read what a job knows, compare two moments, write what a job shall start with.
+"""State as tables: read the state of a job, compare two snapshots, write savepoints.
 
 >>> from penstock import state  # doctest: +SKIP
 >>> print(state.read("checkpoints/<job id>"))  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Tables of a snapshot for people who look at them: chosen by name, a page at a time, with values as JSON has them."""
+"""Tables of a snapshot for display: selected by name, a page at a time, with JSON values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def latest(directory: str, look: Callable[[Snapshot], T]) -> T:
-    """Call a function with the newest snapshot of a job's directory, again if the job deletes it meanwhile."""
+    """Call a function with the newest snapshot of a job's directory, again if the job deletes it in the meantime."""
     for _ in range(_TRIES - 1):
         with contextlib.suppress(CheckpointDeletedError):
             return _look(directory, look)
@@ -43,9 +43,7 @@ def choose(snapshot: Snapshot, operator: str, state: str | None, *, explode: boo
     found = snapshot.operator(operator)
     if state is None:
         states = ", ".join(f"'{each.name}'" for each in found.states) or "none"
-        raise ArgumentError(
-            "the name of a state is missing", hint=f"operator '{found.label}' has {states}"
-        )
+        raise ArgumentError("no state selected", hint=f"operator '{found.label}' has {states}")
     own = [each for each in found.states if state in {each.name, each.table}]
     if own and not own[0].is_keyed:
         return snapshot.operator_state(found.id, state)
@@ -58,13 +56,13 @@ def rows_of(table: Table, key: str | None) -> Iterator[Any]:
         yield from table
         return
     if "key" not in table.columns:
-        raise ArgumentError(f"{table.name}: there is no column 'key'", hint="leave the key out")
+        raise ArgumentError(f"{table.name} has no column 'key'", hint="omit the key")
     wanted: list[Any] = [key]
     with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         wanted.append(ast.literal_eval(key))
     if isinstance(table, StateTable) and table.columns[0] == "key":
-        # Only the state of the subtasks that the key may belong to is read.
-        with contextlib.suppress(TypeError, ValueError):  # what can be no key: a list, NaN
+        # Only the state of the subtasks that may own the key is read.
+        with contextlib.suppress(TypeError, ValueError):  # values that cannot be keys: a list, NaN
             found = [row for each in wanted for row in table.get(each)]
             if found:
                 yield from found
@@ -76,7 +74,7 @@ def rows_of(table: Table, key: str | None) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of a table. `more` says that there are further ones; `incomplete` that time was up before all was looked at."""
+    """Some rows of a table. `more` says that there are further ones; `incomplete` that the time limit was reached."""
 
     columns: tuple[str, ...]
     rows: list[list[Any]]
@@ -92,7 +90,7 @@ def page(
     key: str | None = None,
     seconds: float = 10.0,
 ) -> Page:
-    """Read a page of a table, as JSON values, for at most so long."""
+    """Read a page of a table, as JSON values, within a time limit."""
     until = time.monotonic() + seconds
     found: list[list[Any]] = []
     rows = rows_of(table, key)
@@ -115,7 +113,7 @@ def _cell(value: Any) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON has it; what JSON has no form for becomes its repr.
+    """Convert a value to JSON types; other values become their repr.
 
     >>> as_json({"a": (1, 2.5), 3: b"x", "n": float("nan")})
     {'a': [1, 2.5], '3': "b'x'", 'n': 'nan'}
@@ -135,7 +133,7 @@ def as_json(value: Any) -> Any:
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what there is in a snapshot, as JSON values: operators, with their states."""
+    """Return the contents of a snapshot as JSON values: operators with their states."""
     return {
         "checkpoint": {
             "id": snapshot.epoch,

@@ -1,4 +1,4 @@
-"""What the tables of a snapshot are: names, kinds, and how to find them."""
+"""Descriptions of the tables of a snapshot, and lookup by name."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _OPERATOR_KINDS: Final = {SPLIT: "operator list", UNION: "union list", BROADCAST
 class StateInfo:
     """One state of an operator.
 
-    `kind` is value, list, map, reducing, aggregating (keyed state); contents (of windows); timers; operator list, union list,
-    broadcast (operator state); or operator (what an operator remembers of itself). `scope` is the name of the column that
-    belongs to the state besides the key, such as `window`, or None. `table` is the state's full name, for the case that a name
-    is not unique. `entries` and `size` (bytes) are None where finding out would mean to read everything. `internal` says
-    that the state is an operator's own affair: its form may change with any release.
+    `kind` is value, list, map, reducing, aggregating (keyed state); contents (of windows); timers; operator list, union
+    list, broadcast
+    (operator state); or operator (internal state of an operator). `scope` is the name of the namespace column besides the
+    key, such as
+    `window`, or None. `table` is the state's full name, in case a name is not unique. `entries` and `size` (bytes) are
+    None if computing
+    them would mean to read everything. `internal` says that the state is an implementation detail: its form may change
+    with any release.
     """
 
     name: str
@@ -46,15 +49,15 @@ class StateInfo:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the state belongs to keys, not to subtasks."""
+        """Whether the state is keyed, not operator state."""
         return not self.kind.startswith(("operator", "union", "broadcast"))
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorInfo:
-    """One operator of a snapshot. `size` is the bytes of its keyed state on storage.
+    """One operator of a snapshot. `size` is the size of its keyed state on storage in bytes.
 
-    `description` says what the state of a query's operator was made for; None for other operators, and in older snapshots.
+    `description` describes the query that the state belongs to; None for other operators, and in older snapshots.
     """
 
     id: str
@@ -68,7 +71,7 @@ class OperatorInfo:
 
     @property
     def label(self) -> str:
-        """What to call it: the uid, else the name."""
+        """The display name: the uid, else the name."""
         return self.uid or self.name
 
     def __str__(self) -> str:
@@ -100,7 +103,7 @@ def _describe(state: StateInfo) -> str:
 
 
 def _type(state: StateInfo) -> str:
-    """Return the type without what the kind says already: that a list holds a list."""
+    """Return the type without the part that the kind implies: that a list holds a list."""
     text = state.type
     for prefix in ("ListTypeInfo<", "MapTypeInfo<"):
         if text.startswith(prefix) and state.kind in {"list", "map"}:
@@ -109,7 +112,7 @@ def _type(state: StateInfo) -> str:
 
 
 def format_size(size: int) -> str:
-    """Return a number of bytes as people write it.
+    """Return a number of bytes in human-readable form.
 
     >>> format_size(512), format_size(20480), format_size(3 << 30)
     ('512 B', '20.0 KB', '3.0 GB')
@@ -131,7 +134,7 @@ def describe_table(
     entries: int | None,
     size: int | None,
 ) -> StateInfo:
-    """Say what a table of keyed state is."""
+    """Describe a table of keyed state."""
     if table.startswith(TIMERS):
         return StateInfo(table, table, "timers", "timers", False, "namespace", entries, size)
     prefix = next((each for each in (_STATE, _WINDOW) if table.startswith(each)), None)
@@ -156,7 +159,7 @@ def describe_table(
 
 
 def _own_table(name: str) -> StateTable:
-    """Return what a kind of operator says about a table; operators that are not loaded here say nothing."""
+    """Return an operator's declaration of a table; operators that are not imported have none."""
     own = (table for kind in spec_kinds() for table in kind.state_tables if table.name == name)
     return next(own, StateTable(name, internal=True))
 
@@ -166,7 +169,7 @@ def _is_own_state(name: str) -> bool:
 
 
 def describe_operator_state(name: str, values: Sequence[Any]) -> StateInfo:
-    """Say what a state of subtasks is; `values` has one per subtask that holds it."""
+    """Describe an operator state; `values` has one per subtask that holds it."""
     for prefix, kind in _OPERATOR_KINDS.items():
         if name.startswith(prefix):
             own = name.removeprefix(prefix)
@@ -178,11 +181,11 @@ def describe_operator_state(name: str, values: Sequence[Any]) -> StateInfo:
 
 
 def find_operator(operators: Sequence[OperatorInfo], wanted: str) -> OperatorInfo:
-    """Return the operator with a uid, an id (or the beginning of one, of 8 digits or more) or a name."""
+    """Return the operator with a uid, an id (or a prefix of at least 8 digits) or a name."""
     if not isinstance(wanted, str) or not wanted:
         raise ArgumentError(
-            f"an operator is addressed by its uid, name or id, not by {wanted!r}",
-            hint=f"there are {_listed(_labels(operators))}",
+            f"an operator must be selected by its uid, name or id, got {wanted!r}",
+            hint=f"the snapshot has {_listed(_labels(operators))}",
         )
     matches: tuple[Callable[[OperatorInfo], bool], ...] = (
         lambda op: op.uid == wanted,
@@ -196,15 +199,15 @@ def find_operator(operators: Sequence[OperatorInfo], wanted: str) -> OperatorInf
             return found[0]
         if found:
             raise ArgumentError(
-                f"{len(found)} operators of the snapshot are called '{wanted}'",
+                f"'{wanted}' is ambiguous: it matches {len(found)} operators of the snapshot",
                 detail="; ".join(f"id {op.id}" + (f", uid {op.uid}" if op.uid else "") for op in found),
-                hint="give the uid or the id of the one you mean; operators get a uid with .uid(...)",
+                hint="use the uid or the id of one of them; operators get a uid with .uid(...)",
             )  # fmt: skip
     raise unknown("operator", wanted, _labels(operators), "the snapshot")
 
 
 def find_state(operator: OperatorInfo, wanted: str, states: Sequence[StateInfo]) -> StateInfo:
-    """Return the state with a name, or with a table's full name, out of some of an operator's states."""
+    """Return the state with a name, or with a table's full name, among some of an operator's states."""
     matches: tuple[Callable[[StateInfo], bool], ...] = (
         lambda state: state.table == wanted,
         lambda state: state.name == wanted,
@@ -215,21 +218,21 @@ def find_state(operator: OperatorInfo, wanted: str, states: Sequence[StateInfo])
             return found[0]
         if found:
             raise ArgumentError(
-                f"operator '{operator.label}' has {len(found)} states called '{wanted}'",
-                hint="say which: " + ", ".join(f"'{state.table}'" for state in found),
+                f"'{wanted}' is ambiguous: operator '{operator.label}' has {len(found)} such states",
+                hint="use the full name: " + ", ".join(f"'{state.table}'" for state in found),
             )
     names = [state.name for state in states]
     raise unknown("state", wanted, names, f"operator '{operator.label}'")
 
 
 def unknown(what: str, wanted: Any, names: Iterable[str], owner: str) -> ArgumentError:
-    """Return the error for a name that is not there; it tells the nearest ones."""
+    """Return the error for an unknown name, with similar ones."""
     known = list(dict.fromkeys(names))
     near = difflib.get_close_matches(str(wanted), known, n=3, cutoff=0.6)
     if near:
         hint = f"did you mean {' or '.join(repr(name) for name in near)}?"
     else:
-        hint = f"there is {_listed(known)}"
+        hint = f"use one of {_listed(known)}"
     return ArgumentError(
         f"{owner} has no {what} '{wanted}'", detail=f"it has {_listed(known)}", hint=hint
     )

@@ -1,4 +1,4 @@
-"""The entries of one table in one chain of state, whatever wrote it: either backend, or a savepoint."""
+"""Reads the entries of one table in one chain of state, whichever backend or savepoint wrote it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 # Entries of a database are counted by reading its keys, if it is not larger than this.
 _COUNT_UP_TO = 64 << 20
 
-Entry = tuple[Any, Any, Any]  # key, namespace (None where there is none), value
+Entry = tuple[Any, Any, Any]  # key, namespace (None if there is none), value
 
 
 @dataclass(slots=True)
 class TableSummary:
-    """What is known of a table without reading its values; `entries` and `size` are None where that is not cheap."""
+    """A table without its values; `entries` and `size` are None if they are expensive to compute."""
 
     namespaced: bool
     schema: StateSchema | None
@@ -42,7 +42,7 @@ class TableSummary:
 
 @dataclass(frozen=True, slots=True)
 class ChainReader:
-    """Reads chains of state. Travels to Spark's tasks, so it holds the path only."""
+    """Reads chains of state. It is sent to Spark tasks, so it holds only the path."""
 
     directory: str
     max_parallelism: int
@@ -64,7 +64,7 @@ class ChainReader:
         return self._count(chain)
 
     def parts(self, chain: StateChain, table: str) -> list[StateChain]:
-        """Return what of a chain can be read by itself: each of a table's files in a savepoint, else the chain."""
+        """Return the parts of a chain that can be read separately: each of a table's files in a savepoint, else the chain."""
         if not chain.is_savepoint:
             return [chain]
         with noticing_deletion(self.directory, self.epoch):
@@ -75,7 +75,7 @@ class ChainReader:
             ]
 
     def may_hold(self, chain: StateChain, key: Any) -> bool:
-        """Whether a key's group is one of those that a chain covers."""
+        """Whether a chain covers the key group of a key."""
         group = key_group_of(key, self.max_parallelism)
         return any(start <= group < end for start, end in (h.key_groups for h in chain))
 
@@ -84,7 +84,7 @@ class ChainReader:
             return file.header.name
 
     def _headers(self, chain: StateChain) -> dict[str, TableSummary]:
-        """Return the tables of a savepoint: its files say what they hold."""
+        """Return the tables of a savepoint, from the headers of its files."""
         summaries: dict[str, TableSummary] = {}
         for handle in chain:
             with _peek(self.directory, handle) as file:
@@ -107,8 +107,9 @@ class ChainReader:
     ) -> Iterator[Entry]:
         """Iterate over the entries of a table; `operator` is for errors.
 
-        `ttl` says how values are wanted, as those of state that expires or not: subtasks that have not used a state since the
-        program changed that have them as they were. None: as they are.
+        `ttl` is the wanted form of values, with or without TTL timestamps: subtasks that have not used a state since the
+        program changed its TTL
+        have the old form. None: as stored.
         """
         what = f"state '{table}' of operator '{operator}'"
         found = self._entries(chain, table, databases, what, ttl)
@@ -179,7 +180,7 @@ class ChainReader:
         return tables
 
     def _count(self, chain: StateChain) -> dict[str, TableSummary]:
-        """Return the tables of snapshots that hold objects: they are one pickle each, and are read anyway."""
+        """Return the tables of object snapshots: each is one pickle, which is read anyway."""
         summaries: dict[str, TableSummary] = {}
         keys: dict[str, set[Any]] = {}
         for tables in self._snapshots(chain, load_leniently):
@@ -200,7 +201,7 @@ def _split(written: dict[Any, Any], namespaced: bool) -> Iterator[Entry]:
 def _with_ttl(
     entries: Iterator[Entry], schema: StateSchema | None, ttl: bool | None
 ) -> Iterator[Entry]:
-    """Return entries with values as they are wanted; those that did not expire are as old as this moment."""
+    """Return entries with values in the wanted form; new TTL timestamps are the current time."""
     if ttl is None or schema is None or schema.ttl == ttl:
         return entries
     step = SwitchTtl(schema.kind, ttl, now_ms())
@@ -209,7 +210,7 @@ def _with_ttl(
 
 @contextmanager
 def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
-    """Open a file of a savepoint for what it says about itself: only its end is read, and nothing is checked."""
+    """Open a file of a savepoint for its metadata: only its end is read, and nothing is verified."""
     from penstock.savepoint.table_files import TableFile, open_table
 
     name = handle.name or ""
@@ -221,7 +222,9 @@ def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
         files, path = resolve(name)
         opened = files.open_input(path)
     except (ArgumentError, FileError):
-        with open_table(CheckpointStorage(directory), handle) as file:  # it says what is wrong
+        with open_table(
+            CheckpointStorage(directory), handle
+        ) as file:  # raises the error that says what is wrong
             yield file
         return
     with opened:
@@ -251,7 +254,7 @@ def _count_stored(
     if schema is None or schema.kind not in {"list", "map"}:
         return sum(1 for _ in stored)
     count, last = 0, b""
-    for data in stored:  # one for each item of a map, or each part of a list
+    for data in stored:  # one per item of a map, or per segment of a list
         end = skip(data, len(prefix) + 2)
         entry = data[: skip(data, end) if namespaced else end]
         count, last = count + (entry != last), entry

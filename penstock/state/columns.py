@@ -1,6 +1,7 @@
-"""Types of columns: state is Python objects, and Arrow and Spark want to know what they are.
+"""Column types: state is Python objects, but Arrow and Spark need types.
 
-A type is plain data: its name, then its parts, such as `("list", ("long",))`. What fits no type becomes text: its repr.
+A type is plain data: its name, then its parts, such as `("list", ("long",))`. Values without a common type become text:
+their repr.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _PRECISION: Final = 38  # digits of Arrow's and Spark's decimals
 
 
 def declared(shape: Any) -> Type | None:
-    """Return the type that a state's schema declares, or None where it says nothing.
+    """Return the type that a state's schema declares, or None if it declares none.
 
     >>> declared(("Row", ("user", ("String",)), ("spent", ("Long",))))
     ('struct', (('user', ('string',)), ('spent', ('long',))))
@@ -118,7 +119,7 @@ def infer(value: Any, depth: int = 0) -> Type:
 
 
 def _decimal(value: Decimal) -> Type:
-    """Return the type of a decimal: how many digits it has before and after the point."""
+    """Return the type of a decimal: its digits before and after the decimal point."""
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):  # NaN and infinity
         return TEXT
@@ -130,7 +131,7 @@ def _decimal_of(before: int, after: int) -> Type:
 
 
 def mapping(value: Mapping[Any, Any], depth: int = 0) -> Type:
-    """Return the type of a dictionary whose keys are data, not names; Arrow's maps have no null as a key."""
+    """Return the type of a dictionary whose keys are data, not names; Arrow's maps have no null keys."""
     if None in value:
         return TEXT
     return (
@@ -147,7 +148,7 @@ def _struct(fields: Mapping[str, Any], depth: int) -> Type:
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """Return the fields of something like a record, or None if it is not like one."""
+    """Return the fields of a record-like value, or None if it is not one."""
     if isinstance(value, Row):
         names = value.get_field_names() or [f"f{index}" for index in range(len(value))]
         return dict(zip(names, value, strict=True))
@@ -160,7 +161,7 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 
 def unify_all(types: Iterable[Type]) -> Type:
-    """Return the type that has room for values of all these types."""
+    """Return the type that can hold values of all these types."""
     found = NULL
     for kind in types:
         found = unify(found, kind)
@@ -170,7 +171,7 @@ def unify_all(types: Iterable[Type]) -> Type:
 
 
 def unify(one: Type, other: Type) -> Type:
-    """Return the type that has room for values of both.
+    """Return the type that can hold values of both.
 
     >>> unify(LONG, DOUBLE), unify(LONG, STRING), unify(NULL, LONG)
     (('double',), ('repr',), ('long',))
@@ -199,7 +200,7 @@ def unify(one: Type, other: Type) -> Type:
 
 
 def fits(value: Any, kind: Type) -> bool:
-    """Whether a value is one of a declared type. State does not enforce the types that programs declare."""
+    """Whether a value has a declared type. State does not enforce the types that programs declare."""
     if value is None:
         return True
     name = kind[0]
@@ -225,7 +226,7 @@ def fits(value: Any, kind: Type) -> bool:
 
 
 def plain(value: Any, kind: Type) -> Any:
-    """Return a value as Arrow takes it for a column of a type."""
+    """Convert a value for an Arrow column of a type."""
     if value is None or kind == NULL:
         return None
     name = kind[0]
@@ -283,7 +284,7 @@ def to_arrow(kind: Type) -> pa.DataType:
 
 
 class Profile:
-    """What is known of the columns of a table after a look at rows: their types."""
+    """The column types of a table, inferred from rows."""
 
     def __init__(self, wanted: Sequence[Type | None], maps: Sequence[bool]) -> None:
         self._wanted = list(wanted)  # the declared types; None once a value did not fit
@@ -291,7 +292,7 @@ class Profile:
         self._found: list[Type] = [NULL] * len(self._wanted)
 
     def add(self, row: Sequence[Any]) -> None:
-        """Look at a row."""
+        """Add a row."""
         for index, value in enumerate(row):
             kind = self._wanted[index]
             if kind is not None and not fits(value, kind):
@@ -302,14 +303,14 @@ class Profile:
                 self._found[index] = unify(found, mapping(value) if is_map else infer(value))
 
     def merge(self, other: Profile) -> None:
-        """Take over what another one knows."""
+        """Merge another profile."""
         for index, kind in enumerate(other._wanted):
             if kind is None:
                 self._wanted[index] = None
         self._found = [unify(a, b) for a, b in zip(self._found, other._found, strict=True)]
 
     def types(self) -> list[Type]:
-        """Return the type of each column: the declared one where all values are of it."""
+        """Return the type of each column: the declared one if all values have it."""
         return [
             found if wanted is None else wanted
             for wanted, found in zip(self._wanted, self._found, strict=True)

@@ -1,4 +1,4 @@
-"""Local copies of the databases that checkpoints of the rocksdb backend are made of."""
+"""Local copies of the databases in checkpoints of the rocksdb backend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SETTINGS = RocksDBSettings()
 
 
 class Databases:
-    """Fetches databases when they are first read, keeps their files until it goes, and opens each at most once at a time."""
+    """Downloads databases when they are first read, keeps their files until it is closed, and opens each only once at a time."""
 
     def __init__(self) -> None:
         self._root: Path | None = None
@@ -57,7 +57,7 @@ class Databases:
             self._root = Path(temporary.create_directory("state"))
             self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         path = self._root / str(len(self._fetched))
-        shutil.rmtree(path, ignore_errors=True)  # what a fetch that failed left
+        shutil.rmtree(path, ignore_errors=True)  # left over from a failed download
         path.mkdir()
         CheckpointStateIO(directory).fetch_files(handle, path, _SETTINGS)
         self._fetched[handle] = path

@@ -1,4 +1,4 @@
-"""The types that a state was declared with, read back from its schema."""
+"""Converts state schemas back to declared types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MADE_OF: Final[dict[str, Any]] = {
 
 
 def type_of(shape: Shape | None) -> TypeInformation | None:
-    """Return the type that has a shape, or None if nothing is known of it.
+    """Return the type with a shape, or None if it is unknown.
 
     >>> type_of(("Row", ("user", ("String",)), ("spent", ("Long",))))
     RowTypeInfo(user: String, spent: Long)

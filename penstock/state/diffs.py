@@ -1,7 +1,8 @@
-"""What changed between two snapshots.
+"""Compares two snapshots.
 
-State is compared chain by chain: only one subtask's entries of one table are in memory at a time, and chains that are the same
-files are not read. If the parallelism changed, a whole table is.
+State is compared chain by chain: only one subtask's entries of one table are in memory at a time, and chains with the
+same files are not
+read. If the parallelism changed, a whole table is in memory.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _pairs(
     new: OperatorInfo | None,
     other: StateInfo | None,
 ) -> Iterator[tuple[list[StateChain], list[StateChain]]]:
-    """Yield chains that hold the same keys on both sides, as far as both sides have any."""
+    """Yield chains that cover the same keys on both sides, where both sides have any."""
     left = before.manifest.operators[old.id].subtasks if old is not None and one else ()
     right = after.manifest.operators[new.id].subtasks if new is not None and other else ()
     same_keys = old is not None and new is not None and old.max_parallelism == new.max_parallelism
@@ -135,7 +136,7 @@ def _row(
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are the same: equal, or, where a class does not say what that is, pickled alike."""
+    """Whether two values are the same: equal, or, if a class defines no equality, with the same pickle."""
     if type(one) is not type(other):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a SavepointWriter does to one table of keyed state: steps that entries stream through."""
+"""Edits of one table of keyed state by a SavepointWriter: steps that entries stream through."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ class _Drop:
         return "DROP"
 
 
-DROP: Final = _Drop()  # what a function returns to remove an entry
+DROP: Final = _Drop()  # returned by a function to remove an entry
 
 
 class Step(Protocol):
     """One change of a table."""
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
-        """Return the entries of one subtask after the change; `owns` tells which keys are its own."""
+        """Return the entries of one subtask after the change; `owns` returns whether a key belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Writes entries, over those that are there."""
+    """Writes entries, replacing existing ones."""
 
     written: dict[Any, Any]
     namespaced: bool
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
-        """Return the entries of one subtask after the change; `owns` tells which keys are its own."""
+        """Return the entries of one subtask after the change; `owns` returns whether a key belongs to it."""
         kept = (entry for entry in entries if entry[0] not in self.written)
         put = (
             entry
@@ -54,23 +54,23 @@ class Clear:
     """Removes all entries."""
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
-        """Return the entries of one subtask after the change; `owns` tells which keys are its own."""
+        """Return the entries of one subtask after the change; `owns` returns whether a key belongs to it."""
         return iter(())
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Calls a function with each key and value (and window); what it returns is the new value, DROP removes the entry."""
+    """Calls a function with each key and value (and window); its result is the new value, DROP removes the entry."""
 
     function: Callable[..., Any]
     kind: str
     ttl: bool
     namespaced: bool
     what: str
-    declared: TypeInformation | None = None  # what the state's values are said to be
+    declared: TypeInformation | None = None  # the declared type of the state's values
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
-        """Return the entries of one subtask after the change; `owns` tells which keys are its own."""
+        """Return the entries of one subtask after the change; `owns` returns whether a key belongs to it."""
         for entry, stored in entries:
             value = without_times(stored, self.kind) if self.ttl else stored
             arguments = (entry[0], value, entry[1]) if self.namespaced else (entry, value)
@@ -98,31 +98,31 @@ class Change:
             )
 
     def _check_type(self, before: Any, after: Any, key: Any) -> None:
-        """Refuse a value of another type than the state's; state does not enforce it, so one that was there may be."""
+        """Reject a value of another type than the state's; state does not enforce it, so existing values may differ."""
         if self.declared is None or (reason := mismatch(after, self.declared)) is None:
             return
         if mismatch(before, self.declared) is None:
             raise ArgumentError(
                 f"the function that changes {self.what} returned a value of another type for key {shorten(key)}",
                 detail=reason,
-                hint="the job would refuse to read it, or misread it: to change the type, drop_state(...) and put it anew",
+                hint="the job would fail to read it, or misread it: to change the type, drop_state(...) and put it again",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchTtl:
-    """Rewrites entries because their state now expires (they are as old as this step), or does so no longer."""
+    """Converts entries because the TTL of their state was enabled (starting now) or disabled."""
 
     kind: str
     ttl: bool
     now: int
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
-        """Return the entries of one subtask after the change; `owns` tells which keys are its own."""
+        """Return the entries of one subtask after the change; `owns` returns whether a key belongs to it."""
         return ((entry, self.switched(stored)) for entry, stored in entries)
 
     def switched(self, stored: Any) -> Any:
-        """Return one value as it is to be."""
+        """Return one converted value."""
         if self.ttl:
             return with_times(stored, self.kind, self.now)
         return without_times(stored, self.kind)
@@ -130,33 +130,33 @@ class SwitchTtl:
 
 @dataclass(slots=True)
 class TableEdit:
-    """What becomes of a table: its steps, in the order in which they were asked for."""
+    """The edits of a table: its steps, in order."""
 
     namespaced: bool
     schema: StateSchema | None
     steps: list[Step] = field(default_factory=list)
 
     def declare(self, schema: StateSchema | None) -> None:
-        """Go on with another schema: a time to live that is switched on or off concerns the entries there are."""
+        """Continue with another schema: enabling or disabling the TTL converts existing entries."""
         before = self.schema
         if before is not None and schema is not None and before.ttl != schema.ttl:
             self.steps.append(SwitchTtl(schema.kind, schema.ttl, now_ms()))
         self.schema = schema
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
-        """Return the entries of one subtask after all steps; `owns` tells which keys are its own."""
+        """Return the entries of one subtask after all steps; `owns` returns whether a key belongs to it."""
         for step in self.steps:
             entries = step.apply(entries, owns)
         return entries
 
 
 def now_ms() -> int:
-    """Return the wall clock in epoch milliseconds."""
+    """Return the current time in epoch milliseconds."""
     return int(time.time() * 1000)
 
 
 def with_times(value: Any, kind: str, timestamp: int) -> Any:
-    """Return a value as state that expires holds it."""
+    """Return a value in the form of state with a TTL."""
     if kind == "list":
         return [(item, timestamp) for item in value]
     if kind == "map":
@@ -165,7 +165,7 @@ def with_times(value: Any, kind: str, timestamp: int) -> Any:
 
 
 def without_times(stored: Any, kind: str) -> Any:
-    """Return what `with_times` got."""
+    """Undo `with_times`."""
     if kind == "list":
         return [item for item, _ in stored]
     if kind == "map":
@@ -174,7 +174,7 @@ def without_times(stored: Any, kind: str) -> Any:
 
 
 def newest(stored: Any, kind: str) -> int:
-    """Return the time of the last access to a value of state that expires."""
+    """Return the time of the last access to a value of state with a TTL."""
     if kind in {"list", "map"}:
         pairs = stored.values() if kind == "map" else stored
         return max((timestamp for _, timestamp in pairs), default=0)
@@ -183,17 +183,17 @@ def newest(stored: Any, kind: str) -> int:
 
 
 def check_kind(value: Any, kind: str, what: str) -> None:
-    """Refuse what cannot be the value of a kind of state."""
+    """Reject a value that does not fit a kind of state."""
     wanted: type | None = {"list": list, "map": dict}.get(kind)
     if wanted is not None and not isinstance(value, wanted):
         raise ArgumentError(
-            f"{what} is {kind} state, and {shorten(value)} is no {wanted.__name__}",
+            f"{what} is {kind} state, but {shorten(value)} is not a {wanted.__name__}",
             hint=f"return the whole {wanted.__name__} of the key",
         )
 
 
 def mismatch(value: Any, declared: TypeInformation) -> str | None:
-    """Say why a value is not one of a type, or return None: it is one."""
+    """Return why a value does not have a type, or None if it does."""
     try:
         declared.validate(value)
     except PenstockError as error:
@@ -212,6 +212,6 @@ def as_window(value: Any) -> Any:
     if isinstance(value, tuple) and len(value) == 2 and all(type(part) is int for part in value):
         return TimeWindow(*value)
     raise ArgumentError(
-        f"{shorten(value)} is no window",
-        hint="give TimeWindow(start, end), or the pair (start, end)",
+        f"{shorten(value)} is not a window",
+        hint="use TimeWindow(start, end), or the pair (start, end)",
     )

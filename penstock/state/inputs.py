@@ -1,4 +1,4 @@
-"""Rows of whatever users have: frames of pandas, Arrow and Spark, lists of tuples or dictionaries."""
+"""Input rows in various forms: pandas, Arrow and Spark frames, lists of tuples or dictionaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Column = str | int | Callable[[Any], Any]  # a name, a position, or a function o
 
 
 class Rows:
-    """Rows with their column names, where they have some. Values are Python objects: numpy's become plain ones."""
+    """Rows with their column names, if any. Values are Python objects: numpy values are converted."""
 
     def __init__(self, names: Sequence[str] | None, rows: Iterable[Any]) -> None:
         self.names = None if names is None else [str(name) for name in names]
@@ -26,12 +26,12 @@ class Rows:
         return iter(self._rows)
 
     def getter(self, column: Column, what: str, position: int) -> Callable[[Any], Any]:
-        """Return the function that takes a column out of a row; `position` is where it is in a plain tuple."""
+        """Return the function that extracts a column from a row; `position` is its index in a plain tuple."""
         if callable(column):
             return lambda row: to_python(_called(column, row, what))
         if isinstance(column, bool) or not isinstance(column, str | int):
             raise ArgumentTypeError(
-                f"{what} is a column's name, its position or a function of the row, not {column!r}"
+                f"{what} must be a column name, a position or a function of the row, got {column!r}"
             )
         if isinstance(column, str) and self.names is not None and column not in self.names:
             raise unknown("column", column, self.names, "the frame")
@@ -62,18 +62,18 @@ def rows_of(data: Any) -> Rows:
         return Rows(columns_of, (row._asdict() for row in data))
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise ArgumentTypeError(
-            f"rows cannot be made of {shorten(data)}",
-            hint="give a pandas, Arrow or Spark frame, a dictionary, or a list of tuples or dictionaries",
+            f"cannot read rows from {shorten(data)}",
+            hint="pass a pandas, Arrow or Spark frame, a dictionary, or a list of tuples or dictionaries",
         )
     return Rows(None, data)
 
 
 def _unique(names: list[str]) -> list[str]:
-    """Refuse a frame that has two columns of one name: a row is a dictionary by name."""
+    """Reject a frame with duplicate column names: a row is a dictionary by name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ArgumentError(
-            f"the frame has more than one column '{twice[0]}'", hint="rename one of them, or leave it out"
+            f"duplicate column '{twice[0]}'", hint="rename or remove one of them"
         )  # fmt: skip
     return names
 
@@ -104,8 +104,8 @@ def _taken(row: Any, column: str | int, what: str, position: int) -> Any:
         names = list(getattr(row, "_fields", ()))
     else:
         raise ArgumentTypeError(
-            f"a row is a tuple, a Row or a dictionary, not {shorten(row)}",
-            hint="give functions for key and value if your rows are objects",
+            f"a row must be a tuple, a Row or a dictionary, got {shorten(row)}",
+            hint="pass functions for key and value if your rows are objects",
         )
     if isinstance(column, str):
         if names and column not in names:
@@ -117,7 +117,7 @@ def _taken(row: Any, column: str | int, what: str, position: int) -> Any:
 
 
 def to_python(value: Any) -> Any:
-    """Return a value without types of numpy and pandas in it."""
+    """Convert numpy and pandas values to plain Python."""
     kind = type(value)
     if value is None or kind in {str, int, float, bool, bytes}:
         return value
@@ -141,11 +141,11 @@ def to_python(value: Any) -> Any:
 
 
 def _moment_to_python(value: Any) -> Any:
-    """Return a Timestamp or Timedelta of pandas as a datetime or timedelta; they have no nanoseconds."""
+    """Convert a pandas Timestamp or Timedelta to a datetime or timedelta, which have no nanoseconds."""
     is_datetime = isinstance(value, dt.datetime)
     if getattr(value, "nanosecond" if is_datetime else "nanoseconds"):
         raise ArgumentError(
-            f"{shorten(value)} has nanoseconds, and Python's dates and times have none",
+            f"{shorten(value)} has nanoseconds, which Python's dates and times do not support",
             hint="round it: frame['column'].dt.round('us'), or keep it as a number",
         )
     return value.to_pydatetime() if is_datetime else value.to_pytimedelta()

@@ -1,4 +1,4 @@
-"""What becomes of one operator of a savepoint: its tables of keyed state, and its operator state."""
+"""Edits of one operator of a savepoint: its tables of keyed state, and its operator state."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from penstock.state.snapshot import Snapshot
 
 
 class OperatorEdit:
-    """What becomes of one operator; `base` is the snapshot that it comes from, None if it is new."""
+    """The edits of one operator; `base` is the snapshot that it comes from, None if it is new."""
 
     def __init__(self, info: OperatorInfo, base: Snapshot | None) -> None:
         self.info = info
         self.base = base
         self.tables: dict[str, TableEdit] = {}
-        self.locals: list[dict[str, Any]] | None = None  # by subtask; None: as they were
+        self.locals: list[dict[str, Any]] | None = None  # by subtask; None: unchanged
 
     def state(self, wanted: str) -> StateInfo:
         """Return a state of the snapshot, or one that was put before."""
@@ -39,19 +39,19 @@ class OperatorEdit:
         return find_state(self.info, wanted, list(known.values()))
 
     def what(self, state: str) -> str:
-        """Return what to call a state in errors."""
+        """Return the name of a state for errors."""
         return f"state '{state}' of operator '{self.info.label}'"
 
-    # Keyed state
+    # Keyed state.
 
     def table(self, name: str, *, namespaced: bool) -> TableEdit:
-        """Return the edits of a table, none if it was not touched yet."""
+        """Return the edits of a table, empty if it has none yet."""
         if name not in self.tables:
             self.tables[name] = TableEdit(namespaced, self.schema(name))
         return self.tables[name]
 
     def schema(self, table: str) -> StateSchema | None:
-        """Return what is known of a table's state, with what was said so far."""
+        """Return the schema of a table's state, including edits so far."""
         if table in self.tables:
             return self.tables[table].schema
         return next((state.schema for state in self.info.states if state.table == table), None)
@@ -66,10 +66,10 @@ class OperatorEdit:
             for values in self.held():
                 values.pop(info.table, None)
 
-    # Operator state
+    # Operator state.
 
     def held(self) -> list[dict[str, Any]]:
-        """Return the operator state of each subtask, to be changed."""
+        """Return the operator state of each subtask, for modification."""
         if self.locals is None:
             before = [] if self.base is None else self.base.locals_of(self.info.id)
             self.locals = [dict(values) for values in before] or [{}]
@@ -90,7 +90,7 @@ class OperatorEdit:
         """Call a function with the elements of a list, or the entries of a broadcast state."""
         what = self.what(info.name)
         if info.kind == "operator":
-            raise ArgumentError(f"{what} is the operator's own and cannot be changed")
+            raise ArgumentError(f"{what} is internal and cannot be changed")
         is_map = info.kind == "broadcast"
         step = Change(function, "value", False, False, what)
         for values in self.held():

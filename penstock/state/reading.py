@@ -14,12 +14,14 @@ from penstock.state.snapshot import Snapshot
 def read(path: str | os.PathLike[str], *, signed: bool = True) -> Snapshot:
     """Open a snapshot of a job: its checkpoint directory (the latest one), one `chk-N` directory, or a savepoint.
 
-    A path, or a URI that `pyarrow.fs` opens. Neither Spark nor the job's program is needed; classes of objects that the
-    state holds must be importable when their values are read. With PENSTOCK_SIGNING_KEY_FILE in the environment, only what is
-    signed with that key is read; with `signed=False` it is read as it is, by who trusts all who could write there.
+    A path, or a URI that `pyarrow.fs` opens. Neither Spark nor the job's program is needed; classes of objects in the
+    state must be
+    importable when their values are read. With PENSTOCK_SIGNING_KEY_FILE in the environment, only snapshots signed with
+    that key are read;
+    `signed=False` skips the check, if you trust everyone who can write there.
     """
     if not isinstance(path, str | os.PathLike):
-        raise ArgumentTypeError(f"the path of a snapshot is a str, not {type(path).__name__}")
+        raise ArgumentTypeError(f"path must be a str, got {type(path).__name__}")
     text = os.fspath(path)
     signer = Signer.from_environment() if signed else None
     if is_savepoint(text):

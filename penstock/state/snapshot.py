@@ -46,9 +46,9 @@ OFFSET_COLUMNS = ("operator", "subtask", "split", "position", "watermark", "fini
 
 
 class Snapshot:
-    """The state of a job at one moment. Nothing is read before it is asked for.
+    """The state of a job at one point in time. Everything is read lazily.
 
-    `operators` is what there is; print the snapshot for an overview. Operators are addressed by uid, name or id.
+    `operators` lists the contents; print the snapshot for an overview. Operators are selected by uid, name or id.
     """
 
     def __init__(self, path: str, kind: str, directory: str, manifest: Manifest) -> None:
@@ -71,7 +71,7 @@ class Snapshot:
 
     @property
     def epoch(self) -> int:
-        """The number of the checkpoint."""
+        """The checkpoint id."""
         return self.manifest.epoch
 
     @property
@@ -105,7 +105,7 @@ class Snapshot:
         """Return one operator."""
         return find_operator(self.operators, operator)
 
-    # Keyed state
+    # Keyed state.
 
     def state(self, operator: str, name: str, *, explode: bool = False) -> StateTable:
         """Return a keyed state as a table, one row per key (and window).
@@ -133,7 +133,7 @@ class Snapshot:
         explode: bool = False,
         chains: Sequence[StateChain] | None = None,
     ) -> StateTable:
-        """Return the table of a keyed state that is described, or what some of its chains hold of it."""
+        """Return the table of a described keyed state, or the part of it in some of its chains."""
         merges = state.table == CONTENTS and any(s.table == MERGING_SET for s in operator.states)
         reader = self.reader(operator.id)
         parts = [
@@ -152,7 +152,7 @@ class Snapshot:
         )
 
     def windows(self, operator: str, *, explode: bool = False) -> StateTable:
-        """Return the contents of a window operator's windows; with `explode` a row per element that they keep."""
+        """Return the contents of a window operator's windows; with `explode` a row per element."""
         return self.state(operator, CONTENTS, explode=explode)
 
     def timers(self, operator: str) -> StateTable:
@@ -172,13 +172,13 @@ class Snapshot:
         name = f"timers of operator '{operator.label}'"
         return StateTable(name, TIMER_COLUMNS, parts, self.databases)
 
-    # Operator state
+    # Operator state.
 
     def operator_state(self, operator: str, name: str) -> StateTable:
-        """Return a state that belongs to subtasks: list, union list, broadcast, or what an operator keeps of itself.
+        """Return an operator state: list, union list, broadcast, or internal state of the operator.
 
         Lists have the columns subtask, position, value; broadcast state has key, value (all subtasks hold the same);
-        an operator's own has subtask, value.
+        internal state has subtask, value.
         """
         found = self.operator(operator)
         own = [state for state in found.states if not state.is_keyed]
@@ -209,7 +209,7 @@ class Snapshot:
 
     def _find(self, operator: OperatorInfo, name: str, states: Sequence[StateInfo]) -> StateInfo:
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"the name of a state is a str, not {name!r}")
+            raise ArgumentTypeError(f"state name must be a str, got {name!r}")
         try:
             return find_state(operator, name, states)
         except ArgumentError as error:
@@ -223,10 +223,10 @@ class Snapshot:
                 hint=f"use .{method}('{operator.label}', '{name}')",
             ) from None
 
-    # Sources and time
+    # Sources and time.
 
     def sources(self) -> Table:
-        """Return the sources: operator, splits, finished (how many splits are), watermark (the lowest of a split)."""
+        """Return the sources: operator, splits, finished (number of finished splits), watermark (the lowest of a split)."""
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for name, source in self.manifest.sources.items():
@@ -239,7 +239,7 @@ class Snapshot:
         return Table("sources", ("operator", "splits", "finished", "watermark"), rows)
 
     def offsets(self, operator: str | None = None) -> StateTable:
-        """Return how far the splits of a source were read, or those of all sources.
+        """Return the positions of the splits of a source, or of all sources.
 
         Columns: operator, subtask, split, position, watermark, finished, idle.
         """
@@ -266,7 +266,7 @@ class Snapshot:
         return StateTable("offsets", OFFSET_COLUMNS, [RowsPart(rows)], self.databases)
 
     def watermarks(self) -> Table:
-        """Return the time that each subtask had reached: operators (of the chain), subtask, watermark, finished."""
+        """Return the watermark of each subtask: operators (of the chain), subtask, watermark, finished."""
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for vertex, snapshot in self.manifest.vertices.items():
@@ -278,17 +278,17 @@ class Snapshot:
 
         return Table("watermarks", ("operators", "subtask", "watermark", "finished"), rows)
 
-    # Comparing
+    # Comparing.
 
     def diff(self, other: Snapshot, *, internal: bool = False) -> Table:
-        """Return what changed from this snapshot to another one: keys, timers, offsets, operator state.
+        """Return the changes from this snapshot to another one: keys, timers, offsets, operator state.
 
         Columns: operator, state, key, window, change ('added', 'removed' or 'changed'), before, after. With `internal`
-        operators' own tables are compared too.
+        internal tables of operators are compared, too.
         """
         if not isinstance(other, Snapshot):
             raise ArgumentTypeError(
-                f"a snapshot can be compared with another one, not with {type(other).__name__}",
+                f"cannot compare a snapshot with a {type(other).__name__}",
                 hint="open the other one with penstock.state.read(path)",
             )
         from penstock.state.diffs import DIFF_COLUMNS, differences
@@ -299,14 +299,14 @@ class Snapshot:
             lambda: differences(self, other, internal=internal),
         )
 
-    # What it is made of
+    # Internals.
 
     def chains(self, operator: str) -> list[StateChain]:
-        """Return the chains of an operator's keyed state, by id; empty ones are left out."""
+        """Return the chains of an operator's keyed state, by id; empty ones are omitted."""
         return [chain for chain in self.manifest.operators[operator].subtasks if chain]
 
     def reader(self, operator: str) -> ChainReader:
-        """Return what reads the chains of an operator."""
+        """Return the reader for the chains of an operator."""
         return ChainReader(
             self.directory,
             self.manifest.operators[operator].max_parallelism,
@@ -390,7 +390,9 @@ class Snapshot:
             lines.append(f"{others} operator{'s' if others > 1 else ''} without state")
         if self.manifest.has_in_flight_data:
             size = self.manifest.in_flight_size
-            lines.append(f"{size} bytes of records in flight between operators, which are no state")
+            lines.append(
+                f"{size} bytes of in-flight records (unaligned checkpoint), which are not shown"
+            )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -408,7 +410,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _combined(one: StateSchema | None, other: StateSchema | None) -> StateSchema | None:
-    """Return what two subtasks know of a state; one of them may not have used it since the program changed."""
+    """Return the combined schema of two subtasks; one of them may not have used the state since the program changed."""
     if one is None or other is None:
         return one or other
     try:

@@ -1,4 +1,4 @@
-"""Turns what a SavepointWriter has collected into a savepoint."""
+"""Writes the contents of a SavepointWriter as a savepoint."""
 
 from __future__ import annotations
 
@@ -31,18 +31,16 @@ if TYPE_CHECKING:
     from penstock.state.writer import SavepointWriter
 
 _AT_ONCE: Final = 10_000
-_EDITED: Final = (
-    "edited:"  # what the names of chains begin with that are made here and not read from storage
-)
+_EDITED: Final = "edited:"  # name prefix of chains that are created here and not read from storage
 
 
 def store(writer: SavepointWriter, directory: str) -> str:
     """Write a savepoint into a new directory below `directory`; return its path."""
     base = writer.base
-    # Of a job that ran to its end the state is of use, not that everything has ended.
+    # A finished job's state is useful, but not its finished flags.
     drained = base is not None and base.manifest.final
     manifest = _manifest(writer)
-    # A checkpoint's requests have output, too, which is no part of a savepoint.
+    # A checkpoint's commit requests contain output, too, which is not part of a savepoint.
     kept = manifest.commits if base is not None and base.kind == "savepoint" else {}
     return write_savepoint(
         manifest,
@@ -55,7 +53,7 @@ def store(writer: SavepointWriter, directory: str) -> str:
 
 
 class _EditedStateIO:
-    """Reads the chains of the manifest: those that were edited entry by entry, the others as they are."""
+    """Reads the chains of the manifest: edited ones entry by entry, the others unchanged."""
 
     def __init__(self, writer: SavepointWriter) -> None:
         self._writer = writer
@@ -65,7 +63,7 @@ class _EditedStateIO:
     def load(
         self, chain: StateChain, owned: range | None = None
     ) -> Iterator[dict[str, TableDelta]]:
-        """Read the tables of a chain, in pieces, table after table."""
+        """Read the tables of a chain in pieces, table after table."""
         name = chain.handles[0].name or ""
         if not name.startswith(_EDITED):
             assert self._original is not None
@@ -76,7 +74,7 @@ class _EditedStateIO:
         yield from _edited_tables(edit, int(subtask))
 
     def fetch_files(self, handle: StateHandle, directory: Path, settings: Any) -> None:
-        """Read the files of a database into a directory."""
+        """Download the files of a database into a directory."""
         assert self._original is not None
         self._original.fetch_files(handle, directory, settings)
 
@@ -118,7 +116,7 @@ def _manifest(writer: SavepointWriter) -> Manifest:
     base = None if writer.base is None else writer.base.manifest
     if base is None:
         base = Manifest(str(JobID()), "bootstrap", 0, now_ms())
-    # One that was dropped and added again has nothing of what it was.
+    # An operator that was dropped and added again keeps nothing.
     new = {name for name, edit in writer.operators.items() if edit.base is None}
     base = _without(base, writer.dropped | new)
     operators = dict(base.operators)
@@ -126,7 +124,7 @@ def _manifest(writer: SavepointWriter) -> Manifest:
     for name, edit in writer.operators.items():
         if edit.base is None:
             info = edit.info
-            # A vertex of that id is there if others were chained to it. They keep it, with its number of subtasks.
+            # The vertex of that id exists if other operators were chained to it. They keep it, with its parallelism.
             home = f"{name}-new" if name in vertices else name
             operators[name] = OperatorSnapshot(
                 info.uid, info.name, home, info.max_parallelism, (StateChain(),)
@@ -144,7 +142,7 @@ def _placeholder(edit: OperatorEdit, subtask: int) -> StateChain:
     info = edit.info
     groups = key_group_range(subtask, info.parallelism, info.max_parallelism)
     name = f"{_EDITED}{info.id}:{subtask}"
-    # Of the format that the writer of savepoints reads piece by piece.
+    # In the format that the savepoint writer reads piece by piece.
     return StateChain(
         (StateHandle("full", 0, 0, (groups.start, groups.stop), name=name, format="parquet"),)
     )
@@ -188,7 +186,7 @@ def _with_locals(
     return VertexSnapshot(tuple(changed))
 
 
-# What a subtask that has seen nothing has besides keyed state.
+# The state of a new subtask besides keyed state.
 _NOTHING_YET: Final[dict[str, Any]] = {
     "valve": (MIN_WATERMARK, False, []),
     "floor": MIN_WATERMARK,
@@ -198,6 +196,6 @@ _NOTHING_YET: Final[dict[str, Any]] = {
 
 
 def _load(local: bytes) -> dict[str, Any]:
-    # The classes of state that is left out, or left alone, need not be there.
+    # Classes in state that is dropped or unchanged need not be importable.
     loaded: dict[str, Any] = unpickling.load(local, "the state of a subtask", shallow=True)
     return loaded

@@ -1,4 +1,4 @@
-"""State as tables: rows to iterate over, and frames of pandas, Arrow and Spark."""
+"""State as tables: rows to iterate over, and pandas, Arrow and Spark frames."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _SHOWN = 10
 
 
 class Part(Protocol):
-    """Rows that are read together: those of one state file or chain, or some that are at hand. Travels to Spark's tasks."""
+    """Rows that are read together: of one state file or chain, or in memory. Sent to Spark tasks."""
 
     def rows(self, databases: Databases) -> Iterator[tuple[Any, ...]]:
         """Iterate over the rows."""
 
     def may_hold(self, key: Any) -> bool:
-        """Whether rows of a key may be among them."""
+        """Whether it may contain rows of a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedPart:
-    """One table of one subtask's keyed state, or one file of it: `chain` is what is read, `whole` what it belongs to."""
+    """One table of one subtask's keyed state, or one file of it: `chain` is what is read, `whole` the whole chain."""
 
     reader: ChainReader
     chain: StateChain
@@ -46,11 +46,11 @@ class KeyedPart:
     merging: bool = False
 
     def may_hold(self, key: Any) -> bool:
-        """Whether the key's group is one of the chain's."""
+        """Whether the chain covers the key's group."""
         return self.reader.may_hold(self.chain, key)
 
     def rows(self, databases: Databases) -> Iterator[tuple[Any, ...]]:
-        """Iterate over the rows: key, namespace if there is one, and what `value_columns` says."""
+        """Iterate over the rows: key, namespace if there is one, and `value_columns`."""
         entries = self.reader.entries(
             self.chain, self.state.table, databases, self.operator, ttl=self.state.ttl
         )
@@ -64,7 +64,7 @@ class KeyedPart:
                 yield head + values
 
     def _actual_windows(self, databases: Databases) -> dict[tuple[Any, Any], Any]:
-        """Return, for merging windows, what windows have become of those that contents are kept under."""
+        """For merging windows, return the current windows by the state windows under which contents are stored."""
         entries = self.reader.entries(self.whole, MERGING_SET, databases, self.operator)
         return {
             (key, kept_under): window
@@ -83,7 +83,7 @@ class TimerPart:
     table: str
 
     def may_hold(self, key: Any) -> bool:
-        """Whether the key's group is one of the chain's."""
+        """Whether the chain covers the key's group."""
         return self.reader.may_hold(self.chain, key)
 
     def rows(self, databases: Databases) -> Iterator[tuple[Any, ...]]:
@@ -97,12 +97,12 @@ class TimerPart:
 
 @dataclass(frozen=True, slots=True)
 class RowsPart:
-    """Rows that are at hand."""
+    """Rows in memory."""
 
     held: tuple[tuple[Any, ...], ...]
 
     def may_hold(self, key: Any) -> bool:
-        """Nobody knows."""
+        """Return True: it is unknown."""
         return True
 
     def rows(self, databases: Databases) -> Iterator[tuple[Any, ...]]:
@@ -157,7 +157,7 @@ _EXPLODED: dict[tuple[str, bool], Callable[[Any], Any]] = {
 
 
 class Table:
-    """Rows with named columns, read anew by every iteration. A row is a named tuple."""
+    """Rows with named columns, read again by every iteration. A row is a named tuple."""
 
     def __init__(self, name: str, names: Sequence[str], read: Callable[..., Iterator[Any]]) -> None:
         self.name = name
@@ -176,11 +176,11 @@ class Table:
         return list(islice(self, count))
 
     def count(self) -> int:
-        """Return the number of rows; they are all read."""
+        """Return the number of rows; reads all of them."""
         return sum(1 for _ in self._read())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame. Values are the Python objects that the state holds."""
+        """Return a pandas frame. Values are the Python objects of the state."""
         import pandas as pd
 
         rows = list(self._read())
@@ -193,7 +193,7 @@ class Table:
         )
 
     def to_arrow(self) -> pa.Table:
-        """Return an Arrow table. Types are those that the program declared, else they come from the values."""
+        """Return an Arrow table. Types are those that the program declared, else they are inferred from the values."""
         import pyarrow as pa
 
         rows = list(self._read())
@@ -218,8 +218,9 @@ class Table:
 class StateTable(Table):
     """One state of an operator as a table.
 
-    The columns are `key`, then `window` (or another namespace) where the state has one, then `value`, then `last_access` (epoch
-    milliseconds) if the state expires. Exploded lists have a column `position`, exploded maps a column `map_key`.
+    The columns are `key`, then `window` (or another namespace) if the state has one, then `value`, then `last_access`
+    (epoch milliseconds)
+    if the state has a TTL. Exploded lists have a column `position`, exploded maps a column `map_key`.
     """
 
     def __init__(
@@ -246,14 +247,14 @@ class StateTable(Table):
             yield from part.rows(self._databases)
 
     def get(self, key: Any) -> list[Any]:
-        """Return the rows of a key. Only the state of the subtask that the key belongs to is read."""
+        """Return the rows of a key. Only the state of the subtask that owns the key is read."""
         parts = [part for part in self.parts if part.may_hold(key)]
         return [self._row._make(row) for row in self._rows(parts) if row[0] == key]
 
     def to_spark(self, session: Any = None) -> Any:
-        """Return a Spark DataFrame. The rows are read by Spark's tasks, one for each file or chain of the state.
+        """Return a Spark DataFrame. The rows are read by Spark tasks, one per file or chain of the state.
 
-        Types come from the values if the program declared none, so they are read once to look at them, also by tasks.
+        If the program declared no types, they are inferred by reading the values once, also in tasks.
         """
         from penstock.spark.state_frames import read_frame
 
@@ -284,13 +285,13 @@ class StateTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """Reads parts of a table in Spark's tasks."""
+    """Reads parts of a table in Spark tasks."""
 
     columns: tuple[str, ...]
     declared: tuple[list[types_of.Type | None], list[bool]]
 
     def look_at(self, parts: Sequence[Part]) -> types_of.Profile:
-        """Return what the types of some parts' columns are."""
+        """Return the column types of some parts."""
         profile = types_of.Profile(*self.declared)
         with Databases() as databases:
             for part in parts:
@@ -299,7 +300,7 @@ class TableReader:
         return profile
 
     def schema(self, profiles: Sequence[types_of.Profile]) -> tuple[list[types_of.Type], pa.Schema]:
-        """Return the types that have room for everything, as ours and as Arrow's."""
+        """Return the types that can hold all values, as Penstock's and as Arrow's."""
         merged = types_of.Profile(*self.declared)
         for profile in profiles:
             merged.merge(profile)
@@ -355,13 +356,13 @@ def format_rows(names: Sequence[str], rows: Sequence[Any], limit: int = 60) -> s
 
 
 def _series(pd: Any, values: list[Any]) -> Any:
-    """Return a column: of numbers or text where all values are of one type, else of objects as they are."""
+    """Return a column: of numbers or text if all values have one type, else of objects."""
     import numpy as np
 
     kinds = {type(value) for value in values}
     if len(kinds) <= 1 and kinds <= {bool, int, float, str}:
         return pd.Series(values)
     objects = np.empty(len(values), dtype=object)
-    for index, value in enumerate(values):  # one by one: of lists numpy would make rows
+    for index, value in enumerate(values):  # one by one: numpy would make rows of lists
         objects[index] = value
     return pd.Series(objects)

@@ -1,4 +1,4 @@
-"""Where a SavepointWriter puts entries of keyed state, and what it refuses."""
+"""Targets of a SavepointWriter for entries of keyed state, and their validation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ State = str | StateDescriptor
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table that entries are put into. `type_info` is the type of its values, of a list's elements, or of maps."""
+    """A table to write entries to. `type_info` is the type of its values, of a list's elements, or of maps."""
 
     edit: OperatorEdit
     table: str
@@ -36,7 +36,7 @@ class Target:
     what: str
 
     def checked(self, value: Any, kind: TypeInformation | None, number: int) -> Any:
-        """Return a value as its declared type holds it."""
+        """Return a value converted to its declared type."""
         if kind is None or value is None:
             return value
         try:
@@ -70,7 +70,7 @@ class Target:
                 yield number, key, value
 
     def put(self, written: dict[Any, Any]) -> None:
-        """Write entries over those that are there."""
+        """Write entries, replacing existing ones."""
         schema = self.schema
         if schema is not None and schema.ttl:
             now = now_ms()
@@ -87,13 +87,13 @@ def state_target(
     type_info: TypeInformation | None,
     window: Column | None,
 ) -> Target:
-    """Return where entries of a keyed state go; one that does not fit what is there is refused."""
+    """Return the target for entries of a keyed state; reject one that does not fit the existing state."""
     name = name_of(state, kind, f"{kind} state")
     table = f"{'state' if window is None else 'window'}/{name}"
     before = edit.schema(table)
     if isinstance(state, StateDescriptor):
         if type_info is not None:
-            raise ArgumentError("the state descriptor says the type, so type_info cannot too")
+            raise ArgumentError("pass either a state descriptor or type_info, not both")
         wanted, declared = StateSchema.of(state), getattr(state, "type_info", None)
     else:
         element = None if type_info is None else check_type(type_info, "type_info")
@@ -107,7 +107,7 @@ def state_target(
     if before is not None:
         schemas.check(edit.info.label, name, before, wanted)
         if wanted.shape is None and not isinstance(state, StateDescriptor):
-            # The program knows best what it declared; rows alone say nothing against it.
+            # The program knows its declaration best; rows alone do not contradict it.
             wanted, declared = before, type_of(before.shape)
     if kind == "list" and isinstance(declared, ListTypeInfo):
         declared = declared.elem_type
@@ -115,7 +115,7 @@ def state_target(
 
 
 def name_of(state: State, kind: str, what: str) -> str:
-    """Return the name of a state that is given as a name or a descriptor."""
+    """Return the name of a state given as a name or a descriptor."""
     if isinstance(state, StateDescriptor):
         if state.kind != kind:
             raise ArgumentError(
@@ -124,13 +124,13 @@ def name_of(state: State, kind: str, what: str) -> str:
         return state.name
     if not isinstance(state, str) or not state:
         raise ArgumentTypeError(
-            f"a state is named by a text or its descriptor, not by {state!r}",
+            f"a state must be given as a name or a descriptor, got {state!r}",
         )
     return state
 
 
 def refuse_twice(written: dict[Any, Any], entry: Any, target: Target, number: int) -> None:
-    """Refuse a second value for a key."""
+    """Reject a second value for a key."""
     if entry in written:
         raise ArgumentError(
             f"row {number}: key {shorten(entry)} occurs twice",
@@ -140,11 +140,11 @@ def refuse_twice(written: dict[Any, Any], entry: Any, target: Target, number: in
 
 
 def as_whole(value: Any, wanted: type, target: Target, number: int) -> Any:
-    """Return a whole list or dictionary, or refuse what is none."""
+    """Return a whole list or dictionary; reject other values."""
     if isinstance(value, tuple) and wanted is list:
         value = list(value)
     if isinstance(value, list) and wanted is dict and all(_is_pair(item) for item in value):
-        value = dict(value)  # as Arrow gives maps
+        value = dict(value)  # Arrow's form of maps
     try:
         check_kind(value, target.kind, target.what)
     except ArgumentError as error:
@@ -157,28 +157,28 @@ def _is_pair(value: Any) -> bool:
 
 
 def check_hashable(key: Any, what: str, number: int) -> None:
-    """Refuse what cannot be a key of a dictionary."""
+    """Reject a value that cannot be a dictionary key."""
     try:
         hash(key)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"row {number}: {what} cannot be {shorten(key)}",
+            f"row {number}: {what} must be hashable, got {shorten(key)}",
             detail=str(error),
-            hint="a key is a number, text, a date or a tuple of these: key=lambda row: (row['a'], row['b'])",
+            hint="a key must be a number, a string, a date or a tuple of these: key=lambda row: (row['a'], row['b'])",
         ) from None
 
 
 def check_key(key: Any, number: int, max_parallelism: int) -> Any:
-    """Return a key of state as state keeps it; refuse what cannot be one."""
+    """Return a key in the form used by state; reject invalid keys."""
     if isinstance(key, list | bytearray | tuple):
-        with contextlib.suppress(TypeError):  # of what is inside; the next check tells
+        with contextlib.suppress(TypeError):  # of its content; reported by the next check
             key = as_key(key)
     check_hashable(key, "the key", number)
     if holds_nan(key):
         raise ArgumentError(
-            f"row {number}: the key cannot be {shorten(key)}",
-            detail="NaN does not equal itself, so its state could never be found",
-            hint="leave the row out, or fill in the key",
+            f"row {number}: NaN is not allowed as a key: {shorten(key)}",
+            detail="NaN does not equal itself, so its state could not be found",
+            hint="remove the row, or set the key",
         )
     try:
         key_group_of(key, max_parallelism)

@@ -1,4 +1,4 @@
-"""Unpickling state away from the job that wrote it: its classes may not be there."""
+"""Unpickles state outside of the job that wrote it, where its classes may be missing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from penstock.savepoint.open_json import Unopened
 
 
 def load(data: bytes, what: str, *, shallow: bool = False) -> Any:
-    """Unpickle a value; `what` names it in errors. A class that cannot be imported is an error that says so.
+    """Unpickle a value; `what` names it in errors. A class that cannot be imported is reported.
 
-    With `shallow`, pickles inside of the pickle, as metadata of savepoints has them, are not opened.
+    With `shallow`, nested pickles, as in the metadata of savepoints, are not opened.
     """
     with explained(what):
         return _Strict(data, shallow=shallow).load()
@@ -38,11 +38,11 @@ class _Strict(pickle.Unpickler):
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn what goes wrong while `what` is unpickled into an error that says what to do."""
+    """Turn errors while unpickling `what` into one with a hint."""
     try:
         yield
     except RestoreRefusedError as error:
-        cause = error.__cause__  # said to somebody who starts a job
+        cause = error.__cause__  # its message is for the start of a job
         if isinstance(cause, ImportError | AttributeError):
             raise _missing(None, f"{what}: {cause}") from cause
         raise
@@ -52,7 +52,7 @@ def explained(what: str) -> Iterator[None]:
         raise _missing(None, f"{what}: {error}") from error
     except Exception as error:
         raise CheckpointError(
-            f"{what} cannot be unpickled",
+            f"could not unpickle {what}",
             detail=f"{type(error).__name__}: {error}",
             hint="read it with the classes and library versions of the job that wrote it",
         ) from error
@@ -61,10 +61,10 @@ def explained(what: str) -> Iterator[None]:
 def _missing(name: str | None, detail: str) -> CheckpointError:
     what = "a class" if name is None else f"class '{name}'"
     return CheckpointError(
-        f"{what} that the state has objects of cannot be imported",
+        f"cannot import {what} of objects in the state",
         detail=detail,
-        hint="put the modules of the job on the path (PYTHONPATH, or --py-files on a cluster); a class of the script "
-        "itself ('__main__') is found if the script is imported and the class belongs to a module",
+        hint="add the modules of the job to the path (PYTHONPATH, or --py-files on a cluster); a class of the script "
+        "itself ('__main__') is found only if it is moved to a module",
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes savepoints: from nothing, or from another snapshot with changes."""
+"""Writes savepoints: new ones, or edited copies of snapshots."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ _TIMES: Final = range(-(2**63), 2**63)
 
 
 class SavepointWriter:
-    """Collects what a savepoint shall hold; `write` writes it.
+    """Collects the contents of a savepoint; `write` writes it.
 
-    Everything is checked when it is said; entries that are put are kept in memory until then. Entries of the snapshot that is
-    edited are not: they stream through.
+    Everything is validated immediately; entries that are put are kept in memory until `write`. Entries of the edited
+    snapshot are not: they
+    are streamed.
     """
 
     def __init__(self, base: Snapshot | None, max_parallelism: int = 128) -> None:
@@ -46,22 +47,23 @@ class SavepointWriter:
         if base is not None:
             self.operators = {op.id: OperatorEdit(op, base) for op in base.operators}
 
-    # Operators
+    # Operators.
 
     def add_operator(self, uid: str) -> Self:
-        """Add an operator that the edited snapshot does not have; in a new savepoint any uid is one."""
+        """Add an operator that the edited snapshot does not have; not needed in a new savepoint."""
         if not isinstance(uid, str) or not uid:
             raise ArgumentTypeError(
-                f"a uid is a text, not {uid!r}", hint="it is what the program says with .uid(...)"
+                f"uid must be a str, got {uid!r}",
+                hint="use the uid that the program sets with .uid(...)",
             )
         if any(edit.info.uid == uid for edit in self.operators.values()):
-            raise ArgumentError(f"there is an operator with the uid '{uid}' already")
+            raise ArgumentError(f"an operator with the uid '{uid}' already exists")
         info = OperatorInfo(id_of_uid(uid), uid, uid, 1, self.max_parallelism, ())
         self.operators[info.id] = OperatorEdit(info, None)
         return self
 
     def drop_operator(self, uid: str) -> Self:
-        """Leave out an operator with all its state; of a source, the offsets too."""
+        """Remove an operator with all its state; for a source, including its offsets."""
         found = self._existing(uid).info.id
         del self.operators[found]
         self.dropped.add(found)
@@ -88,7 +90,7 @@ class SavepointWriter:
             ) from None
         return self.operators[found.id]
 
-    # Keyed state
+    # Keyed state.
 
     def put_value(
         self,
@@ -101,12 +103,13 @@ class SavepointWriter:
         type_info: TypeInformation | None = None,
         window: Column | None = None,
     ) -> Self:
-        """Write value state: a row is the value of a key.
+        """Write value state: one row per key.
 
-        `rows` is a frame of pandas, Arrow or Spark, or a list of dictionaries or tuples (key first, value last). `key` and `value`
-        are columns, or functions of a row. `state` is the state's name, or its descriptor, which says the type and the time
-        to live as well. What a key had before is replaced, other keys keep what they have. With `window` the state
-        belongs to windows.
+        `rows` is a pandas, Arrow or Spark frame, or a list of dictionaries or tuples (key first, value last). `key` and
+        `value` are columns, or
+        functions of a row. `state` is the state's name, or its descriptor, which also has the type and the TTL. Existing
+        values of a key are
+        replaced, other keys are kept. With `window` it is window state.
         """
         return self._put_single("value", uid, state, rows, key, value, type_info, window)
 
@@ -121,7 +124,7 @@ class SavepointWriter:
         type_info: TypeInformation | None = None,
         window: Column | None = None,
     ) -> Self:
-        """Write reducing state: a row is the reduced value of a key. See `put_value`."""
+        """Write reducing state: a row has the reduced value of a key. See `put_value`."""
         return self._put_single("reducing", uid, state, rows, key, value, type_info, window)
 
     def put_aggregating(
@@ -135,7 +138,7 @@ class SavepointWriter:
         type_info: TypeInformation | None = None,
         window: Column | None = None,
     ) -> Self:
-        """Write aggregating state: a row is the accumulator of a key. See `put_value`."""
+        """Write aggregating state: a row has the accumulator of a key. See `put_value`."""
         return self._put_single("aggregating", uid, state, rows, key, value, type_info, window)
 
     def put_list(
@@ -184,8 +187,8 @@ class SavepointWriter:
         """
         if type_info is not None and not isinstance(type_info, MapTypeInfo):
             raise ArgumentTypeError(
-                f"the type of map state is a map, not {type_info!r}",
-                hint="give Types.MAP(..., ...)",
+                f"the type of map state must be a map, got {type_info!r}",
+                hint="use Types.MAP(..., ...)",
             )
         target = state_target(self._operator(uid), "map", state, type_info, window)
         kind = target.type_info
@@ -222,9 +225,11 @@ class SavepointWriter:
         domain: Literal["event", "processing"] = "event",
         window: Column | None = None,
     ) -> Self:
-        """Register timers (epoch milliseconds), besides those that are there. With `window` they are those of windows."""
+        """Register timers (epoch milliseconds) in addition to existing ones. With `window` they are window timers."""
         if domain not in {"event", "processing"}:
-            raise ArgumentError(f"timers are in 'event' or 'processing' time, not in {domain!r}")
+            raise ArgumentError(
+                f"the time domain of timers must be 'event' or 'processing', got {domain!r}"
+            )
         edit = self._operator(uid)
         target = Target(edit, f"{TIMERS}{domain}", True, None, None, "timers", f"timers of '{uid}'")
         written: dict[Any, Any] = {}
@@ -232,7 +237,7 @@ class SavepointWriter:
         for number, entry, moment in target.entries(rows, columns, window):
             if type(moment) is not int or moment not in _TIMES:
                 raise ArgumentTypeError(
-                    f"row {number}: the time of a timer is a number of milliseconds, not {shorten(moment)}"
+                    f"row {number}: the time of a timer must be in epoch milliseconds, got {shorten(moment)}"
                 )
             owner, namespace = entry if window is not None else (entry, None)
             written[owner, (namespace, moment)] = True
@@ -242,11 +247,12 @@ class SavepointWriter:
     def change(self, uid: str, state: str, function: Callable[..., Any]) -> Self:
         """Change the values of a state: `function(key, value)` returns the new one, or DROP to remove the entry.
 
-        For state of windows it is called as `function(key, value, window)`, for operator state with None as the key. A list or
-        map is one value. Keyed state is changed by `write`.
+        For window state it is called as `function(key, value, window)`, for operator state with None as the key. A list
+        or map is one value.
+        Keyed state is changed when `write` is called.
         """
         if not callable(function):
-            raise ArgumentTypeError(f"function is not one: {function!r}")
+            raise ArgumentTypeError(f"function must be callable, got {function!r}")
         edit = self._existing(uid)
         info = edit.state(state)
         if not info.is_keyed:
@@ -254,7 +260,7 @@ class SavepointWriter:
             return self
         if info.kind == "timers":
             raise ArgumentError(
-                "timers have no value that could be changed",
+                "timers have no value to change",
                 hint=f"drop_state('{uid}', '{info.table}') and put_timers(...) replace them",
             )
         table = edit.table(info.table, namespaced=info.scope is not None)
@@ -269,7 +275,7 @@ class SavepointWriter:
         edit.clear(edit.state(state))
         return self
 
-    # Operator state
+    # Operator state.
 
     def put_broadcast(
         self,
@@ -299,11 +305,13 @@ class SavepointWriter:
     ) -> Self:
         """Write list state of an operator; with `union`, union list state. It replaces the whole state.
 
-        List state is dealt out evenly to the subtasks of the job, union list state goes to all.
+        List state is split evenly among the subtasks of the job, union list state goes to all.
         """
         edit, name = self._operator(uid), name_of(state, "list", "operator list state")
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-            raise ArgumentTypeError(f"the elements of a list cannot be made of {shorten(values)}")
+            raise ArgumentTypeError(
+                f"the elements of a list must be iterable, got {shorten(values)}"
+            )
         elements, count = [to_python(value) for value in values], len(edit.held())
         if union:
             parts = [elements, *([] for _ in range(count - 1))]
@@ -312,7 +320,7 @@ class SavepointWriter:
         edit.put_operator_state(UNION if union else SPLIT, name, parts)
         return self
 
-    # Writing
+    # Writing.
 
     def write(self, directory: str | os.PathLike[str]) -> str:
         """Write the savepoint into a new directory below `directory`, and return its path.
@@ -322,10 +330,10 @@ class SavepointWriter:
         from penstock.state.storing import store
 
         if not isinstance(directory, str | os.PathLike):
-            raise ArgumentTypeError(f"the directory is a path, not {shorten(directory)}")
+            raise ArgumentTypeError(f"directory must be a path, got {shorten(directory)}")
         return store(self, os.fspath(directory))
 
-    # Inside
+    # Internals.
 
     def _put_single(
         self,
@@ -345,8 +353,8 @@ class SavepointWriter:
             if found is None:
                 raise ArgumentError(
                     f"row {number}: the value of key {shorten(entry)} is None",
-                    detail="state without a value is no state",
-                    hint="leave the row out",
+                    detail="None means that there is no state",
+                    hint="remove the row",
                 )
             written[entry] = target.checked(found, target.type_info, number)
         target.put(written)
@@ -354,24 +362,24 @@ class SavepointWriter:
 
 
 def new_savepoint(max_parallelism: int = 128) -> SavepointWriter:
-    """Begin a savepoint from nothing. `max_parallelism` must be that of the job, `pipeline.max-parallelism`."""
+    """Start an empty savepoint. `max_parallelism` must be that of the job, `pipeline.max-parallelism`."""
     if isinstance(max_parallelism, bool) or not isinstance(max_parallelism, int):
-        raise ArgumentTypeError(f"max_parallelism is a number, not {max_parallelism!r}")
+        raise ArgumentTypeError(f"max_parallelism must be an integer, got {max_parallelism!r}")
     if not 1 <= max_parallelism <= 32768:
-        raise ArgumentError(f"max_parallelism is between 1 and 32768, not {max_parallelism}")
+        raise ArgumentError(f"max_parallelism must be between 1 and 32768, got {max_parallelism}")
     return SavepointWriter(None, max_parallelism)
 
 
 def edit(path: str | os.PathLike[str] | Snapshot) -> SavepointWriter:
-    """Begin a savepoint that is like a snapshot, but for the changes that you make. The snapshot stays as it is."""
+    """Start a savepoint as a copy of a snapshot, to be edited. The snapshot itself is not changed."""
     from penstock.state.reading import read
 
     base = path if isinstance(path, Snapshot) else read(path)
     if base.manifest.has_in_flight_data:
         raise RestoreRefusedError(
-            f"checkpoint {base.epoch} is unaligned: no savepoint can be made of it",
-            detail="it holds records that were in flight between operators; they are no state, and would be lost",
-            hint="let the job take a savepoint (it is always aligned), and edit that",
+            f"checkpoint {base.epoch} is unaligned and cannot be turned into a savepoint",
+            detail="it contains records in flight between operators; they are not state, and would be lost",
+            hint="take a savepoint of the job (it is always aligned), and edit that",
         )
     scales = [op.max_parallelism for op in base.manifest.operators.values()]
     return SavepointWriter(base, max(scales, default=128))

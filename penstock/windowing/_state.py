@@ -1,4 +1,4 @@
-"""Descriptors of the small states that built-in assigners and triggers keep."""
+"""Descriptors of the small states of built-in assigners and triggers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class InternalDescriptor:
-    """What the state backend needs to know of a state: its name, its kind, how it is reduced."""
+    """A state descriptor for the backend: its name, its kind, its reduce function."""
 
     name: str
     kind: str

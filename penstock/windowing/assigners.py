@@ -1,4 +1,4 @@
-"""Window assigners: which windows an element belongs to."""
+"""Window assigners: assign elements to windows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ W2 = TypeVar("W2", bound=Window)
 
 
 class WindowAssignerContext(ABC):
-    """What an assigner sees besides the element."""
+    """The context of an assigner."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
 
     @abstractmethod
     def get_runtime_context(self) -> Any:
@@ -27,7 +27,7 @@ class WindowAssignerContext(ABC):
 
     @abstractmethod
     def get_partitioned_state(self, state_descriptor: Any) -> Any:
-        """Return a state of the element's key, on keyed and non-keyed windows alike."""
+        """Return a state of the element's key, for keyed and non-keyed windows."""
 
 
 _WindowAssignerContext = WindowAssignerContext
@@ -46,10 +46,10 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """Return the trigger that is used when the program names none."""
+        """Return the trigger that is used by default."""
 
     def get_window_serializer(self) -> Any:
-        """Return a serializer of the windows, or None: state pickles windows and does not ask for one."""
+        """Return a serializer of the windows, or None: state pickles windows and does not need one."""
         return None
 
     @abstractmethod
@@ -58,31 +58,31 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergeCallback(ABC, Generic[W2]):
-    """Takes the merges that `merge_windows` decides on."""
+    """Receives the merges that `merge_windows` decides."""
 
     @abstractmethod
     def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
-        """Say that `to_be_merged` become `merge_result`."""
+        """Merge `to_be_merged` into `merge_result`."""
 
 
 _MergeCallback = MergeCallback
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows grow together, such as sessions."""
+    """An assigner whose windows can merge, such as sessions."""
 
     MergeCallback: TypeAlias = _MergeCallback
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergeCallback[W]) -> None:
-        """Decide which windows become one."""
+        """Decide which windows are merged."""
 
 
 _GLOBAL = (GlobalWindow(),)
 
 
 class GlobalWindows(WindowAssigner[T, GlobalWindow]):
-    """Assigns all elements to one window. It never fires by itself: give it a trigger."""
+    """Assigns all elements to one window. It never fires by itself: set a trigger."""
 
     @staticmethod
     def create() -> GlobalWindows[T]:
@@ -92,7 +92,7 @@ class GlobalWindows(WindowAssigner[T, GlobalWindow]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssignerContext
     ) -> Collection[GlobalWindow]:
-        """Return the one window."""
+        """Return the global window."""
         return _GLOBAL
 
     def get_default_trigger(self, env: Any) -> Trigger[T, GlobalWindow]:

@@ -29,7 +29,7 @@ class _CountWindows(WindowAssigner[T, CountWindow]):
 
 
 class CountTumblingWindowAssigner(_CountWindows[T]):
-    """Windows of `window_size` elements of a key, one after another; only full windows are evaluated."""
+    """Consecutive windows of `window_size` elements of a key; only full windows are evaluated."""
 
     def __init__(self, window_size: int) -> None:
         self.window_size = positive(window_size, "size of a count window")
@@ -46,7 +46,7 @@ class CountTumblingWindowAssigner(_CountWindows[T]):
         return (CountWindow(_next_position(_TUMBLING, context) // self.window_size),)
 
     def get_default_trigger(self, env: Any) -> Trigger[T, CountWindow]:
-        """Return a trigger that fires, and drops, full windows."""
+        """Return a trigger that fires and purges full windows."""
         return PurgingTrigger(CountTrigger(self.window_size))
 
     def __repr__(self) -> str:
@@ -56,10 +56,10 @@ class CountTumblingWindowAssigner(_CountWindows[T]):
 class CountSlidingWindowAssigner(_CountWindows[T]):
     """Windows of `window_size` elements of a key, a new one every `window_slide` elements.
 
-    By default windows begin every `window_slide` elements and only full ones are evaluated, as PyFlink has it. With
-    `partial`, every `window_slide` elements the last `window_size` of them are evaluated, or as many as there
-    are, as Flink's Java `countWindow(size, slide)` has it. On 1 3 5, size 2 and slide 1: (1 3) (3 5), or with
-    `partial` (1) (1 3) (3 5).
+    By default windows begin every `window_slide` elements and only full ones are evaluated, as in PyFlink. With
+    `partial`, every
+    `window_slide` elements the last `window_size` of them are evaluated, or as many as there are, as in Flink's Java
+    `countWindow(size, slide)`. On 1 3 5, size 2 and slide 1: (1 3) (3 5), or with `partial` (1) (1 3) (3 5).
     """
 
     def __init__(self, window_size: int, window_slide: int, partial: bool = False) -> None:
@@ -87,7 +87,7 @@ class CountSlidingWindowAssigner(_CountWindows[T]):
         return [CountWindow(number) for number in range(last, first - 1, -1)]
 
     def get_default_trigger(self, env: Any) -> Trigger[T, CountWindow]:
-        """Return a trigger that fires, and drops, complete windows."""
+        """Return a trigger that fires and purges complete windows."""
         if self.partial:
             return PurgingTrigger(PartialCountTrigger(self.window_size, self.window_slide))
         return PurgingTrigger(CountTrigger(self.window_size))
@@ -98,7 +98,7 @@ class CountSlidingWindowAssigner(_CountWindows[T]):
 
 
 def _next_position(descriptor: InternalDescriptor, context: WindowAssignerContext) -> int:
-    """Return how many elements of the key came before, and count one more."""
+    """Return the number of earlier elements of the key, and increment it."""
     state = context.get_partitioned_state(descriptor)
     position: int = state.value() or 0
     state.update(position + 1)

@@ -1,4 +1,4 @@
-"""Triggers that fire by what arrives: a number of elements, or a change large enough."""
+"""Triggers that fire by elements: by their number, or by a large enough change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CountTrigger(BaseTrigger[T, W]):
     def on_element(
         self, element: T, timestamp: int, window: W, ctx: TriggerContext
     ) -> TriggerResult:
-        """Count, and fire when there are enough."""
+        """Count the element, and fire when there are enough."""
         count = ctx.get_partitioned_state(_COUNT)
         count.add(1)
         if count.get() < self._limit(window):
@@ -60,7 +60,7 @@ class CountTrigger(BaseTrigger[T, W]):
 
 
 class PartialCountTrigger(CountTrigger[T, CountWindow]):
-    """Fires when a sliding count window has all its elements; the first windows have fewer than `window_size`."""
+    """Fires when a sliding count window is complete; the first windows have fewer than `window_size` elements."""
 
     def __init__(self, window_size: int, window_slide: int) -> None:
         super().__init__(window_size)
@@ -109,7 +109,7 @@ class DeltaTrigger(BaseTrigger[T, W]):
         return TriggerResult.FIRE
 
     def clear(self, window: W, ctx: TriggerContext) -> None:
-        """Forget the last element."""
+        """Clear the last element."""
         ctx.get_partitioned_state(_LAST_ELEMENT).clear()
 
     def __repr__(self) -> str:

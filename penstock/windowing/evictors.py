@@ -1,4 +1,4 @@
-"""Evictors: which elements leave a window before or after it is evaluated."""
+"""Evictors: remove elements from a window before or after it is evaluated."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class TimestampedValue(NamedTuple):
 
 
 class EvictorContext(ABC):
-    """What an evictor sees besides the elements."""
+    """The context of an evictor."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
 
     @abstractmethod
     def get_current_watermark(self) -> int:
@@ -54,9 +54,9 @@ _EvictorContext = EvictorContext
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Removes elements from a window when it is evaluated. What it removes is gone for later evaluations too.
+    """Removes elements from a window when it is evaluated. They are missing in later evaluations, too.
 
-    `elements` is a list of TimestampedValue in the order of arrival; an evictor removes from it in place.
+    `elements` is a list of TimestampedValue in order of arrival; an evictor removes from it in place.
 
     >>> class KeepEven(Evictor):
     ...     def evict_before(self, elements, size, window, evictor_context):
@@ -80,7 +80,7 @@ class Evictor(ABC, Generic[T, W]):
         window: W,
         evictor_context: EvictorContext,
     ) -> None:
-        """Remove elements before the window function sees them."""
+        """Remove elements before the window function is called."""
 
     @abstractmethod
     def evict_after(
@@ -90,11 +90,11 @@ class Evictor(ABC, Generic[T, W]):
         window: W,
         evictor_context: EvictorContext,
     ) -> None:
-        """Remove elements after the window function has seen them."""
+        """Remove elements after the window function was called."""
 
 
 class _BuiltInEvictor(Evictor[T, W]):
-    """Evicts by one rule, before the window function or after it."""
+    """Evicts by one rule, before or after the window function."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = bool(do_evict_after)
@@ -106,7 +106,7 @@ class _BuiltInEvictor(Evictor[T, W]):
         window: W,
         evictor_context: EvictorContext,
     ) -> None:
-        """Evict, unless that comes after the window function."""
+        """Evict, unless configured to evict after the window function."""
         if not self.do_evict_after:
             self._evict(elements)
 
@@ -117,7 +117,7 @@ class _BuiltInEvictor(Evictor[T, W]):
         window: W,
         evictor_context: EvictorContext,
     ) -> None:
-        """Evict, if that comes after the window function."""
+        """Evict, if configured to evict after the window function."""
         if self.do_evict_after:
             self._evict(elements)
 
@@ -149,9 +149,9 @@ class CountEvictor(_BuiltInEvictor[T, W]):
 
 
 class TimeEvictor(_BuiltInEvictor[T, W]):
-    """Keeps the elements that are less than `window_size` older than the youngest one.
+    """Keeps the elements that are less than `window_size` older than the newest one.
 
-    Elements without timestamps all stay.
+    Elements without timestamps are all kept.
     """
 
     def __init__(self, window_size: Any, do_evict_after: bool = False) -> None:
@@ -164,7 +164,7 @@ class TimeEvictor(_BuiltInEvictor[T, W]):
         return TimeEvictor(window_size, do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue]) -> None:
-        # As in Flink, the first element tells whether the elements have timestamps.
+        # As in Flink, the first element determines whether the elements have timestamps.
         if not elements or elements[0].timestamp is None:
             return
         times = [element.timestamp for element in elements if element.timestamp is not None]

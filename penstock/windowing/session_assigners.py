@@ -1,4 +1,4 @@
-"""Session windows: elements that follow one another within a gap."""
+"""Session windows: elements separated by less than a gap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Tells the session gap of each element."""
+    """Returns the session gap of each element."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
@@ -26,7 +26,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
 
 class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
-    """Base of all session windows: an element opens `[time, time + gap)`; windows that overlap or touch merge."""
+    """Base class of all session windows: an element opens `[time, time + gap)`; windows that overlap or touch merge."""
 
     @abstractmethod
     def _gap(self, element: T) -> int:
@@ -47,7 +47,7 @@ class _EventTimeSessions(SessionWindows[T]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """Return the window that the element opens. An element without a timestamp opens the first one of all, as in Flink."""
+        """Return the window of the element. An element without a timestamp gets the minimum timestamp, as in Flink."""
         return (TimeWindow.from_start(timestamp, self._gap(element)),)
 
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
@@ -63,7 +63,7 @@ class _ProcessingTimeSessions(SessionWindows[T]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """Return the window that the element opens."""
+        """Return the window of the element."""
         now = context.get_current_processing_time()
         return (TimeWindow(now, now + self._gap(element)),)
 
@@ -100,7 +100,7 @@ class _GapPerElement(SessionWindows[T]):
 
 
 class EventTimeSessionWindows(_FixedGap[T], _EventTimeSessions[T]):
-    """Sessions by the elements' timestamps, with one gap for all."""
+    """Event-time sessions with a fixed gap."""
 
     @staticmethod
     def with_gap(size: Any) -> EventTimeSessionWindows[T]:
@@ -109,12 +109,12 @@ class EventTimeSessionWindows(_FixedGap[T], _EventTimeSessions[T]):
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[T]:
-        """Return an assigner that asks `extractor` for the gap of each element."""
+        """Return an assigner that calls `extractor` for the gap of each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTimeSessions[T]):
-    """Sessions by the wall clock, with one gap for all."""
+    """Processing-time sessions with a fixed gap."""
 
     @staticmethod
     def with_gap(size: Any) -> ProcessingTimeSessionWindows[T]:
@@ -123,25 +123,25 @@ class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTimeSessions[T]):
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[T]:
-        """Return an assigner that asks `extractor` for the gap of each element."""
+        """Return an assigner that calls `extractor` for the gap of each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
 class DynamicEventTimeSessionWindows(_GapPerElement[T], _EventTimeSessions[T]):
-    """Sessions by the elements' timestamps, with a gap per element."""
+    """Event-time sessions with a gap per element."""
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[T]:
-        """Return an assigner that asks `extractor` for the gap of each element."""
+        """Return an assigner that calls `extractor` for the gap of each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class DynamicProcessingTimeSessionWindows(_GapPerElement[T], _ProcessingTimeSessions[T]):
-    """Sessions by the wall clock, with a gap per element."""
+    """Processing-time sessions with a gap per element."""
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[T]:
-        """Return an assigner that asks `extractor` for the gap of each element."""
+        """Return an assigner that calls `extractor` for the gap of each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class TaggedUnion(NamedTuple):
-    """An element with the stream that it came from: what triggers and evictors of a join or coGroup see.
+    """An element with its stream: the elements of a join or coGroup, as seen by triggers and evictors.
 
     >>> TaggedUnion(1, "b").is_one(), TaggedUnion(1, "b").get_two()
     (False, 'b')
@@ -16,17 +16,17 @@ class TaggedUnion(NamedTuple):
     value: Any
 
     def is_one(self) -> bool:
-        """Whether the element is of the first stream."""
+        """Whether the element belongs to the first stream."""
         return self.input_index == 0
 
     def is_two(self) -> bool:
-        """Whether the element is of the second stream."""
+        """Whether the element belongs to the second stream."""
         return self.input_index == 1
 
     def get_one(self) -> Any:
-        """Return the element of the first stream, or None if it is of the second."""
+        """Return the element of the first stream, or None if it belongs to the second."""
         return self.value if self.input_index == 0 else None
 
     def get_two(self) -> Any:
-        """Return the element of the second stream, or None if it is of the first."""
+        """Return the element of the second stream, or None if it belongs to the first."""
         return self.value if self.input_index == 1 else None

@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows, by event time and by processing time."""
+"""Tumbling and sliding windows, in event time and processing time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _EventTimeWindows(_AlignedWindows[T]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """Return the windows that hold the element's timestamp, the latest first."""
+        """Return the windows that contain the element's timestamp, the latest first."""
         if timestamp == MIN_TIMESTAMP:
             raise MissingTimestampError(
                 "a record without a timestamp reached an event-time window",
@@ -67,7 +67,7 @@ class _ProcessingTimeWindows(_AlignedWindows[T]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """Return the windows that hold the present, the latest first."""
+        """Return the windows that contain the current processing time, the latest first."""
         return self._windows(context.get_current_processing_time())
 
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
@@ -84,7 +84,7 @@ def _offset_millis(offset: Any) -> int:
 
 
 class TumblingEventTimeWindows(_EventTimeWindows[T]):
-    """Windows of one size, one after another, by the elements' timestamps.
+    """Consecutive event-time windows of one size.
 
     >>> from datetime import timedelta
     >>> TumblingEventTimeWindows.of(timedelta(minutes=1))
@@ -107,7 +107,7 @@ class TumblingEventTimeWindows(_EventTimeWindows[T]):
 
 
 class TumblingProcessingTimeWindows(_ProcessingTimeWindows[T]):
-    """Windows of one size, one after another, by the wall clock."""
+    """Consecutive processing-time windows of one size."""
 
     def __init__(self, size: int, offset: int) -> None:
         size = positive(size, "window size")
@@ -125,7 +125,7 @@ class TumblingProcessingTimeWindows(_ProcessingTimeWindows[T]):
 
 
 class SlidingEventTimeWindows(_EventTimeWindows[T]):
-    """Windows of one size that start every `slide`, by the elements' timestamps."""
+    """Event-time windows of one size that start every `slide`."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
         size, slide = positive(size, "window size"), positive(slide, "window slide")
@@ -145,7 +145,7 @@ class SlidingEventTimeWindows(_EventTimeWindows[T]):
 
 
 class SlidingProcessingTimeWindows(_ProcessingTimeWindows[T]):
-    """Windows of one size that start every `slide`, by the wall clock."""
+    """Processing-time windows of one size that start every `slide`."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
         size, slide = positive(size, "window size"), positive(slide, "window slide")

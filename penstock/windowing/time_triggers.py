@@ -1,4 +1,4 @@
-"""Triggers that fire by time: at the end of a window, or again and again."""
+"""Triggers that fire by time: at the end of a window, or periodically."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EventTimeTrigger(BaseTrigger[T, TimeWindow]):
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: TriggerContext
     ) -> TriggerResult:
-        """Fire at once if the window's end has passed, else wait for it."""
+        """Fire at once if the watermark has passed the window's end, else register a timer for it."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -42,7 +42,7 @@ class EventTimeTrigger(BaseTrigger[T, TimeWindow]):
         return True
 
     def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Wait for the end of the merged window."""
+        """Register a timer for the end of the merged window."""
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
@@ -62,7 +62,7 @@ class ProcessingTimeTrigger(BaseTrigger[T, TimeWindow]):
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: TriggerContext
     ) -> TriggerResult:
-        """Wait for the end of the window."""
+        """Register a timer for the end of the window."""
         ctx.register_processing_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
@@ -77,7 +77,7 @@ class ProcessingTimeTrigger(BaseTrigger[T, TimeWindow]):
         return True
 
     def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Wait for the end of the merged window."""
+        """Register a timer for the end of the merged window."""
         if window.max_timestamp() > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(window.max_timestamp())
 
@@ -87,14 +87,14 @@ class ProcessingTimeTrigger(BaseTrigger[T, TimeWindow]):
 
 
 class _ContinuousTrigger(BaseTrigger[T, TimeWindow]):
-    """The interval of both continuous triggers, and the state that holds their next fire time."""
+    """Base class of the continuous triggers: the interval, and the state with their next fire time."""
 
     def __init__(self, interval: int) -> None:
         self.interval = positive(interval, "trigger interval")
 
     @abstractmethod
     def _register(self, ctx: TriggerContext, time: int) -> None:
-        """Set a timer."""
+        """Register a timer."""
 
     @abstractmethod
     def _delete(self, ctx: TriggerContext, time: int) -> None:
@@ -142,7 +142,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: TriggerContext
     ) -> TriggerResult:
-        """Fire at once if the window's end has passed, else wait for the next interval."""
+        """Fire at once if the watermark has passed the window's end, else register a timer for the next interval."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -188,7 +188,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: TriggerContext
     ) -> TriggerResult:
-        """Wait for the next interval."""
+        """Register a timer for the next interval."""
         state = ctx.get_partitioned_state(_FIRE_TIME)
         if state.get() is None:
             now = ctx.get_current_processing_time()

@@ -1,4 +1,4 @@
-"""Triggers: when a window is evaluated, and when its contents go away."""
+"""Triggers: decide when a window is evaluated, and when its contents are purged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(enum.Enum):
-    """What happens to a window: evaluate it (fire), drop its contents (purge), both, or nothing."""
+    """The action for a window: evaluate it (fire), drop its contents (purge), both, or nothing."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -30,11 +30,11 @@ class TriggerResult(enum.Enum):
 
 
 class TriggerContext(ABC):
-    """What a trigger sees: clocks, timers and state of the current key and window."""
+    """The context of a trigger: clocks, timers and state of the current key and window."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
 
     @abstractmethod
     def get_current_watermark(self) -> int:
@@ -54,11 +54,11 @@ class TriggerContext(ABC):
 
     @abstractmethod
     def delete_processing_time_timer(self, time: int) -> None:
-        """Forget a processing-time timer."""
+        """Delete a processing-time timer."""
 
     @abstractmethod
     def delete_event_time_timer(self, time: int) -> None:
-        """Forget an event-time timer."""
+        """Delete an event-time timer."""
 
     @abstractmethod
     def get_partitioned_state(self, state_descriptor: Any) -> Any:
@@ -66,11 +66,11 @@ class TriggerContext(ABC):
 
 
 class OnMergeContext(TriggerContext):
-    """What `on_merge` sees; its window is the merged one."""
+    """The context of `on_merge`; its window is the merged one."""
 
     @abstractmethod
     def merge_partitioned_state(self, state_descriptor: Any) -> None:
-        """Fold the trigger's state of the merged windows into that of the new window."""
+        """Merge the trigger's state of the merged windows into that of the new window."""
 
 
 _TriggerContext = TriggerContext
@@ -78,7 +78,7 @@ _OnMergeContext = OnMergeContext
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Decides when a window is evaluated. One object serves all keys and windows: keep state in the context only."""
+    """Decides when a window is evaluated. One object is used for all keys and windows: keep state in the context only."""
 
     TriggerContext: TypeAlias = _TriggerContext
     OnMergeContext: TypeAlias = _OnMergeContext
@@ -98,7 +98,7 @@ class Trigger(ABC, Generic[T, W]):
         """Decide when an event-time timer fires."""
 
     def can_merge(self) -> bool:
-        """Whether the trigger works with merging windows, such as sessions."""
+        """Whether the trigger supports merging windows, such as sessions."""
         return False
 
     @abstractmethod
@@ -107,31 +107,31 @@ class Trigger(ABC, Generic[T, W]):
 
     @abstractmethod
     def clear(self, window: W, ctx: TriggerContext) -> None:
-        """Delete all state and timers of a window that goes away."""
+        """Delete all state and timers of a window that is cleared."""
 
 
 class BaseTrigger(Trigger[T, W]):
-    """A trigger that does nothing: the base of the built-in ones."""
+    """A trigger that does nothing: the base class of the built-in ones."""
 
     def on_element(
         self, element: T, timestamp: int, window: W, ctx: TriggerContext
     ) -> TriggerResult:
-        """Take no action."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """Take no action."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """Take no action."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_merge(self, window: W, ctx: OnMergeContext) -> None:
-        """Have nothing to merge."""
+        """Do nothing: there is no state."""
 
     def clear(self, window: W, ctx: TriggerContext) -> None:
-        """Have nothing to clear."""
+        """Do nothing: there is no state."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -142,7 +142,7 @@ class NeverTrigger(BaseTrigger[T, W]):
 
 
 class PurgingTrigger(Trigger[T, W]):
-    """Lets another trigger decide and drops the contents whenever that one fires."""
+    """Delegates to another trigger and purges the contents whenever it fires."""
 
     def __init__(self, nested_trigger: Trigger[T, W]) -> None:
         self.nested_trigger = nested_trigger
@@ -155,19 +155,19 @@ class PurgingTrigger(Trigger[T, W]):
     def on_element(
         self, element: T, timestamp: int, window: W, ctx: TriggerContext
     ) -> TriggerResult:
-        """Decide as the nested trigger, and purge."""
+        """Delegate to the nested trigger, and purge."""
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """Decide as the nested trigger, and purge."""
+        """Delegate to the nested trigger, and purge."""
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
     def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """Decide as the nested trigger, and purge."""
+        """Delegate to the nested trigger, and purge."""
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """Whether the nested trigger can."""
+        """Whether the nested trigger supports merging."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: W, ctx: OnMergeContext) -> None:

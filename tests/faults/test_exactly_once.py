@@ -142,7 +142,7 @@ def test_executors_that_are_killed_are_replaced(
             reached = run.epoch()
             assert run.wait_until(lambda: run.restarts() > 0 or run.epoch() > reached), run.story()
         if not way.flows:
-            assert run.said("got data from attempt") > 0, run.story()
+            assert run.said("received data from attempt") > 0, run.story()
         while killed < EXECUTOR_KILLS and run.wait_for_epochs(rng.randint(1, 4)):
             run.pause(rng.uniform(0, 0.4))
             if executors := run.executors():

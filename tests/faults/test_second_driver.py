@@ -44,7 +44,7 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(
         run.driver = other
     run.strike("second driver", interrupts=False)
     assert loser.returncode == 1, text
-    assert f"another driver runs this job: pid {run.driver.pid} on host" in text
+    assert f"another driver is running this job: pid {run.driver.pid} on host" in text
     assert run.wait() == 0, run.story() + output.read_text()
     judge(run, computed(run.records), seed)
 
@@ -62,5 +62,5 @@ def assert_refused(run: LedgerRun) -> None:
     code = second.wait(TIMEOUT_S)
     text = output.read_text()
     assert code == 1, text
-    assert f"FencedError: another driver runs this job: pid {run.driver.pid} on host" in text
+    assert f"FencedError: another driver is running this job: pid {run.driver.pid} on host" in text
     assert "stop the other driver" in text

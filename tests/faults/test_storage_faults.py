@@ -26,9 +26,9 @@ def test_storage_that_fails_every_third_write_costs_time_only(
     run = new_run(way=way, released=True)
     with run.without_end():
         run.start(environment=StorageFaults(every=3).environment())
-        assert run.wait_until(lambda: run.said("it is tried again") >= 20), run.story()
+        assert run.wait_until(lambda: run.said("retrying") >= 20), run.story()
     assert run.wait() == 0, run.story()
-    run.strike("write fails", run.said("it is tried again"), interrupts=False)
+    run.strike("write fails", run.said("retrying"), interrupts=False)
     judge(run, computed(run.records), seed)
     # Where records flow, a process writes with several threads, and a write that is tried again may be a third one every time.
     assert way.flows or run.restarts() == 0, run.story()

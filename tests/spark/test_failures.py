@@ -38,7 +38,7 @@ def test_sys_exit_in_user_code_is_shown() -> None:
 
 def test_a_record_that_cannot_be_pickled_names_its_maker() -> None:
     text = failure_of(lambda value: threading.Lock())
-    assert text.startswith("operator 'maker' emitted what cannot be sent to another task")
+    assert text.startswith("operator 'maker' emitted a record that cannot be sent to another task")
 
 
 def test_a_worker_that_crashes_is_told() -> None:

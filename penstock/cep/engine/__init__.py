@@ -1,7 +1,8 @@
-"""Complex event processing without an engine: patterns as data, the automaton, its state per key.
+"""The CEP engine: patterns as data, the automaton, its state per key.
 
-`plan` says what a pattern is, `automaton` compiles it once, `nfa` runs it over events, `runs` is what is kept per key.
-Nothing here knows streams, Spark or clocks.
+`plan` describes a pattern, `automaton` compiles it once, `nfa` runs it over events, `runs` is the state per key. Nothing
+here depends
+on streams, Spark or clocks.
 """
 
 from __future__ import annotations

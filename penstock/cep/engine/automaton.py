@@ -1,8 +1,10 @@
-"""Compiles a pattern to an automaton without empty steps.
+"""Compiles a pattern to an automaton without epsilon transitions.
 
 A *position* is a place in the pattern that takes one event: `a.times(3)` has three. An *edge* leads from one position to
-one that may come next, and says what may happen to the events between the two. So a partial match is a chain of taken
-events and the edges that are still open from the last of them; optional parts, loops and groups are edges and nothing else.
+a possible next
+one, and determines what may happen to the events in between. So a partial match is a chain of taken events and the open
+edges from the
+last of them; optional parts, loops and groups are just edges.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from penstock.cep.engine.plan import Contiguity, PatternNode, PatternPlan
 
 START = -1  # no event taken yet
 END = -2  # target of an edge that completes the match on the next event, without taking it
-PENDING = -3  # target of an edge that completes the match when its time is up
+PENDING = -3  # target of an edge that completes the match when its time limit is reached
 ALWAYS = -1  # the number of a condition that always holds
 
 _GAPS = {Contiguity.STRICT: 0, Contiguity.RELAXED: 1, Contiguity.ANY: 2}
@@ -26,13 +28,16 @@ STRICT, RELAXED, ANY = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A way from a position to the next; conditions are numbers into the automaton's list.
+    """A transition from a position to the next; conditions are indexes into the automaton's list.
 
-    An event on the way is taken if `condition` holds and none of `take_unless` does. It may be skipped if the gap is ANY,
-    or RELAXED and `condition` does not hold, and none of `skip_unless` does. `first_unless` are for the first event
-    only, and close the edge; so are `first_skip_unless`, which leave an event that is taken alone. `closed_by` close it on
-    any event, skipped or taken, `closed_first` on the first; `stopped_by` do too, except that the event that completes the
-    match may be one of them. If `freed_by` holds for the first event, neither `closed_by` nor `closed_first` count.
+    An event is taken if `condition` holds and none of `take_unless` does. It may be skipped if the gap is ANY, or RELAXED
+    and `condition`
+    does not hold, and none of `skip_unless` does. `first_unless` apply to the first event only, and close the edge; so do
+    `first_skip_unless`, except for an event that is taken. `closed_by` close it on any event, skipped or taken,
+    `closed_first` on the first;
+    `stopped_by` do too, except that the event that completes the match may be one of them. If `freed_by` holds for the
+    first event,
+    neither `closed_by` nor `closed_first` apply.
     """
 
     target: int
@@ -46,16 +51,16 @@ class Edge:
     closed_by: tuple[int, ...] = ()
     closed_first: tuple[int, ...] = ()
     freed_by: tuple[int, ...] = ()
-    limit: int | None = None  # from the event before, in milliseconds
+    limit: int | None = None  # from the previous event, in milliseconds
     greedy: bool = False  # of a greedy loop, to itself
-    head: bool = False  # leads to the first pattern of the sequence it was made for
-    later: int = -1  # the edge to go on with after the first event
-    freed: int = -1  # the edge to take instead if it is freed
+    head: bool = False  # leads to the first pattern of its sequence
+    later: int = -1  # the edge that replaces it after the first event
+    freed: int = -1  # the edge that replaces it if it is freed
 
 
 @dataclass(frozen=True, slots=True)
 class _Exit:
-    """A position that a part of the pattern may end at, with what holds on the way out."""
+    """A position at which a part of the pattern may end, with the constraints on leaving it."""
 
     position: int
     first_unless: tuple[int, ...] = ()
@@ -66,7 +71,7 @@ class _Exit:
     limit: int | None = None
 
     def then(self, other: _Exit) -> _Exit:
-        """Return this way out, with what holds on another that follows."""
+        """Return this exit combined with the constraints of a following one."""
         return replace(
             self,
             closed_by=self.closed_by + other.closed_by,
@@ -74,7 +79,7 @@ class _Exit:
         )
 
     def onto(self, edge: Edge) -> Edge:
-        """Return the edge with what holds on the way out."""
+        """Return the edge with the constraints of this exit."""
         return replace(
             edge,
             first_unless=self.first_unless + edge.first_unless,
@@ -89,7 +94,7 @@ class _Exit:
 class _Part:
     entries: list[Edge]
     exits: list[_Exit]
-    around: _Exit | None  # the way around it, if it may be left out
+    around: _Exit | None  # the exit that skips it, if it is optional
 
 
 @dataclass(slots=True)
@@ -98,11 +103,13 @@ class Automaton:
 
     plan: PatternPlan
     names: list[str] = field(default_factory=list)  # of each position
-    iteration: list[int] = field(default_factory=list)  # which event of its pattern, from 1
+    iteration: list[int] = field(
+        default_factory=list
+    )  # index of the event within its pattern, from 1
     accepts: list[bool] = field(default_factory=list)  # whether a match may end here
     edges: list[Edge] = field(default_factory=list)
     follow: list[tuple[int, ...]] = field(default_factory=list)  # edges out of each position
-    start: tuple[int, ...] = ()  # edges of matches that begin
+    start: tuple[int, ...] = ()  # edges of new matches
     conditions: list[Condition] = field(default_factory=list)
     calls: list[Callable[..., Any]] = field(default_factory=list)
     iterative: list[bool] = field(default_factory=list)
@@ -110,18 +117,18 @@ class Automaton:
 
     @property
     def within(self) -> int | None:
-        """The time that a match may take."""
+        """The time limit of a match."""
         return self.plan.within
 
     @property
     def has_limits(self) -> bool:
-        """Whether any edge is limited in time."""
+        """Whether any edge has a time limit."""
         return any(edge.limit is not None for edge in self.edges)
 
     def start_test(self) -> tuple[int, Callable[[Any], Any]] | None:
-        """Return the condition that alone decides whether an event begins a match, and its number.
+        """Return the condition that alone decides whether an event starts a match, and its number.
 
-        None: there are several, or it needs more than the event.
+        None if there are several, or it needs more than the event.
         """
         if len(self.start) != 1:
             return None
@@ -139,10 +146,11 @@ def compile_pattern(plan: PatternPlan) -> Automaton:
 
 
 def _stop_together(edges: list[Edge]) -> list[Edge]:
-    """Let what must not come right after an event end all ways out of it, loops too.
+    """Apply not_next after an event to all edges from it, including loops.
 
-    A greedy loop goes on with any event that it can take, so nothing is right after it then. A match that the next event
-    completes is ended by what must not come next only.
+    A greedy loop continues with any event that it can take, so not_next does not apply then. A match that the next event
+    completes is ended
+    by not_next only.
     """
     next_ = dict.fromkeys(each for edge in edges for each in edge.first_unless)
     stops = next_ | dict.fromkeys(each for edge in edges for each in edge.stopped_by)
@@ -160,7 +168,7 @@ def _stop_together(edges: list[Edge]) -> list[Edge]:
 
 
 def _after_first(edge: Edge, number: int) -> Edge:
-    """Return the edge without what is said about the first event only."""
+    """Return the edge without the constraints on the first event."""
     return replace(
         edge, first_unless=(), first_skip_unless=(), closed_first=(), freed_by=(), later=number
     )
@@ -171,7 +179,7 @@ class _Compiler:
         self.automaton = Automaton(plan)
         self._numbers: dict[int, int] = {}  # id of a condition -> its number
         self._follow: list[list[Edge]] = []
-        self._ended_by: tuple[int, ...] = ()  # what ends the groups around
+        self._ended_by: tuple[int, ...] = ()  # `until` conditions of the enclosing groups
 
     def compile(self) -> Automaton:
         automaton = self.automaton
@@ -179,7 +187,7 @@ class _Compiler:
         end = automaton.plan.nodes[-1].contiguity
         for leaving in whole.exits:
             if end is Contiguity.NOT_NEXT:
-                # The next event completes the match, so what not_followed_by says does not come into it.
+                # The next event completes the match, so not_followed_by does not apply.
                 end_of_match = replace(leaving, stopped_by=())
                 self._connect(leaving.position, end_of_match.onto(Edge(END, STRICT)))
             elif end is Contiguity.NOT_FOLLOW:
@@ -192,7 +200,7 @@ class _Compiler:
         return automaton
 
     def _register(self, edges: list[Edge]) -> tuple[int, ...]:
-        """Number edges; one with conditions for the first event is followed by the one for the others."""
+        """Register edges; one with constraints on the first event is followed by the one for the others."""
         registered = self.automaton.edges
         numbers = []
         for edge in edges:
@@ -228,7 +236,7 @@ class _Compiler:
         return number
 
     def _always(self, condition: Condition | None) -> tuple[int, ...]:
-        """Return the number of a condition that forbids something; none given forbids always."""
+        """Return the number of a forbidding condition; None forbids always."""
         number = self._number(condition)
         return (ALWAYS,) if number is None else (number,)
 
@@ -268,7 +276,7 @@ class _Compiler:
     def _forbid(self, leaving: _Exit, node: PatternNode) -> _Exit:
         conditions = self._always(node.condition)
         if node.contiguity is Contiguity.NOT_NEXT:
-            # The event that is not the forbidden one ends the pattern before, and so its greed.
+            # The event that is not the forbidden one ends the pattern before, and so its greediness.
             return replace(
                 leaving,
                 first_unless=leaving.first_unless + conditions,
@@ -280,7 +288,7 @@ class _Compiler:
         )
 
     def _greedy(self, node: PatternNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return what may not stand behind a greedy pattern, an event that it could have taken, and what frees of it."""
+        """Return the conditions that must not hold after a greedy pattern (events it could take), and those that lift them."""
         if not node.greedy or node.least == node.most:
             return (), ()
         return self._always(node.condition), self._until(node)
@@ -330,7 +338,7 @@ class _Compiler:
         return _Part([entry], exits, around)
 
     def _group(self, node: PatternNode, gap: Contiguity) -> _Part:
-        """Compile a group; one that is repeated takes at least one event in each iteration.
+        """Compile a group; a repeated one takes at least one event in each iteration.
 
         An event for which `until` holds is neither taken nor skipped by any pattern of the group.
         """
@@ -356,7 +364,7 @@ class _Compiler:
             inner = _GAPS[node.inner]
             entries = [replace(edge, gap=inner) if edge.head else edge for edge in last.entries]
             self._repeat(last, entries)
-        if node.quantified:  # a loop inside could end in one iteration or in the next
+        if node.quantified:  # an inner loop could end in one iteration or in the next
             self.automaton.ambiguous = True
         return _Part(first.entries, exits, _Exit(START) if node.optional else first.around)
 

@@ -1,4 +1,4 @@
-"""Conditions: the user's functions, joined by and and or, made to one callable."""
+"""Conditions: the user's functions, combined by and and or, compiled to one callable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Base of all conditions. An iterative one also looks at the events that the match has so far."""
+    """Base class of all conditions. An iterative one also uses the events of the match so far."""
 
     @property
     def iterative(self) -> bool:
@@ -27,9 +27,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Test(Condition):
-    """One function of the user: a callable, or an object with a method `filter`."""
+    """One user function: a callable, or an object with a method `filter`."""
 
-    __test__ = False  # pytest looks for classes whose names begin so
+    __test__ = False  # pytest collects classes with this name
 
     function: Any
     takes_context: bool = False
@@ -62,7 +62,7 @@ class IsInstance(Condition):
 
     @property
     def iterative(self) -> bool:
-        """It looks at the event only."""
+        """Return False: it needs only the event."""
         return False
 
     def compiled(self) -> Callable[..., Any]:
@@ -80,7 +80,7 @@ class _Joined(Condition):
 
     @property
     def iterative(self) -> bool:
-        """Whether any part is."""
+        """Whether any part is iterative."""
         return any(part.iterative for part in self.parts)
 
     def _calls(self) -> list[Callable[..., Any]]:
@@ -102,7 +102,7 @@ def _without_context(call: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 class AllOf(_Joined):
-    """All parts hold; the first that does not ends the evaluation."""
+    """All parts must hold; evaluation stops at the first that does not."""
 
     def compiled(self) -> Callable[..., Any]:
         """Return one function for all parts."""
@@ -123,7 +123,7 @@ class AllOf(_Joined):
 
 
 class AnyOf(_Joined):
-    """One of the parts holds; the first that does ends the evaluation."""
+    """One of the parts must hold; evaluation stops at the first that does."""
 
     def compiled(self) -> Callable[..., Any]:
         """Return one function for all parts."""

@@ -15,22 +15,24 @@ Trace = Callable[[str, "Run"], None]  # what happened, to which partial match
 
 @dataclass(slots=True)
 class StepResult:
-    """What one step found."""
+    """The result of one step."""
 
     matches: list[Match] = field(default_factory=list)
-    timed_out: list[tuple[Match, int]] = field(default_factory=list)  # with the time it was up
-    completed: list[tuple[Match, int]] = field(default_factory=list)  # by time, with that time
-    changed: bool = False  # whether the key's state is another now
+    timed_out: list[tuple[Match, int]] = field(default_factory=list)  # with the time of the timeout
+    completed: list[tuple[Match, int]] = field(
+        default_factory=list
+    )  # by a time limit, with that time
+    changed: bool = False  # whether the key's state has changed
 
 
-NOTHING = StepResult()  # of an event that changed nothing; nobody writes to it
+NOTHING = StepResult()  # of an event that changed nothing; read-only
 
 
-Take = tuple[int, bool, bool]  # position, whether the match may go on, whether it is complete
+Take = tuple[int, bool, bool]  # position, whether the match may continue, whether it is complete
 
 
 class Decision(NamedTuple):
-    """What an event does to partial matches with certain open edges."""
+    """The effect of an event on partial matches with certain open edges."""
 
     still: tuple[int, ...]  # the edges that stay open
     takes: tuple[Take, ...] = ()
@@ -39,7 +41,7 @@ class Decision(NamedTuple):
 
 
 class ConditionContext:
-    """What an iterative condition sees besides the event."""
+    """The context of an iterative condition."""
 
     __slots__ = ("_clock", "_link", "_names", "_timestamp")
 
@@ -52,7 +54,7 @@ class ConditionContext:
         self._clock = clock
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
-        """Return the events that the match has taken for a pattern so far, in order."""
+        """Return the events of the match for a pattern so far, in order."""
         names = self._names
         return [link[2] for link in chain(self._link) if names[link[1]] == name]
 
@@ -61,12 +63,12 @@ class ConditionContext:
         return self._timestamp
 
     def current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._clock()
 
 
 class Nfa:
-    """A compiled pattern with its clock. One object serves all keys; the state is handed in."""
+    """A compiled pattern with its clock. One object is used for all keys; the state is passed in."""
 
     def __init__(self, automaton: Automaton, clock: Callable[[], int] = lambda: 0) -> None:
         self.automaton = automaton
@@ -83,7 +85,7 @@ class Nfa:
     def step(
         self, state: KeyRuns, event: Any, timestamp: int, known: dict[Any, Any] | None = None
     ) -> StepResult:
-        """Take one event. `known` are results of conditions for this event, by their numbers."""
+        """Process one event. `known` are results of conditions for this event, by number."""
         runs = state.runs
         result = None
         if runs and (
@@ -101,7 +103,7 @@ class Nfa:
             decisions = [decide(run.edges, event, timestamp, run.link, known) for run in runs]
             idle = all(each.idle for each in decisions)
         elif runs:
-            # No condition looks at the partial match: those with the same open edges share a decision.
+            # No condition depends on the partial match: those with the same open edges share a decision.
             shared: dict[tuple[int, ...], Decision] = {}
             last = None
             for run in runs:
@@ -126,7 +128,7 @@ class Nfa:
     def _decide_shared(
         self, open_: tuple[int, ...], event: Any, timestamp: int, known: dict[Any, Any]
     ) -> Decision:
-        """Decide for all partial matches with these open edges. Where one condition decides, both answers are kept."""
+        """Decide for all partial matches with these open edges. If one condition decides, both outcomes are cached."""
         entry = self._table.get(open_)
         if entry is None:
             entry = self._table[open_] = self._tabulate(open_)
@@ -228,7 +230,7 @@ class Nfa:
         link: Link | None,
         known: dict[Any, Any],
     ) -> Decision:
-        """Offer an event to open edges: what is taken, and which edges stay open (the same tuple if all do)."""
+        """Offer an event to open edges: return what is taken, and which edges stay open (the same tuple if all do)."""
         automaton, holds = self.automaton, self._holds
         edges = automaton.edges
         still: list[int] = []
@@ -284,7 +286,7 @@ class Nfa:
     def _holds(
         self, condition: int, event: Any, timestamp: int, link: Link | None, known: dict[Any, Any]
     ) -> Any:
-        """Evaluate a condition, at most once for an event (and, if it is iterative, a partial match)."""
+        """Evaluate a condition, at most once per event (and, if it is iterative, per partial match)."""
         if condition == ALWAYS:
             return True
         automaton = self.automaton
@@ -304,14 +306,14 @@ class Nfa:
     # -- time
 
     def expire(self, state: KeyRuns, now: int, result: StepResult | None = None) -> StepResult:
-        """Give up the partial matches whose time is up at `now`."""
+        """Drop the partial matches that have timed out at `now`."""
         result = StepResult() if result is None else result
         runs, within = state.runs, self.within
         if self._has_limits:
             self._expire_edges(state, now, result)
         elif within is not None and runs and now - runs[0].start_time >= within:
             count = 0
-            for count, run in enumerate(runs):  # noqa: B007 - used behind the loop
+            for count, run in enumerate(runs):  # noqa: B007 - used after the loop
                 if now - run.start_time < within:
                     break
             else:
@@ -354,7 +356,7 @@ class Nfa:
         return min(times)
 
     def deadline(self, state: KeyRuns) -> int | None:
-        """Return when the first partial match is up, if no event comes; None: never."""
+        """Return when the first partial match times out, if no event arrives; None: never."""
         if not state.runs:
             return None
         if self._has_limits:
@@ -372,7 +374,7 @@ class Nfa:
         def is_pending(run: Run) -> bool:
             return any(edges[each].target == PENDING for each in run.edges)
 
-        # Of the ways to take the same events, one that is complete goes before those that wait for more.
+        # Of several ways to take the same events, a complete one takes precedence over those that wait for more.
         for run, when in sorted(gone, key=lambda each: not is_pending(each[0])):
             if self.automaton.ambiguous and not self._is_new(run, seen):
                 continue
@@ -435,7 +437,7 @@ class Nfa:
         return match
 
 
-FOREVER = 2**63  # later than any time, the last watermark too
+FOREVER = 2**63  # later than any time, including the last watermark
 
 
 def _trace_decision(trace: Trace, run: Run, decision: Decision) -> None:

@@ -1,4 +1,4 @@
-"""What a pattern is: frozen data that the API writes and the compiler reads."""
+"""Pattern plans: frozen data, created by the API and read by the compiler."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from penstock.cep.engine.skip import AfterMatchSkipStrategy
 
 
 class Contiguity(enum.Enum):
-    """What may stand between an event and the one before it in a match."""
+    """The contiguity between an event and the previous one of a match."""
 
-    STRICT = "strict"  # nothing
-    RELAXED = "relaxed"  # what does not match
-    ANY = "any"  # anything
-    NOT_NEXT = "not next"  # the pattern must not come right after
-    NOT_FOLLOW = "not followed by"  # the pattern must not come at all
+    STRICT = "strict"  # no events in between
+    RELAXED = "relaxed"  # events that do not match
+    ANY = "any"  # any events
+    NOT_NEXT = "not next"  # the pattern must not match the next event
+    NOT_FOLLOW = "not followed by"  # the pattern must not match any event
 
     @property
     def negative(self) -> bool:
-        """Whether the pattern must not come."""
+        """Whether it is a negative pattern."""
         return self in {Contiguity.NOT_NEXT, Contiguity.NOT_FOLLOW}
 
 
 @dataclass(frozen=True, slots=True)
 class PatternNode:
-    """One pattern of a sequence: a single one, or a group of patterns with a quantifier around it.
+    """One pattern of a sequence: a single one, or a quantified group of patterns.
 
     It takes at least `least` events (iterations of the group) and at most `most`; without `most` it loops. `counted` says
-    that the user gave the numbers, `times(1)` too. `inner` is the contiguity between its own events. Times are in milliseconds.
+    that the user set
+    the numbers, including `times(1)`. `inner` is the contiguity between its own events. Times are in milliseconds.
     """
 
     name: str
@@ -46,7 +47,7 @@ class PatternNode:
     inner: Contiguity = Contiguity.RELAXED
     group: tuple[PatternNode, ...] | None = None
     within: int | None = None  # from the first event of the match to its last
-    within_previous: int | None = None  # from the event before
+    within_previous: int | None = None  # from the previous event
 
     @property
     def quantified(self) -> bool:
@@ -55,7 +56,7 @@ class PatternNode:
 
     @property
     def looping(self) -> bool:
-        """Whether there is no bound to the number of events."""
+        """Whether the number of events is unbounded."""
         return self.most is None
 
     def quantifier(self) -> str:
@@ -74,7 +75,7 @@ class PatternNode:
 
 
 def walk(nodes: tuple[PatternNode, ...]) -> Iterator[PatternNode]:
-    """Iterate over all nodes, those inside groups too."""
+    """Iterate over all nodes, including those inside groups."""
     for node in nodes:
         yield node
         if node.group is not None:
@@ -90,7 +91,7 @@ class PatternPlan:
 
     @property
     def within(self) -> int | None:
-        """The time that a match may take: the shortest that any of its patterns says."""
+        """The time limit of a match: the shortest of its patterns."""
         times = [node.within for node in walk(self.nodes) if node.within is not None]
         return min(times, default=None)
 

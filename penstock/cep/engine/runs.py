@@ -1,19 +1,19 @@
-"""What is kept per key: partial matches that share their beginnings.
+"""The state per key: partial matches that share their beginnings.
 
-A taken event is a link `(link before, position, event, timestamp, number)`. Partial matches with the same beginning point to
-the same links, so an event is kept once however many partial matches hold it; links that nobody points to any more are
-gone.
+A taken event is a link `(previous link, position, event, timestamp, number)`. Partial matches with the same beginning
+share links, so an
+event is stored once however many partial matches contain it; unreferenced links are garbage collected.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-Link = tuple[Any, int, Any, int, int]  # link before or None, position, event, timestamp, number
+Link = tuple[Any, int, Any, int, int]  # previous link or None, position, event, timestamp, number
 
 
 class Run(NamedTuple):
-    """A partial match: its last link, the edges that are open from there, and where it began."""
+    """A partial match: its last link, the open edges from there, and its start."""
 
     link: Link
     edges: tuple[int, ...]
@@ -22,7 +22,7 @@ class Run(NamedTuple):
 
 
 class KeyRuns:
-    """All partial matches of a key, those that began first in front, and matches that a skip strategy holds back."""
+    """All partial matches of a key, oldest first, and matches that a skip strategy holds back."""
 
     __slots__ = ("completed", "number", "runs")
 
@@ -40,10 +40,10 @@ class KeyRuns:
         return bool(self.runs or self.completed)
 
     def events(self) -> int:
-        """Return how many events are kept."""
+        """Return the number of stored events."""
         return len({link[4] for run in (*self.runs, *self.completed) for link in chain(run.link)})
 
-    # Links are flattened for pickling: each once, after the one before it, whatever the depth.
+    # Links are flattened for pickling: each once, after the previous one, whatever the depth.
 
     def __reduce__(self) -> tuple[Any, ...]:
         places: dict[int, int] = {}
@@ -72,7 +72,7 @@ def restore(
     completed: list[tuple[int, tuple[int, ...], int, int]],
     number: int,
 ) -> KeyRuns:
-    """Build the partial matches of a key from their pickled form."""
+    """Rebuild the partial matches of a key from their pickled form."""
     links: list[Link] = []
     for before, *rest in flat:
         link: Any = (None if before < 0 else links[before], *rest)
@@ -85,7 +85,7 @@ def restore(
 
 
 def chain(link: Link | None) -> list[Link]:
-    """Return a link and those before it, the first in front."""
+    """Return a link and all previous ones, the first one first."""
     links = []
     while link is not None:
         links.append(link)

@@ -1,4 +1,4 @@
-"""What happens to the other matches when one is found."""
+"""After-match skip strategies."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from penstock.errors import ArgumentError, PenstockError
 
 
 class SkipError(PenstockError, RuntimeError):
-    """A skip strategy that is told to fail on a miss did."""
+    """A skip strategy with `throw_exception_on_miss` had a miss."""
 
 
 @dataclass(frozen=True, slots=True)
 class AfterMatchSkipStrategy:
-    """Which partial matches are given up when a match is found.
+    """Which partial matches are dropped when a match is found.
 
     >>> AfterMatchSkipStrategy.skip_to_first("b").throw_exception_on_miss()
     AfterMatchSkipStrategy(kind='to_first', pattern_name='b', throws=True)
 
-    A match is held back while a partial match that began before it is still alive, except with `no_skip`.
+    A match is held back while a partial match that started before it is still alive, except with `no_skip`.
     """
 
     kind: str = "none"
@@ -29,31 +29,31 @@ class AfterMatchSkipStrategy:
 
     @classmethod
     def no_skip(cls) -> Self:
-        """Give up nothing: emit all matches."""
+        """Drop nothing: emit all matches."""
         return cls()
 
     @classmethod
     def skip_to_next(cls) -> Self:
-        """Give up all that began with the same event."""
+        """Drop all partial matches that started with the same event."""
         return cls("to_next")
 
     @classmethod
     def skip_past_last_event(cls) -> Self:
-        """Give up all that began before the match ended."""
+        """Drop all partial matches that started before the match ended."""
         return cls("past_last")
 
     @classmethod
     def skip_to_first(cls, pattern_name: str) -> Self:
-        """Give up all that began before the first event of a pattern."""
+        """Drop all partial matches that started before the first event of a pattern."""
         return cls("to_first", _name(pattern_name))
 
     @classmethod
     def skip_to_last(cls, pattern_name: str) -> Self:
-        """Give up all that began before the last event of a pattern."""
+        """Drop all partial matches that started before the last event of a pattern."""
         return cls("to_last", _name(pattern_name))
 
     def throw_exception_on_miss(self) -> Self:
-        """Fail if the match has no event of the pattern, or if the match itself begins with it."""
+        """Fail if the match has no event of the pattern, or if the match itself starts with it."""
         if self.pattern_name is None:
             raise ArgumentError(
                 "this skip strategy cannot miss",
@@ -63,11 +63,11 @@ class AfterMatchSkipStrategy:
 
     @property
     def skips(self) -> bool:
-        """Whether anything is given up."""
+        """Whether anything is dropped."""
         return self.kind != "none"
 
     def survives_from(self, match: Sequence[tuple[str, int]]) -> int | None:
-        """Return the number of the first event that a surviving partial match may begin with.
+        """Return the number of the first event that a surviving partial match may start with.
 
         `match` is the (pattern name, event number) pairs of the match, in order. None: all survive.
         """
@@ -80,14 +80,15 @@ class AfterMatchSkipStrategy:
         if not events:
             if self.throws:
                 raise SkipError(
-                    f"could not skip to '{self.pattern_name}'", detail="the match has no such event"
+                    f"could not skip to '{self.pattern_name}'",
+                    detail="the match has no event of this pattern",
                 )
             return None
         target = events[0] if self.kind == "to_first" else events[-1]
         if self.throws and target == first:
             raise SkipError(
                 f"could not skip to '{self.pattern_name}'",
-                detail="the match begins with this event, so it would be found again",
+                detail="the match starts with this event, so it would be found again",
             )
         return target
 

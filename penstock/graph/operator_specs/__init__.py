@@ -1,11 +1,14 @@
-"""What an operator of a plan is: frozen descriptions, without behaviour.
+"""Operator specs: frozen descriptions of operators, without behaviour.
 
-The API writes them, the graph carries them, `penstock.runtime.operators` turns each into the operator that
-runs inside a Spark task. User functions appear as they were given: a plain callable, or an object with
-PyFlink's method for its kind (`map`, `flat_map`, ...), optionally with `open` and `close`. Where a spec has an
-`error_tag`, a record that its function raises on goes to that side output as a DeadLetter.
+The API creates them, the graph carries them, and `penstock.runtime.operators` turns each into the operator that runs
+inside a Spark
+task. User functions are kept as given: a plain callable, or an object with PyFlink's method for its kind (`map`,
+`flat_map`, ...),
+optionally with `open` and `close`. If a spec has an `error_tag`, a record on which its function raises goes to that side
+output
+as a DeadLetter.
 
-What others must know about an operator, its spec says by itself: see `OperatorSpec`.
+See `OperatorSpec` for what a spec declares about its operator.
 """
 
 from __future__ import annotations

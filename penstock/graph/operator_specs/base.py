@@ -1,4 +1,4 @@
-"""What every operator of a plan says about itself."""
+"""Base classes of operator specs."""
 
 from __future__ import annotations
 
@@ -12,30 +12,28 @@ if TYPE_CHECKING:
     from penstock.connectors.sink import Sink
     from penstock.connectors.source import Source
 
-SHOWN_IF_SET: Final = {"shown": "if set"}  # plans leave such a field out while it has its default
+SHOWN_IF_SET: Final = {"shown": "if set"}  # plans omit such a field while it has its default
 
-# A class or function that makes the operator of a spec, or where it is found: "package.module:name".
+# A class or function that creates the operator of a spec, or its address: "package.module:name".
 Implementation = str | Callable[[Any], Any]
 
 
 class OutputTimestamps(enum.Enum):
-    """Which timestamps the records have that an operator emits."""
+    """The timestamps of the records that an operator emits."""
 
-    OF_INPUT = enum.auto()  # those of the records that it gets, or none if those have none
+    OF_INPUT = enum.auto()  # those of its input records, if they have any
     OWN = enum.auto()  # always its own, such as the end of a window
-    SOME = (
-        enum.auto()
-    )  # its own, those of the input or none: it depends on the function, or on the source
+    SOME = enum.auto()  # its own, those of the input or none, depending on the function or source
     NONE = enum.auto()  # never any
 
 
 @dataclass(frozen=True, slots=True)
 class StateTable:
-    """A table of keyed state that an operator owns, for those who read snapshots.
+    """A table of keyed state that an operator owns, for readers of snapshots.
 
-    `kind` is how its values look (value, list, map, reducing, contents), `text` what they are. `scope` names what entries
-    belong to besides the key, such as `window`. `internal` tables are the operator's own affair: their form may change
-    with any release.
+    `kind` is the form of its values (value, list, map, reducing, contents), `text` describes them. `scope` is the
+    namespace of entries
+    besides the key, such as `window`. `internal` tables are implementation details: their form may change with any release.
     """
 
     name: str
@@ -47,68 +45,69 @@ class StateTable:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
-    """Base of all operator descriptions: what others must know about an operator, with defaults that suit most.
+    """Base class of all operator specs: declares the properties of an operator, with common defaults.
 
-    A spec is data: what the user gave, in fields. What is the same for all operators of a kind is said by class
-    attributes, so that neither plans nor tasks nor tools need a list of kinds.
+    A spec is data: the user's arguments, in fields. Properties of all operators of a kind are class attributes, so that
+    plans, tasks
+    and tools need no list of kinds.
     """
 
-    # What runs it. As an address it is loaded where it runs, so a program that only makes plans stays small.
+    # The implementation. As an address it is loaded where it runs, so a program that only makes plans stays small.
     operator: ClassVar[Implementation] = ""
-    # Whether the processes that tasks are forked from load it beforehand.
+    # Whether the processes that tasks are forked from preload it.
     preloaded: ClassVar[bool] = False
-    # Whether it has keyed state and timers even if no input has keys.
+    # Whether it has keyed state and timers even if no input is keyed.
     keyed_without_keys: ClassVar[bool] = False
-    # Whether what it emits is checked by the declared type. Not needed if it emits what it got.
+    # Whether its output is checked against the declared type. Not needed if it emits its input.
     checks_output: ClassVar[bool] = True
-    # Whether what it emits depends on when others answer, so that it may differ when it is run again.
+    # Whether its output depends on when external calls complete, so that it may differ in a replay.
     waits_for_others: ClassVar[bool] = False
     # The tables of keyed state that it owns, besides those that users declare.
     state_tables: ClassVar[tuple[StateTable, ...]] = ()
-    # The names of list states of subtasks that it owns, besides those that users declare.
+    # The names of operator list states that it owns, besides those that users declare.
     operator_states: ClassVar[tuple[str, ...]] = ()
 
     @property
     def merges_partials(self) -> bool:
-        """Whether it is the second of two stages: what it gets, and counts, are partial aggregates of several records each."""
+        """Whether it is the second stage of a two-phase aggregation: its input are partial aggregates of several records each."""
         return False
 
     @property
     def implementation(self) -> Implementation:
-        """What runs it, where that depends on the fields; the same for all of a kind otherwise."""
+        """The implementation, where that depends on the fields; otherwise the same for all of a kind."""
         return type(self).operator
 
     @property
     def reads_from(self) -> Source | None:
-        """The source that it reads, if it begins a stream."""
+        """The source that it reads, if it is a source operator."""
         return None
 
     @property
     def writes_to(self) -> Sink | None:
-        """The sink that it writes to, if it ends a stream."""
+        """The sink that it writes to, if it is a sink operator."""
         return None
 
     @property
     def needs_timestamps(self) -> bool:
-        """Whether it goes by the timestamps of the records that it gets, and may fail if one has none."""
+        """Whether it uses the timestamps of its input records, and may fail if one has none."""
         return False
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """Which timestamps the records have that it emits."""
+        """The timestamps of the records that it emits."""
         return OutputTimestamps.OF_INPUT
 
     def in_batch_mode(self) -> Self:
-        """Return the spec as it is in BATCH mode."""
+        """Return the spec for BATCH mode."""
         return self
 
     def with_error_tag(self, tag: str) -> OperatorSpec | None:
-        """Return the spec that sends records its function raises on to a side output; None: it cannot."""
+        """Return the spec that sends failing records to a side output; None if not supported."""
         return None
 
 
 def timestamps_of(function: Any) -> OutputTimestamps:
-    """Return the timestamps of what a process function emits: event-time timers bring their own.
+    """Return the timestamps of a process function's output: event-time timers have their own.
 
     `on_timer` of the base classes has an attribute `is_default`.
     """
@@ -119,7 +118,7 @@ def timestamps_of(function: Any) -> OutputTimestamps:
 
 
 def spec_kinds() -> Iterator[type[OperatorSpec]]:
-    """Go through all kinds of specs that this process knows, those of other packages too."""
+    """Iterate over all spec classes known to this process, including those of other packages."""
     waiting = [OperatorSpec]
     while waiting:
         kind = waiting.pop()
@@ -129,12 +128,12 @@ def spec_kinds() -> Iterator[type[OperatorSpec]]:
 
 @dataclass(frozen=True, slots=True)
 class TolerantSpec(OperatorSpec):
-    """An operator around one user function that can send records it raises on to a side output, as DeadLetters."""
+    """An operator around one user function that can send failing records to a side output, as DeadLetters."""
 
     function: Any
     error_tag: str | None = field(default=None, metadata=SHOWN_IF_SET)
 
-    # What runs it with an `error_tag`.
+    # The implementation with an `error_tag`.
     tolerant_operator: ClassVar[Implementation] = ""
 
     def with_error_tag(self, tag: str) -> OperatorSpec:
@@ -143,6 +142,6 @@ class TolerantSpec(OperatorSpec):
 
     @property
     def implementation(self) -> Implementation:
-        """What runs it: one that fails, or one that goes on."""
+        """The implementation: one that fails, or one that continues."""
         kind = type(self)
         return kind.operator if self.error_tag is None else kind.tolerant_operator

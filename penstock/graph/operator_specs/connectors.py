@@ -1,4 +1,4 @@
-"""Where streams begin and end, and where their records get timestamps."""
+"""Specs of sources, sinks and timestamp assigners."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class SourceSpec(OperatorSpec):
 
     operator = "penstock.runtime.operators.source:SourceOperator"
     preloaded = True
-    checks_output = False  # connectors make values of their type
+    checks_output = False  # connectors create values of their type
 
     source: Any  # penstock.connectors.source.Source
     watermark_strategy: Any  # penstock.common.watermark_strategy.WatermarkStrategy
-    # Where what cannot be made a record goes, as DeadLetters; None: the job fails.
+    # The side output for malformed records, as DeadLetters; None: the job fails.
     error_tag: str | None = field(default=None, metadata=SHOWN_IF_SET)
-    # The SQL table that it reads: errors are about its options then, not about methods.
+    # The SQL table that it reads: then errors name its options instead of methods.
     table: str | None = field(default=None, metadata=SHOWN_IF_SET)
 
     def with_error_tag(self, tag: str) -> OperatorSpec:
@@ -35,10 +35,11 @@ class SourceSpec(OperatorSpec):
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """Those that the strategy assigns, or those that the source may bring.
+        """Those that the strategy assigns, or those that the source may provide.
 
-        A source says that its records never have timestamps with an attribute `carries_timestamps = False`. A strategy
-        that emits watermarks is taken to know better.
+        A source declares that its records never have timestamps with an attribute `carries_timestamps = False`. A
+        strategy that emits
+        watermarks overrides that.
         """
         strategy = self.watermark_strategy
         if strategy.timestamp_assigner is not None:
@@ -77,7 +78,7 @@ class TimestampsAndWatermarksSpec(OperatorSpec):
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """Those that the strategy assigns. Without a timestamp assigner, records keep those that they may have."""
+        """Those that the strategy assigns. Without a timestamp assigner, records keep theirs, if any."""
         if self.watermark_strategy.timestamp_assigner is not None:
             return OutputTimestamps.OWN
         return OutputTimestamps.SOME

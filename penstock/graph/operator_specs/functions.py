@@ -36,7 +36,7 @@ class FlatMapSpec(TolerantSpec):
 
 @dataclass(frozen=True, slots=True)
 class FilterSpec(TolerantSpec):
-    """Keeps the records that the function says True to."""
+    """Keeps the records for which the function returns True."""
 
     operator = "penstock.runtime.operators.stateless:FilterOperator"
     tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantFilterOperator"
@@ -46,7 +46,7 @@ class FilterSpec(TolerantSpec):
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec(TolerantSpec):
-    """A ProcessFunction on a stream without keys."""
+    """A ProcessFunction on a stream that is not keyed."""
 
     operator = "penstock.runtime.operators.process:ProcessOperator"
     tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantProcessOperator"
@@ -83,7 +83,7 @@ class KeyedReduceSpec(OperatorSpec):
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """Those of the input; at the end of the input, the end of time."""
+        """Those of the input; at the end of the input, the maximum timestamp."""
         return OutputTimestamps.OF_INPUT if self.emit_updates else OutputTimestamps.OWN
 
     def in_batch_mode(self) -> Self:
@@ -96,12 +96,13 @@ IN_FLIGHT = "in flight"
 
 @dataclass(frozen=True, slots=True)
 class AsyncWaitSpec(OperatorSpec):
-    """Asks an AsyncFunction about each record, with up to `capacity` records between input and output.
+    """Calls an AsyncFunction for each record, with up to `capacity` records in flight.
 
-    `timeout` (milliseconds; 0 for none) is for all attempts of a record together; `retry_strategy` is None if nothing is tried
-    again. With `max_batch` the function is asked about so many records in one call, by `async_invoke_batch`.
-    `barrier_wait` (milliseconds) is how long a barrier waits for calls in flight before it makes their records part of the
-    checkpoint.
+    `timeout` (milliseconds; 0 for none) covers all attempts of a record; `retry_strategy` is None without retries. With
+    `max_batch`
+    the function is called for up to that many records at once, by `async_invoke_batch`. `barrier_wait` (milliseconds) is
+    how long a
+    barrier waits for calls in flight before their records become part of the checkpoint.
     """
 
     # Not preloaded: it imports asyncio, which takes 30 ms.

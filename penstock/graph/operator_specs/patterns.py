@@ -1,4 +1,4 @@
-"""Operators that look for patterns of events."""
+"""Specs of operators that match patterns of events."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ QUEUE = StateTable(
 
 @dataclass(frozen=True, slots=True)
 class CepSpec(OperatorSpec):
-    """Finds a pattern in the events of each key (a stream without keys has one constant key).
+    """Finds a pattern in the events of each key (a stream that is not keyed has one constant key).
 
     `function` has `process_match(match, context)` and may have `process_timed_out_match(match, context)`. `comparator(a, b)`
-    orders events with the same timestamp, as a negative number, zero or a positive one.
+    orders events with the same timestamp: it returns a negative number, zero or a positive number.
     """
 
     operator = "penstock.cep.operator:CepOperator"
@@ -35,21 +35,22 @@ class CepSpec(OperatorSpec):
 
     @property
     def needs_timestamps(self) -> bool:
-        """Whether events are ordered by them."""
+        """Whether events are ordered by timestamp."""
         return self.event_time
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """That of the last event of a match; none in processing time."""
+        """The timestamp of the last event of a match; none in processing time."""
         return OutputTimestamps.OWN if self.event_time else OutputTimestamps.NONE
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicCepSpec(OperatorSpec):
-    """Finds patterns that come from a stream: input 0 is keyed, input 1 is broadcast.
+    """Finds patterns that arrive on a stream: input 0 is keyed, input 1 is broadcast.
 
-    `pattern_of(record)` returns the id of a pattern and its plan, or None in place of the plan to end it. `state` is the
-    descriptor of the broadcast state that holds the records.
+    `pattern_of(record)` returns the id of a pattern and its plan, or None instead of the plan to remove it. `state` is
+    the descriptor
+    of the broadcast state that holds the records.
     """
 
     operator = "penstock.cep.operator:DynamicCepOperator"
@@ -66,10 +67,10 @@ class DynamicCepSpec(OperatorSpec):
 
     @property
     def needs_timestamps(self) -> bool:
-        """Whether events are ordered by them."""
+        """Whether events are ordered by timestamp."""
         return self.event_time
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """That of the last event of a match; none in processing time."""
+        """The timestamp of the last event of a match; none in processing time."""
         return OutputTimestamps.OWN if self.event_time else OutputTimestamps.NONE

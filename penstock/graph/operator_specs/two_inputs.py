@@ -40,7 +40,7 @@ class IntervalJoinSpec(OperatorSpec):
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """The greater one of both records."""
+        """The greater one of the two records."""
         return OutputTimestamps.OWN
 
 
@@ -66,7 +66,7 @@ class CoFlatMapSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class CoProcessSpec(OperatorSpec):
-    """A CoProcessFunction on two inputs without keys."""
+    """A CoProcessFunction on two inputs that are not keyed."""
 
     operator = "penstock.runtime.operators.co_process:CoProcessOperator"
     preloaded = True
@@ -91,9 +91,9 @@ class KeyedCoProcessSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class BroadcastProcessSpec(OperatorSpec):
-    """A BroadcastProcessFunction: input 0 has no keys, input 1 is broadcast.
+    """A BroadcastProcessFunction: input 0 is not keyed, input 1 is broadcast.
 
-    `states` are the descriptors of the broadcast state that the function may ask for.
+    `states` are the descriptors of the broadcast states that the function may access.
     """
 
     operator = "penstock.runtime.operators.broadcast:BroadcastProcessOperator"

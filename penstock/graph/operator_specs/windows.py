@@ -25,10 +25,11 @@ MERGING_SET = StateTable(
 class WindowSpec(OperatorSpec):
     """A window operator, keyed or not (`window_all` uses one constant key).
 
-    Exactly one of these holds: `reduce_function` is set, `aggregate_function` is set, or neither is and the
-    window keeps its elements. `window_function` is called as `window_function.process(key, context, elements)`;
-    without it the reduced or aggregated value itself is emitted. With an `evictor` the window keeps its elements, with their
-    timestamps, in any case.
+    Either `reduce_function` or `aggregate_function` is set, or neither is and the window keeps its elements.
+    `window_function` is
+    called as `window_function.process(key, context, elements)`; without it the reduced or aggregated value itself is
+    emitted. With an
+    `evictor` the window always keeps its elements, with their timestamps.
     """
 
     operator = "penstock.runtime.operators.window:create_window_operator"
@@ -48,12 +49,12 @@ class WindowSpec(OperatorSpec):
 
     @property
     def needs_timestamps(self) -> bool:
-        """Whether the windows are windows of event time."""
+        """Whether the windows are event-time windows."""
         return bool(self.assigner.is_event_time())
 
     @property
     def output_timestamps(self) -> OutputTimestamps:
-        """`max_timestamp` of the window: the end of time if it does not end by time."""
+        """`max_timestamp` of the window: the maximum timestamp if the window does not end by time."""
         return OutputTimestamps.OWN
 
 
@@ -61,7 +62,7 @@ class WindowSpec(OperatorSpec):
 class CoGroupWindowSpec(OperatorSpec):
     """A window over two keyed inputs.
 
-    The window's elements are pairs `(input index, value)`; `window.window_function` takes them apart again.
+    The window's elements are pairs `(input index, value)`; `window.window_function` separates them again.
     """
 
     operator = "penstock.runtime.operators.co_group_window:CoGroupWindowOperator"
@@ -83,9 +84,9 @@ class CoGroupWindowSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class LocalAggregateSpec(OperatorSpec):
-    """The first of two stages: folds records per key and window, and emits `(key, window start, accumulator)`.
+    """The local stage of a two-phase aggregation: folds records per key and window, and emits `(key, window start, accumulator)`.
 
-    `window` is the spec of the second stage; its window function has no part in this one.
+    `window` is the spec of the global stage; its window function is not used here.
     """
 
     operator = "penstock.runtime.operators.local_aggregate:LocalAggregateOperator"
@@ -107,7 +108,7 @@ class LocalAggregateSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class GlobalAggregateSpec(OperatorSpec):
-    """The second of two stages: merges the accumulators of the first one per key and window."""
+    """The global stage of a two-phase aggregation: merges the local accumulators per key and window."""
 
     operator = "penstock.runtime.operators.local_aggregate:GlobalAggregateOperator"
     preloaded = True
@@ -117,7 +118,7 @@ class GlobalAggregateSpec(OperatorSpec):
 
     @property
     def merges_partials(self) -> bool:
-        """It gets partial aggregates."""
+        """True: its input are partial aggregates."""
         return True
 
     @property
@@ -135,8 +136,9 @@ BLOCKS = StateTable(
 class FullWindowPartitionSpec(OperatorSpec):
     """All records of a subtask, from the beginning of its input to the end, as one window.
 
-    Exactly one is set. `function(values, timestamps)` gets all records and returns an iterable of (value, timestamp)
-    pairs; its attribute `output_timestamps`, if it has one, says which timestamps these are. The others fold records as they come.
+    Exactly one function is set. `function(values, timestamps)` gets all records and returns an iterable of (value,
+    timestamp) pairs;
+    its attribute `output_timestamps`, if any, declares these timestamps. The others fold records as they arrive.
     """
 
     operator = "penstock.runtime.operators.full_window_partition:FullWindowPartitionOperator"

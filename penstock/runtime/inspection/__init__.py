@@ -1,1 +1,1 @@
-"""What can be asked of a running slot, and how it answers: stack samples, a thread dump, the end of its log."""
+"""Inspection of a running slot: stack samples, thread dumps, log lines, frequent keys."""

@@ -1,4 +1,4 @@
-"""Which keys are frequent: counted while somebody asks, of some records of each batch, and not at all while nobody does."""
+"""Samples frequent keys of a subtask's input, only while requested, from some records of each batch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from penstock.common.user_errors import shorten
 from penstock.runtime.inspection.requests import FrequentKeys, KeySamples
 from penstock.runtime.records import Batch
 
-# So many keys of a batch are counted: that takes 20 us, where processing a batch of 1000 records takes a millisecond.
+# Number of keys counted per batch: takes 20 us, while processing a batch of 1000 records takes a millisecond.
 _OF_A_BATCH: Final = 64
 
 
 class KeySample:
-    """Counts keys: `add` is for the thread that takes the records, all else for the one that asks.
+    """Counts keys: `add` is called by the thread that processes records, everything else by the requesting thread.
 
     >>> from penstock.graph.task_id import TaskId
     >>> from penstock.runtime.records import RowBatch
@@ -30,7 +30,7 @@ class KeySample:
         self._wanted = request.keys
         self._top = request.top
         self._sampled = 0
-        self._random = random.Random()  # noqa: S311 - it only spreads what is looked at
+        self._random = random.Random()  # noqa: S311 - for sampling only
         self._counts: Counter[Any] = Counter()
         self.full = threading.Event()
 
@@ -46,7 +46,7 @@ class KeySample:
             self.full.set()
 
     def result(self) -> FrequentKeys:
-        """Return what was counted."""
+        """Return the counts."""
         counts = Counter(dict(self._counts))  # the other thread may be adding the last batch
         top = tuple((shorten(key), count) for key, count in counts.most_common(self._top))
         return FrequentKeys(sum(counts.values()), len(counts), top)

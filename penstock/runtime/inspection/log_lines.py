@@ -1,6 +1,6 @@
-"""The last lines that this process has logged, kept in memory for whoever asks.
+"""Keeps the last log lines of this process in memory.
 
-Tasks log where Spark's executors write to, which may be a pipe, a file of another user or a machine that nobody can log in to.
+Tasks log to wherever Spark's executors write, which may be a pipe, another user's file or an inaccessible machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEPT_CHARACTERS: Final = 2_000_000
 
 
 class LogMemory:
-    """The last lines of a log, numbered from 1. Any thread may use it.
+    """The last lines of a log, numbered from 1. Thread-safe.
 
     >>> memory = LogMemory()
     >>> for line in ("one", "two", "three"):
@@ -38,7 +38,7 @@ class LogMemory:
         self._last = 0
 
     def add(self, line: str) -> None:
-        """Keep a line; the oldest go if there are too many."""
+        """Add a line; the oldest lines are dropped if there are too many."""
         line = line[: self._most_characters]
         with self._lock:
             self._lines.append(line)
@@ -50,7 +50,7 @@ class LogMemory:
                 self._characters -= len(self._lines.popleft())
 
     def tail(self, request: LogTail) -> LogLines:
-        """Return the last lines. `lost` counts those after `after` that are not kept, or are more than was asked for."""
+        """Return the last lines. `lost` counts those after `after` that were dropped, or exceed the requested number."""
         with self._lock:
             lines, last = list(self._lines), self._last
         wanted = len(lines) if request.after is None else max(last - request.after, 0)
@@ -63,5 +63,5 @@ MEMORY = LogMemory()
 
 
 def remember_log() -> None:
-    """Keep what this process logs from now on, whatever handlers there are."""
+    """Start keeping the log lines of this process, whatever handlers are installed."""
     take_records("inspection", lambda line: MEMORY.add(line.in_format(TEXT)))

@@ -1,4 +1,4 @@
-"""What this process uses, as the operating system counts it."""
+"""Resource usage of this process, as reported by the operating system."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from penstock.runtime.inspection.requests import ProcessFacts
 
 _CONTAINER = (
     Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # of older systems
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # cgroups v1
 )
 _UNLIMITED = 1 << 60
 
 
 def process_facts() -> ProcessFacts:
-    """Return what this process uses."""
+    """Return the resource usage of this process."""
     status = _status()
     return ProcessFacts(
         process=os.getpid(),
@@ -39,12 +39,12 @@ def _status() -> dict[str, int]:
 
 
 def _limit() -> int | None:
-    """Return the memory that this process may use: its own limit (spark.executor.pyspark.memory), or its container's."""
+    """Return the memory limit of this process: its own (spark.executor.pyspark.memory), or its container's."""
     limits = [resource.getrlimit(resource.RLIMIT_AS)[0]]
     for path in _CONTAINER:
         try:
             limits.append(int(path.read_text()))
-        except (OSError, ValueError):  # there is none, or it says "max"
+        except (OSError, ValueError):  # missing, or "max"
             continue
     known = [limit for limit in limits if 0 < limit < _UNLIMITED]
     return min(known, default=None)

@@ -1,6 +1,6 @@
-"""What can be asked of a slot while it runs, and what it answers.
+"""Inspection requests to a running slot, and their answers.
 
-This is all that a slot ever does for whoever looks at a job: a request holds numbers and names, never code.
+This is the complete set of requests: they contain numbers and names, never code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from penstock.errors import ArgumentError
 from penstock.graph.task_id import TaskId
 
-LONGEST_S: Final = 60.0  # that a slot watches itself for one request
+LONGEST_S: Final = 60.0  # longest time that a slot observes itself for one request
 MOST_SAMPLES: Final = 5000
 MOST_LINES: Final = 100_000
 MOST_KEYS: Final = 1_000_000
@@ -33,7 +33,7 @@ class SlotId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StackSamples:
-    """Look at the stack of the slot's thread so many times; with a `task` only what it did for that subtask."""
+    """Sample the stack of the slot's thread `samples` times; with a `task`, only while it works for that subtask."""
 
     samples: int = 100
     interval_ms: float = 20.0
@@ -41,49 +41,49 @@ class StackSamples:
 
     def __post_init__(self) -> None:
         if not 1 <= self.samples <= MOST_SAMPLES:
-            raise ArgumentError(f"{self.samples} samples cannot be taken, 1 to {MOST_SAMPLES} can")
+            raise ArgumentError(f"samples must be between 1 and {MOST_SAMPLES}, got {self.samples}")
         if not self.interval_ms >= 1 or self.samples * self.interval_ms > LONGEST_S * 1000:
             raise ArgumentError(
-                f"{self.samples} samples every {self.interval_ms:g} ms cannot be taken",
-                hint=f"the interval is at least 1 ms, and all of it takes at most {LONGEST_S:g} s",
+                f"cannot take {self.samples} samples every {self.interval_ms:g} ms",
+                hint=f"the interval must be at least 1 ms, and the total time at most {LONGEST_S:g} s",
             )
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """The duration of the request."""
         return self.samples * self.interval_ms / 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadDump:
-    """Tell what all threads of the slot's process are doing."""
+    """Dump the stacks of all threads of the slot's process."""
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """The duration of the request."""
         return 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """Tell the last lines of the log of the slot's process; those after line number `after`, if it is told."""
+    """Return the last log lines of the slot's process; with `after`, those after that line number."""
 
     lines: int = 1000
     after: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.lines <= MOST_LINES:
-            raise ArgumentError(f"{self.lines} lines cannot be read, 1 to {MOST_LINES} can")
+            raise ArgumentError(f"lines must be between 1 and {MOST_LINES}, got {self.lines}")
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """The duration of the request."""
         return 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class KeySamples:
-    """Look at the keys of records that a subtask takes, for so long or until there are enough; tell the most frequent ones."""
+    """Sample the keys of a subtask's input, until the time is over or there are enough; return the most frequent ones."""
 
     task: TaskId
     watch_s: float = 1.0
@@ -93,39 +93,39 @@ class KeySamples:
     def __post_init__(self) -> None:
         if not 0 < self.watch_s <= LONGEST_S:
             raise ArgumentError(
-                f"keys cannot be watched for {self.watch_s:g} s, up to {LONGEST_S:g} s they can"
+                f"watch_s must be between 0 and {LONGEST_S:g}, got {self.watch_s:g}"
             )
         if not (1 <= self.keys <= MOST_KEYS and 1 <= self.top <= 1000):
             raise ArgumentError(
-                f"{self.top} of {self.keys} keys cannot be told",
-                hint=f"up to 1000 of up to {MOST_KEYS} can",
+                f"invalid number of keys: top={self.top}, keys={self.keys}",
+                hint=f"top must be at most 1000, and keys at most {MOST_KEYS}",
             )
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """The duration of the request."""
         return self.watch_s
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDetails:
-    """Tell how far the splits of a subtask have come, and which states it has."""
+    """Return the split progress of a subtask, and its states."""
 
     task: TaskId
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """The duration of the request."""
         return 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessDetails:
-    """Tell what the slot's process uses."""
+    """Return the resource usage of the slot's process."""
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """The duration of the request."""
         return 0.0
 
 
@@ -134,9 +134,9 @@ InspectionRequest = StackSamples | ThreadDump | LogTail | KeySamples | TaskDetai
 
 @dataclass(frozen=True, slots=True)
 class Stacks:
-    """What a slot's thread did: by stack, outermost function first, how often it was seen on a processor and waiting.
+    """Stack samples of a slot's thread: by stack, outermost function first, how often it was on a CPU and waiting.
 
-    `samples` is how often it was looked at; where a task was asked for, looks at the work of other tasks are in it, too.
+    `samples` is the total number; with a requested task, samples of other tasks are included.
     """
 
     samples: int = 0
@@ -145,7 +145,7 @@ class Stacks:
 
 @dataclass(frozen=True, slots=True)
 class ThreadInfo:
-    """One thread: its name, whether it is the one that runs the subtasks, and its stack as text, innermost first."""
+    """One thread: its name, whether it runs the subtasks, and its stack as text, innermost first."""
 
     name: str
     ident: int
@@ -156,7 +156,7 @@ class ThreadInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogLines:
-    """Lines of a log; `last` is the number of the last one, to go on from, and `lost` how many between were dropped."""
+    """Log lines; `last` is the number of the last one, to continue from, and `lost` the number of dropped lines."""
 
     lines: tuple[str, ...] = ()
     last: int = 0
@@ -165,9 +165,9 @@ class LogLines:
 
 @dataclass(frozen=True, slots=True)
 class FrequentKeys:
-    """The most frequent keys of a subtask's input, as texts, with how many of the `sampled` ones they were.
+    """The most frequent keys of a subtask's input, as texts, with their counts among the `sampled` keys.
 
-    `distinct` is how many different ones were among those.
+    `distinct` is the number of different keys among them.
     """
 
     sampled: int = 0
@@ -177,7 +177,7 @@ class FrequentKeys:
 
 @dataclass(frozen=True, slots=True)
 class SplitTime:
-    """How far a split has come in event time; `counts` says that the time of its source waits for it."""
+    """The event time of a split; `counts` says that the watermark of its source includes it."""
 
     split: str
     watermark: int
@@ -189,7 +189,7 @@ class SplitTime:
 class HeldState:
     """A keyed state of an operator, and whether its entries expire."""
 
-    operator: str  # its id
+    operator: str  # operator id
     name: str
     kind: str
     expires: bool
@@ -197,7 +197,7 @@ class HeldState:
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
-    """What a subtask tells of itself; a source has splits."""
+    """Details of a subtask; a source has splits."""
 
     splits: tuple[SplitTime, ...] = ()
     states: tuple[HeldState, ...] = ()
@@ -205,9 +205,9 @@ class TaskDetail:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """What a process uses: memory in bytes, now and at most, and how many threads.
+    """Resource usage of a process: current and peak memory in bytes, and the number of threads.
 
-    `limit` is what it may use, by itself or with the others of its container; None if nobody has set one.
+    `limit` is its memory limit, its own or its container's; None if unlimited.
     """
 
     process: int
@@ -219,7 +219,7 @@ class ProcessFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlotInfo:
-    """A slot that runs: where, in which process, and what."""
+    """A running slot: its host, process and tasks."""
 
     id: SlotId
     host: str

@@ -1,4 +1,4 @@
-"""Answers what is asked of a slot, beside the thread that runs its subtasks: also while user code keeps that one."""
+"""Answers inspection requests about a slot in a separate thread, so that it works while user code blocks the slot."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _TURN_S: Final = 0.1
 
 
 class Inspected(Protocol):
-    """A slot, as it is looked at. All of it may be read by any thread."""
+    """A slot as seen by the inspector. All methods are thread-safe."""
 
     @property
     def working_for(self) -> TaskId | None:
-        """The task whose turn it is, None while the slot waits."""
+        """The task that is being processed, None while the slot waits."""
 
     @property
     def task_ids(self) -> list[TaskId]:
         """The tasks of the slot."""
 
     def watch_keys(self, task: TaskId, sample: KeySample | None) -> None:
-        """Let the keys that a task takes be counted; None: no more."""
+        """Start counting the keys that a task receives; None stops it."""
 
     def details(self, task: TaskId) -> TaskDetail:
-        """Return what a task tells of itself."""
+        """Return the details of a task."""
 
 
 class SlotInspector:
-    """Answers the fixed set of requests about one slot, whose thread is the one that makes this."""
+    """Answers inspection requests about one slot. It must be created by the slot's thread."""
 
     def __init__(self, slot: Inspected, outermost: Container[CodeType] = ()) -> None:
-        """Of each sampled stack the part down to one of the functions `outermost` is left out."""
+        """The frames of each sampled stack up to one of the functions `outermost` are omitted."""
         self._slot = slot
         self._thread = threading.get_ident()
         self._outermost = outermost
@@ -58,7 +58,7 @@ class SlotInspector:
         remember_log()
 
     def answer(self, request: Any) -> Any:
-        """Answer a request; raises if it is not one of those that there are. By any thread."""
+        """Answer a request; raises if it is unknown. Thread-safe."""
         match request:
             case StackSamples(task=task):
                 if task is not None:
@@ -80,7 +80,7 @@ class SlotInspector:
                 return dump_threads(self._thread)
             case LogTail():
                 return MEMORY.tail(request)
-        raise ArgumentError(f"a slot does not know the request {type(request).__name__}")
+        raise ArgumentError(f"unknown inspection request {type(request).__name__}")
 
     def _own(self, task: TaskId) -> TaskId:
         if task not in self._slot.task_ids:
@@ -100,5 +100,5 @@ class SlotInspector:
         return keys.result()
 
     def close(self) -> None:
-        """End what takes a while."""
+        """Stop long-running requests."""
         self._stopped.set()

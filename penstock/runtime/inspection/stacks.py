@@ -1,6 +1,6 @@
-"""What threads of this process are doing: samples of one, and a dump of all.
+"""Stack samples of one thread, and stack dumps of all threads of this process.
 
-Samples are taken by another thread of the process, which holds the interpreter's lock while it looks: what is looked at stands still.
+Samples are taken by another thread, which holds the GIL meanwhile: the sampled thread stands still.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.inspection.requests import Stacks, StackSamples, ThreadInfo
 
 _DEEPEST: Final = 256
-# A thread that had something to do for less of the time between two looks than this was waiting.
+# A thread that was busy for a smaller part of the time between two samples counts as waiting.
 _ON_CPU_SHARE: Final = 0.5
 _SWITCH_S: Final = 0.0001
 
@@ -29,9 +29,9 @@ def sample(
     stopped: threading.Event,
     outermost: Container[CodeType] = (),
 ) -> Stacks:
-    """Look at a thread's stack again and again. `current` tells the task that it works for, None while it waits for work.
+    """Sample a thread's stack repeatedly. `current` returns the task that it works for, None while it waits for work.
 
-    Of each stack the part down to one of the functions `outermost` is left out. Ends early once `stopped` is set.
+    The frames of each stack up to one of the functions `outermost` are omitted. Ends early once `stopped` is set.
     """
     counts: dict[tuple[str, ...], tuple[int, int]] = {}
     interval = request.interval_ms / 1000
@@ -45,7 +45,7 @@ def sample(
             if stopped.wait(max(due - time.monotonic(), 0.0)):
                 break
             task = current()
-            frame = sys._current_frames().get(thread)  # noqa: SLF001 - the documented way
+            frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented usage
             now, now_used = time.monotonic(), clock()
             on_cpu = now_used - used >= _ON_CPU_SHARE * (now - wall)
             wall, used = now, now_used
@@ -61,10 +61,11 @@ def sample(
 
 
 class _QuickSwitches:
-    """Lets a thread that waits for the interpreter's lock have it soon, while anybody samples.
+    """Shortens the GIL switch interval during sampling.
 
-    A thread that works gives the lock away by itself where it sends or reads something. Whoever waits for it as long as usual, 5 ms,
-    mostly gets it at such a place, and would find the thread nowhere else.
+    A working thread releases the GIL by itself where it sends or reads. A sampler that waits for the GIL with the usual
+    interval of
+    5 ms mostly gets it at such a place, and would find the thread nowhere else.
     """
 
     def __init__(self) -> None:
@@ -92,9 +93,9 @@ _quick_switches = _QuickSwitches()
 
 
 def _cpu_clock(thread: int) -> Callable[[], float]:
-    """Return a function that tells how long a thread has had something to do: was on a processor, or waited for one.
+    """Return a function that returns the busy time of a thread: on a CPU, or waiting for one.
 
-    The wait belongs to it: on a machine with too much work a busy thread would seem idle otherwise.
+    Waiting for a CPU counts: otherwise a busy thread on an overloaded machine would seem idle.
     """
     native = next((t.native_id for t in threading.enumerate() if t.ident == thread), None)
     path = f"/proc/self/task/{native}/schedstat"
@@ -104,7 +105,7 @@ def _cpu_clock(thread: int) -> Callable[[], float]:
             with open(path, "rb") as file:  # noqa: PTH123 - ten microseconds less
                 on_cpu, waited, _ = file.read().split()
         except (OSError, ValueError):
-            return time.monotonic()  # where it cannot be known, all counts as work
+            return time.monotonic()  # without the information, everything counts as work
         return (int(on_cpu) + int(waited)) / 1e9
 
     return used
@@ -129,16 +130,16 @@ def _names(frame: FrameType, outermost: Container[CodeType]) -> tuple[str, ...]:
 
 
 def _name(frame: FrameType) -> str:
-    """Return what a frame is called in a flame graph, as Flink has it: where, what, and the line."""
+    """Return the name of a frame in a flame graph, in Flink's form: location, function and line."""
     module = frame.f_globals.get("__name__", "?")
     return f"{module}.{frame.f_code.co_qualname}:{frame.f_lineno}"
 
 
 def dump_threads(runs_tasks: int | None = None) -> tuple[ThreadInfo, ...]:
-    """Return what all threads of this process are doing; `runs_tasks` is the one that runs subtasks, which comes first."""
+    """Dump all threads of this process; `runs_tasks` is the one that runs subtasks, and comes first."""
     known = {thread.ident: thread for thread in threading.enumerate()}
     found = []
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - documented usage
         thread = known.get(ident)
         lines = tuple(_line(each) for each in _frames(frame))
         name = f"thread {ident}" if thread is None else thread.name

@@ -1,1 +1,1 @@
-"""What travels between subtasks: buffers, edges, routers, messages."""
+"""Data exchange between subtasks: buffers, edges, routers, channels, messages."""

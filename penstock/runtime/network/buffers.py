@@ -10,7 +10,7 @@ from penstock.runtime.records import COLUMNS, Batch, RowBatch
 
 
 class Row(NamedTuple):
-    """One row of the pipe: a buffer or a control message on its way to a gate of a subtask."""
+    """One row of the pipe: a buffer or a control message for a gate of a subtask."""
 
     target: int
     vertex: int
@@ -22,23 +22,23 @@ class Row(NamedTuple):
 
 
 class UnknownBatchError(PenstockError, RuntimeError):
-    """A buffer does not hold a batch of a kind that is known here."""
+    """A buffer contains an unknown kind of batch."""
 
 
 _kinds: dict[int, type[Batch]] = {RowBatch.TAG: RowBatch}
-# Kinds that register themselves when their module is loaded: a process may get a buffer before it has made one.
+# Kinds that register when their module is loaded: a process may receive a buffer before it has created one.
 _MODULES: Final = {0x43: COLUMNS}
 
 
 def register_kind(kind: type[Batch]) -> None:
-    """Let buffers carry batches of another kind."""
+    """Register another kind of batch for buffers."""
     known = _kinds.setdefault(kind.TAG, kind)
     if known is not kind:
-        raise ValueError(f"{known.__name__} has the tag {kind.TAG:#x}, too")
+        raise ValueError(f"tag {kind.TAG:#x} is already used by {known.__name__}")
 
 
 def decode(payload: bytes) -> Batch:
-    """Turn a payload back into records: `Batch.encode` made it."""
+    """Decode a payload created by `Batch.encode`."""
     kind = _kinds.get(payload[0])
     if kind is None and payload[0] in _MODULES:
         importlib.import_module(_MODULES[payload[0]])

@@ -1,10 +1,12 @@
-"""Channels of subtasks that stay: a queue at the receiving end, a bound on what is under way, and who may go on.
+"""Channels of pipelined subtasks: a queue at the receiver, and credit-based flow control.
 
-A channel carries what one subtask sends over one edge to one other subtask, in order. Its two ends are an `OutputChannel` and an
-`InputChannel`; between them is a `LocalLink` if both subtasks live in the same slot, a connection of the slot's network otherwise.
+A channel carries the output of one subtask over one edge to one other subtask, in order. Its ends are an `OutputChannel`
+and an
+`InputChannel`; between them is a `LocalLink` if both subtasks are in the same slot, otherwise a connection of the slot's
+network.
 
-Nothing in here ever waits. A sender may always send: what the channel has no room for is queued, and closes the inputs of
-the sender's subtask (`Outputs.has_room`) until it is gone. A receiver takes what has arrived, and each item that it takes gives room.
+Nothing in here blocks. A sender may always send: items beyond the channel's capacity are queued, and stop the inputs of the
+sender's subtask (`Outputs.has_room`) until they are sent. Each item that the receiver takes frees capacity.
 """
 
 from __future__ import annotations
@@ -18,27 +20,27 @@ from penstock.runtime.network.debloating import BUFFERS, UNLIMITED, BufferSize
 from penstock.runtime.network.messages import BARRIER, DATA
 from penstock.runtime.records import Batch
 
-# Sizes of items that give no room to the sender:
-RESTORED: Final = -1  # it was in flight in this channel when the checkpoint was taken
-MOVED: Final = -2  # it was in flight in a channel of another parallelism
-PART: Final = -3  # it is the rest of one that was taken
-# A neighbour that wants fewer records than this in a buffer has them counted, which takes half a microsecond for each batch.
+# Sizes of items that free no capacity at the sender:
+RESTORED: Final = -1  # was in flight in this channel when the checkpoint was taken
+MOVED: Final = -2  # was in flight in a channel before a rescale
+PART: Final = -3  # the rest of an item that was taken
+# A local receiver that wants fewer records than this per buffer has them counted, which takes 0.5 us per batch.
 _FEW_RECORDS: Final = 16_384
 
 
 class ChannelId(NamedTuple):
-    """Where a channel leads, and from which subtask of the vertex at the other end."""
+    """The receiving end of a channel, and its sending subtask."""
 
-    vertex: int  # the number of the receiving vertex
+    vertex: int  # index of the receiving vertex
     subtask: int  # the receiving subtask
     gate: int
     source: int  # the sending subtask
 
 
 class Item(NamedTuple):
-    """One thing on its way: records or a control message.
+    """A queued item: records or a control message.
 
-    `content` is a Batch or a message as it was sent, or the bytes that a network has made of it. `size` is what it counts in bytes.
+    `content` is a Batch or a message as sent, or its serialized bytes. `size` is the size in bytes used for flow control.
     """
 
     kind: int
@@ -47,7 +49,7 @@ class Item(NamedTuple):
 
 
 class Outputs:
-    """All output channels of one subtask: whether what it emits has somewhere to go."""
+    """All output channels of one subtask, and whether they have capacity."""
 
     __slots__ = ("_full",)
 
@@ -60,11 +62,11 @@ class Outputs:
         return not self._full
 
     def filled(self) -> None:
-        """Take note that a channel has no room any more."""
+        """Record that a channel became full."""
         self._full += 1
 
     def emptied(self) -> None:
-        """Take note that a channel that was full has room again."""
+        """Record that a full channel has capacity again."""
         self._full -= 1
 
 
@@ -72,32 +74,32 @@ class OutputChannel(Protocol):
     """The sending end of a channel."""
 
     id: ChannelId
-    most_records: int  # the receiver wants no more in a buffer
+    most_records: int  # maximum number of records per buffer that the receiver wants
 
     def send(self, kind: int, content: Any) -> int:
-        """Send a Batch (kind DATA) or a control message after all that was sent before; return its size in bytes, 0 if unknown."""
+        """Send a Batch (kind DATA) or a control message after everything sent before; return its size in bytes, 0 if unknown."""
 
     def overtake(self, kind: int, content: Any) -> list[Item]:
-        """Send a control message before all that is queued here; return the DATA items that it overtook, in order.
+        """Send a control message ahead of everything queued here; return the overtaken DATA items, in order.
 
-        They are still sent, after it.
+        They are still sent after it.
         """
 
     def hasten(self, kind: int, content: Any) -> list[Item]:
-        """Let a control message that was sent overtake, if it is still queued here; return what `overtake` would."""
+        """Let a control message that is still queued here overtake; return what `overtake` would."""
 
     def holds(self, kind: int, content: Any) -> bool:
-        """Whether a control message that was sent is still queued here."""
+        """Whether a control message is still queued here."""
 
     def usage(self) -> float:
-        """Return which part of the room is certainly used, from 0 to 1."""
+        """Return the used fraction of the capacity, from 0 to 1 (a lower bound)."""
 
     def queued(self) -> int:
-        """Return how many items wait here."""
+        """Return the number of items queued here."""
 
 
 class InputChannel:
-    """The receiving end of a channel: what has arrived and was not taken yet."""
+    """The receiving end of a channel: items that have arrived and were not taken yet."""
 
     __slots__ = (
         "_first",
@@ -114,17 +116,19 @@ class InputChannel:
     def __init__(self, channel: ChannelId, inputs: Inputs, link: Link) -> None:
         self.id = channel
         self.items: deque[Item] = deque()
-        self.moved: deque[Item] = deque()  # taken before any of the items
-        self.blocked = False  # aligned: it has brought its barrier and waits for the others
+        self.moved: deque[Item] = deque()  # taken before all other items
+        self.blocked = (
+            False  # barrier alignment: it has delivered its barrier and waits for the others
+        )
         self._inputs = inputs
         self._link = link
         self._queued = False
-        # How many items each of the messages at the head has overtaken, and how many the last one that was taken.
+        # How many items each of the messages at the head has overtaken, and how many the last one taken has.
         self._first: deque[int] = deque()
         self._overtaken = 0
 
     def attach(self, inputs: Inputs) -> None:
-        """Let it belong to the inputs of a subtask."""
+        """Attach the channel to the inputs of a subtask."""
         self._inputs = inputs
         self._queued = False
         inputs.add(self)
@@ -134,21 +138,21 @@ class InputChannel:
             inputs.announced += [item for item in self.items if item.kind == BARRIER]
 
     def put(self, item: Item) -> None:
-        """Take what the sender sent."""
+        """Append an item from the sender."""
         self.items.append(item)
         self.offer()
         if item.kind == BARRIER and self._inputs.announces:
             self._inputs.announced.append(item)
 
     def restore(self, payloads: Sequence[bytes]) -> None:
-        """Take records that were in flight in this channel when the checkpoint was taken: they come before all that its sender sends."""
+        """Add in-flight records of a checkpoint of this channel: they come before everything that its sender sends."""
         self.items.extendleft(Item(DATA, payload, RESTORED) for payload in reversed(payloads))
         self.offer()
 
     def restore_moved(self, payloads: Sequence[bytes]) -> None:
-        """Take records that were in flight before the parallelism changed: they come before all that any sender sends.
+        """Add in-flight records from before a rescale: they come before everything that any sender sends.
 
-        The sender of this channel need not be the one that goes on with their keys.
+        The sender of this channel need not be the one that now sends their keys.
         """
         self.moved.extend(Item(DATA, payload, MOVED) for payload in payloads)
         self._inputs.moved += len(payloads)
@@ -158,7 +162,7 @@ class InputChannel:
         self.offer()
 
     def put_back(self, records: Batch, taken: Item) -> None:
-        """Take back a part of the records that were taken last: nothing has come or gone since."""
+        """Put back a part of the records that were taken last; the channel must be unchanged since."""
         if taken.size == MOVED:
             self.moved.appendleft(Item(DATA, records, MOVED))
             self._inputs.moved += 1
@@ -166,7 +170,7 @@ class InputChannel:
             self.items.appendleft(Item(DATA, records, PART))
 
     def put_first(self, item: Item) -> None:
-        """Take a message that overtakes all that waits here, but for others that did so before."""
+        """Add a message that overtakes everything queued here, except earlier overtaking messages."""
         first = len(self._first)
         self._first.append(len(self.items) - first)
         self.items.insert(first, item)
@@ -174,7 +178,7 @@ class InputChannel:
         self.offer()
 
     def hasten(self, is_it: Callable[[Item], bool]) -> bool:
-        """Let the first such message overtake all that waits before it; return whether there is one."""
+        """Let the first matching message overtake all items before it; return whether there is one."""
         first = len(self._first)
         for position, item in enumerate(self.items):
             if is_it(item):
@@ -187,7 +191,7 @@ class InputChannel:
         return False
 
     def take(self) -> Item:
-        """Return the next item, and give room to the sender."""
+        """Return the next item, and free its capacity at the sender."""
         if self.moved:
             self._inputs.moved -= 1
             return self.moved.popleft()
@@ -202,68 +206,68 @@ class InputChannel:
         return bool(self._first) and not self.moved
 
     def overtaken(self) -> list[Item]:
-        """Return the records that the message which was taken last has overtaken, in order; what arrived after it does not count."""
+        """Return the records that the last taken message has overtaken, in order, without later arrivals."""
         first = len(self._first)
         return [
             item for item in islice(self.items, first, first + self._overtaken) if item.kind == DATA
         ]
 
     def usage(self) -> float:
-        """Return which part of the room that the sender has is used by what waits here, from 0 to 1."""
+        """Return the fraction of the sender's capacity used by items queued here, from 0 to 1."""
         return self._link.usage_of(self.items)
 
     def fit(self, size: BufferSize) -> None:
-        """Let no more than this be under way."""
+        """Limit the in-flight data."""
         self._link.fit(size)
 
     def block(self) -> None:
-        """Let it wait, with all that it brings."""
+        """Stop reading from this channel."""
         self.blocked = True
 
     def unblock(self) -> None:
-        """Let it be read again."""
+        """Resume reading from this channel."""
         self.blocked = False
         self.offer()
 
     def offer(self) -> None:
-        """Stand in line to be read, if there is something to read and it does not stand there already; at its head with moved records."""
+        """Enqueue the channel for reading, if it has items and is not queued already; at the head if it has moved records."""
         if (self.items or self.moved) and not self.blocked and not self._queued:
             self._queued = True
             line = self._inputs.line
             (line.appendleft if self.moved else line.append)(self)
 
     def left_line(self) -> None:
-        """Take note that it was taken out of the line."""
+        """Record that it was removed from the queue of readable channels."""
         self._queued = False
 
 
 class Link(Protocol):
-    """What carries a channel: it learns what the receiver has taken."""
+    """The transport of a channel: it is notified of taken items."""
 
     def taken(self, item: Item) -> None:
         """The receiver has taken an item."""
 
     def usage_of(self, items: Collection[Item]) -> float:
-        """Return which part of the room the items take that wait at the receiver."""
+        """Return the fraction of the capacity used by the items queued at the receiver."""
 
     def fit(self, size: BufferSize) -> None:
-        """Let no more than this be under way."""
+        """Limit the in-flight data."""
 
 
 class Inputs:
-    """All input channels of one subtask: those with something to read stand in line, so that each gets its turn."""
+    """All input channels of one subtask: readable ones are served round robin."""
 
     __slots__ = ("announced", "announces", "bytes_in", "channels", "hurry", "line", "moved")
 
     def __init__(self) -> None:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
         self.line: deque[InputChannel] = deque()
-        self.bytes_in = 0  # what was taken so far
-        # How many moved items wait. No barrier is taken before them: a checkpoint that holds moved and new records of one key, in two
-        # channels, would not know which come first.
+        self.bytes_in = 0  # bytes taken so far
+        # Number of queued moved items. No barrier is taken before them: a checkpoint with moved and new records of one
+        # key, in two channels, would lose their order.
         self.moved = 0
-        self.hurry: list[InputChannel] = []  # for each message that overtakes, where it is
-        # If somebody wants to know: barriers that were put at the end of a queue, perhaps behind many records.
+        self.hurry: list[InputChannel] = []  # the channel of each overtaking message
+        # If set: receives barriers that were queued, perhaps behind many records.
         self.announces = False
         self.announced: list[Item] = []
 
@@ -272,9 +276,9 @@ class Inputs:
         self.channels[channel.id.gate, channel.id.source] = channel
 
     def next(self) -> InputChannel | None:
-        """Return a channel that has an item to take, the next in line; None if there is none.
+        """Return the next readable channel; None if there is none.
 
-        Whoever has taken from it calls `InputChannel.offer` to put it in line again.
+        The caller calls `InputChannel.offer` afterwards to enqueue it again.
         """
         while self.line:
             channel = self.line.popleft()
@@ -284,21 +288,21 @@ class Inputs:
         return None
 
     def urgent(self) -> Iterator[InputChannel]:
-        """Iterate over channels whose next item has overtaken others, while there are any; whether they are blocked does not matter."""
+        """Iterate over channels whose next item has overtaken others, blocked or not."""
         while self.hurry:
             channel = self.hurry.pop(0)
             if channel.is_urgent:
                 yield channel
 
     def unblock_all(self) -> None:
-        """Let all channels be read again."""
+        """Resume reading from all channels."""
         for channel in self.channels.values():
             if channel.blocked:
                 channel.unblock()
 
 
 class LocalLink:
-    """A channel between two subtasks of one slot: what is sent is what arrives, as it is."""
+    """A channel between two subtasks of one slot: items are passed on as objects."""
 
     def __init__(
         self, channel: ChannelId, outputs: Outputs, inputs: Inputs, items: int = 8
@@ -312,48 +316,48 @@ class LocalLink:
         inputs.add(self.receiver)
 
     def attach_outputs(self, outputs: Outputs) -> None:
-        """Let it belong to the outputs of a subtask."""
+        """Attach the channel to the outputs of a subtask."""
         self._outputs = outputs
         if self._full:
             outputs.filled()
 
     def send(self, kind: int, content: Any) -> int:
-        """Hand over."""
+        """Pass an item to the receiver."""
         self.receiver.put(Item(kind, content, 0))
         self._check()
         return 0
 
     def overtake(self, kind: int, content: Any) -> list[Item]:
-        """Hand over before all that waits: none of it counts as overtaken here, the receiver has it already."""
+        """Pass a message ahead of everything queued at the receiver: nothing is overtaken at this end."""
         self.receiver.put_first(Item(kind, content, 0))
         return []
 
     def hasten(self, kind: int, content: Any) -> list[Item]:
-        """Nothing waits at this end: the receiver has it, and knows when it is to overtake."""
+        """Return nothing: the receiver has the message already and decides when it overtakes."""
         return []
 
     def holds(self, kind: int, content: Any) -> bool:
-        """Nothing waits at this end."""
+        """Return False: nothing is queued at this end."""
         return False
 
     def usage(self) -> float:
-        """Return which part of the room is used: all that was sent waits at the receiver."""
+        """Return the used fraction of the capacity: all items are queued at the receiver."""
         return self.usage_of(self.receiver.items)
 
     def usage_of(self, items: Collection[Item]) -> float:
-        """Return which part of the room so many items take."""
+        """Return the fraction of the capacity that these items use."""
         return min(1.0, len(items) / self._limit)
 
     def queued(self) -> int:
-        """Nothing waits at this end."""
+        """Return 0: nothing is queued at this end."""
         return 0
 
     def taken(self, item: Item) -> None:
-        """There is room again, perhaps."""
+        """Check whether there is capacity again."""
         self._check()
 
     def fit(self, size: BufferSize) -> None:
-        """Let no more than so many records wait; nothing has a size in bytes here."""
+        """Limit the number of queued records; local items have no size in bytes."""
         self.most_records = size.records
         self._check()
 

@@ -19,11 +19,11 @@ _LAST_COMMANDS_MS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost:
-    """The connection to a slot that had reported is lost: it has ended, or its machine is gone."""
+    """The connection to a slot that had reported was lost: the slot has ended, or its machine is down."""
 
 
 class Arrival(NamedTuple):
-    """What a slot of a stage reported, or a ConnectionLost."""
+    """A report of a slot, or a ConnectionLost."""
 
     stage: str
     slot: int
@@ -48,16 +48,18 @@ class _Stage:
         self.connections = sockets.Connections(self.socket)
         self.address = sockets.bind(self.socket, listen_at)
         self._slots: dict[int, int] = {}  # by the file descriptor of the connection
-        self.askable: set[int] = set()  # slots that have a connection for questions
+        self.askable: set[int] = set()  # slots with an inspection connection
 
     def take(self) -> list[Arrival]:
         arrivals = []
         closed = {each: self._slots.pop(each, None) for each in self.connections.closed()}
-        # What came over a connection before it was closed is there by now.
+        # Messages that arrived before the connection was closed are available now.
         while sockets.has_message(self.socket):
             identity, content = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
             asked = inspection.slot_of(identity.bytes)
-            if asked is not None:  # an answer; that this connection ends says nothing of the slot
+            if (
+                asked is not None
+            ):  # an answer; the end of this connection says nothing about the slot
                 self.askable.add(asked)
                 arrivals.append(Arrival(self.name, asked, pickle.loads(content.buffer)))
                 continue
@@ -79,13 +81,13 @@ class _Stage:
 
 
 class DriverEndpoint:
-    """Where slots connect to: each stage's at a socket of its own, which knows the keys of that attempt only.
+    """The endpoint for slots: each stage has its own socket, which accepts only the keys of that attempt.
 
-    One thread uses it; only `wake` may be called from others. A slot is known once it has reported something.
+    Used by one thread; only `wake` is thread-safe. A slot is known once it has sent a report.
     """
 
     def __init__(self, host: str, listen_at: str | None = None) -> None:
-        """`host` is where slots reach it, by name or address; it listens there, unless it is told another address."""
+        """`host` is the name or address at which slots reach it; it also listens there, unless `listen_at` is given."""
         self._host = host
         self._listen_at = listen_at or host
         self._context: zmq.Context[Any] = zmq.Context()
@@ -97,7 +99,7 @@ class DriverEndpoint:
         self._stages: dict[str, _Stage] = {}
 
     def open_stage(self, stage: str, keys: StageKeys) -> str:
-        """Listen to the slots of an attempt of a stage; return the address. `stage` is a name that is used once, such as the attempt's token."""
+        """Listen to the slots of an attempt of a stage; return the address. `stage` is unique, such as the attempt's token."""
         opened = self._stages[stage] = _Stage(self._context, stage, keys, self._listen_at)
         self._doorkeeper.admit(keys, stage)
         self._poller.register(opened.socket, zmq.POLLIN)
@@ -107,7 +109,7 @@ class DriverEndpoint:
         return sockets.at_host(self._host, opened.address)
 
     def close_stage(self, stage: str) -> None:
-        """Listen to it no more. Its slots notice that, and end."""
+        """Stop listening to a stage. Its slots notice that and end."""
         closed = self._stages.pop(stage, None)
         if closed is None:
             return
@@ -117,20 +119,20 @@ class DriverEndpoint:
         closed.close()
 
     def poll(self, seconds: float) -> list[Arrival]:
-        """Return what slots have reported; wait for it, at most so long or until `wake`."""
+        """Return reports of slots; wait for them, at most `seconds` or until `wake`."""
         if self._poller.poll(sockets.milliseconds(seconds)):
             self._wakeup.clear()
         self._doorkeeper.answer()
         return [arrival for stage in self._stages.values() for arrival in stage.take()]
 
     def send(self, stage: str, slot: int, command: Any) -> None:
-        """Tell a slot that has reported something. What is sent to one that is gone is lost."""
+        """Send a command to a slot that has reported. Commands to a lost slot are dropped."""
         opened = self._stages.get(stage)
         if opened is not None:
             opened.socket.send_multipart([b"%d" % slot, dumps(command)], zmq.NOBLOCK)
 
     def ask(self, stage: str, slot: int, question: inspection.Question) -> bool:
-        """Ask something about a slot; its Answer arrives, unless it is gone. Returns False if it cannot be asked yet."""
+        """Send an inspection request to a slot; its Answer arrives, unless the slot is lost. False if it is not connected yet."""
         opened = self._stages.get(stage)
         if opened is None or slot not in opened.askable:
             return False
@@ -139,11 +141,11 @@ class DriverEndpoint:
         return True
 
     def wake(self) -> None:
-        """End a `poll`, or the next one. From any thread."""
+        """Interrupt a `poll`, or the next one. Thread-safe."""
         self._wakeup.wake()
 
     def close(self) -> None:
-        """Close all stages, and let go of everything."""
+        """Close all stages and release all resources."""
         for stage in list(self._stages):
             self.close_stage(stage)
         self._context.destroy()

@@ -1,4 +1,4 @@
-"""Outgoing edges of a subtask: in buffers to a writer, or straight to a neighbour in the same slot."""
+"""Outgoing edges of a subtask: buffered to a writer, or directly to a subtask in the same slot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.runtime.records import Batch
 
 
 class EdgeOutput(Protocol):
-    """What a chain sends to at its end."""
+    """The output of a chain."""
 
     def emit(self, batch: Batch) -> None:
         """Send records."""
@@ -35,7 +35,7 @@ class EdgeOutput(Protocol):
         """Send a status to every connected subtask."""
 
     def barrier(self, message: BarrierMessage) -> None:
-        """Send what is pending, then the barrier."""
+        """Flush pending records, then send the barrier."""
 
     def open(self, context: Any) -> None:
         """Prepare user code."""
@@ -45,7 +45,7 @@ class EdgeOutput(Protocol):
 
 
 class BufferedEdge:
-    """An edge whose records travel in buffers, by a writer."""
+    """An edge whose records are sent in buffers by a writer."""
 
     def __init__(
         self,
@@ -68,16 +68,16 @@ class BufferedEdge:
         self._marked = subtask
 
     def bind(self, writer: ResultWriter) -> None:
-        """Send to this writer from now on."""
+        """Use this writer from now on."""
         self._writer = writer
         self._router.bind(writer)
 
     def memory(self) -> Any:
-        """Return what decides where records go, besides the records."""
+        """Return the state of the router that determines where records go."""
         return self._router.memory()
 
     def recall(self, memory: Any) -> None:
-        """Go on from what `memory` returned."""
+        """Restore what `memory` returned."""
         self._router.recall(memory)
 
     def _control(self, kind: int, content: Any) -> None:
@@ -88,25 +88,25 @@ class BufferedEdge:
 
     @property
     def waiting(self) -> bool:
-        """Whether records wait for their buffers to be full."""
+        """Whether records wait for their buffers to fill up."""
         return self._router.waiting
 
     @property
     def bytes_out(self) -> int:
-        """How many bytes were sent so far."""
+        """Number of bytes sent so far."""
         return self._router.bytes_out
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send buffered records."""
         for target in self._targets:
             self._router.flush(target)
 
     def end(self) -> None:
-        """Say that nothing but barriers follows."""
+        """Send the end of the channel: only barriers follow."""
         self._control(END, None)
 
     def latency(self, marker: LatencyMarker) -> None:
-        """Send a latency marker after what is pending, to one target after another."""
+        """Send a latency marker after pending records, to the targets in rotation."""
         assert self._writer is not None
         self._marked = (self._marked + 1) % len(self._targets)
         target = self._targets[self._marked]
@@ -114,39 +114,39 @@ class BufferedEdge:
         self._writer.send(target, LATENCY, marker)
 
     def watermark(self, watermark: int) -> None:
-        """Send a watermark after what is pending."""
+        """Send a watermark after pending records."""
         self._control(WATERMARK, watermark)
 
     def status(self, idle: bool) -> None:
-        """Send a status after what is pending."""
+        """Send a status after pending records."""
         self._control(STATUS, idle)
 
     def barrier(self, message: BarrierMessage) -> None:
-        """Send the barrier on every channel, after what is pending."""
+        """Send the barrier on every channel, after pending records."""
         self._control(BARRIER, message)
 
     def send_to(self, target: int, batch: Batch) -> None:
-        """Send records to a target without asking the router."""
+        """Send records to a target, bypassing the router."""
         assert self._writer is not None
         self._writer.send(target, DATA, batch)
 
     def overtake(self, message: BarrierMessage) -> Iterator[tuple[int, list[Item]]]:
-        """Send the barrier on every channel before what is pending; return by target what it has overtaken at this end."""
+        """Send the barrier on every channel ahead of pending records; return the overtaken items at this end by target."""
         self.flush()
         for target, channel in self._channels():
             yield target, channel.overtake(BARRIER, message)
 
     def hasten(self, message: BarrierMessage) -> Iterator[tuple[int, list[Item]]]:
-        """Let a barrier that was sent overtake wherever it is still pending; return by target what it has overtaken."""
+        """Let a barrier overtake wherever it is still pending; return the overtaken items by target."""
         for target, channel in self._channels():
             yield target, channel.hasten(BARRIER, message)
 
     def holds(self, message: BarrierMessage) -> bool:
-        """Whether a barrier that was sent is still pending."""
+        """Whether a barrier is still pending."""
         return any(channel.holds(BARRIER, message) for _, channel in self._channels())
 
     def channels(self) -> list[OutputChannel]:
-        """Return the channels that it sends to, where they stay."""
+        """Return the output channels, in pipelined mode."""
         writer = self._writer
         return list(writer.channels.values()) if isinstance(writer, ChannelWriter) else []
 
@@ -167,7 +167,7 @@ Deliver = Callable[[int, int, int, Any], None]  # gate, channel, kind, content
 
 
 class LocalEdge:
-    """A forward edge to a vertex in the same slot: a call, no pickling."""
+    """A forward edge to a vertex in the same slot: a call, without pickling."""
 
     def __init__(self, edge: ResultEdge, subtask: int) -> None:
         self._gate = edge.target_gate
@@ -175,7 +175,7 @@ class LocalEdge:
         self._deliver: Deliver | None = None
 
     def bind(self, deliver: Deliver) -> None:
-        """Hand over to this receiver from now on."""
+        """Use this receiver from now on."""
         self._deliver = deliver
 
     def _hand_over(self, kind: int, content: Any) -> None:
@@ -183,27 +183,27 @@ class LocalEdge:
         self._deliver(self._gate, self._subtask, kind, content)
 
     def emit(self, batch: Batch) -> None:
-        """Hand records over."""
+        """Pass records on."""
         self._hand_over(DATA, batch)
 
     def watermark(self, watermark: int) -> None:
-        """Hand a watermark over."""
+        """Pass a watermark on."""
         self._hand_over(WATERMARK, watermark)
 
     def status(self, idle: bool) -> None:
-        """Hand a status over."""
+        """Pass a status on."""
         self._hand_over(STATUS, idle)
 
     def barrier(self, message: BarrierMessage) -> None:
-        """Hand the barrier over."""
+        """Pass the barrier on."""
         self._hand_over(BARRIER, message)
 
     def send_to(self, target: int, batch: Batch) -> None:
-        """Hand records over."""
+        """Pass records on."""
         self._hand_over(DATA, batch)
 
     def open(self, context: Any) -> None:
-        """There is no user code on a local edge."""
+        """Do nothing: a local edge has no user code."""
 
     def close(self) -> None:
-        """There is no user code on a local edge."""
+        """Do nothing: a local edge has no user code."""

@@ -1,8 +1,12 @@
-"""What travels between two slots: messages of one frame of headers and one frame for each content.
+"""The wire format between two slots: messages with one frame of headers and one frame per content.
 
-A message begins with the sending slot, the number of the message on this connection, and a checksum of all headers. A header
-has the channel, the kind, and the length and checksum of the content. A credit is a header without content: it has the limit
-in place of the length, and the records of a buffer in place of the checksum. Messages of a connection are numbered without a gap, so what is lost is known with the next one.
+A message begins with the sending slot, the number of the message on this connection, and a checksum of all headers. A
+header has the
+channel, the kind, and the length and checksum of the content. A credit is a header without content: it has the limit in
+place of the
+length, and the records per buffer in place of the checksum. Messages of a connection are numbered consecutively, so a
+lost message
+is detected with the next one.
 """
 
 from __future__ import annotations
@@ -20,12 +24,12 @@ _MESSAGE: Final = Struct("<IIQI")  # magic, slot, number, checksum of the header
 _HEADER: Final = Struct("<16sHHIQ")  # channel, kind, flags, checksum, length or limit
 _CHANNEL: Final = Struct("<IIII")
 
-CREDIT: Final = 0xFF  # a kind that only the network knows
-OVERTAKES: Final = 1  # a flag: it goes before all that waits at the receiving end
+CREDIT: Final = 0xFF  # a kind used by the network only
+OVERTAKES: Final = 1  # a flag: it overtakes everything queued at the receiver
 
 
 class ChannelError(PenstockError, RuntimeError):
-    """What arrived over a connection is not what was sent, or the connection is lost: the task cannot go on."""
+    """Data from a connection is corrupt or the connection was lost: the task cannot continue."""
 
 
 class Entry(NamedTuple):
@@ -40,12 +44,12 @@ class Entry(NamedTuple):
 
 
 def channel_key(channel: ChannelId) -> bytes:
-    """Return a channel as headers have it."""
+    """Return the key of a channel in headers."""
     return _CHANNEL.pack(*channel)
 
 
 def channel_of(key: bytes) -> ChannelId:
-    """Return the channel that a header names."""
+    """Return the channel of a header key."""
     return ChannelId(*_CHANNEL.unpack(key))
 
 
@@ -55,7 +59,7 @@ def item_header(key: bytes, kind: int, content: bytes, flags: int = 0) -> bytes:
 
 
 def credit_header(key: bytes, limit: int, records: int) -> bytes:
-    """Return the header that tells a channel's sender how much it may have sent, and how many records to put into a buffer."""
+    """Return the header that grants credit to a channel's sender, with the number of records per buffer."""
     return _HEADER.pack(key, CREDIT, 0, records, limit)
 
 
@@ -68,19 +72,19 @@ def message(
 
 
 def read_origin(frame: bytes) -> tuple[int, int]:
-    """Check a message's first frame; return the slot that sent it, and the message's number."""
+    """Verify a message's first frame; return the sending slot and the message number."""
     if len(frame) < _MESSAGE.size or (len(frame) - _MESSAGE.size) % _HEADER.size:
-        raise _damaged("the headers have an impossible length", len(frame))
+        raise _damaged("invalid length of the headers", len(frame))
     magic, slot, number, checksum = _MESSAGE.unpack_from(frame)
     if magic != _MAGIC:
-        raise _damaged("it does not begin as messages do", magic)
+        raise _damaged("invalid magic number", magic)
     if crc32(memoryview(frame)[_MESSAGE.size :]) != checksum:
-        raise _damaged("the checksum of the headers is wrong", checksum)
+        raise _damaged("wrong checksum of the headers", checksum)
     return slot, number
 
 
 def read_entries(frames: Sequence[bytes]) -> Iterator[Entry]:
-    """Yield the entries of a message whose first frame was checked; each content is checked, too."""
+    """Yield the entries of a message whose first frame was verified; each content is verified, too."""
     contents = iter(frames[1:])
     for key, kind, flags, checksum, length in _HEADER.iter_unpack(frames[0][_MESSAGE.size :]):
         if kind == CREDIT:
@@ -88,13 +92,13 @@ def read_entries(frames: Sequence[bytes]) -> Iterator[Entry]:
             continue
         content = next(contents, None)
         if content is None or len(content) != length:
-            raise _damaged("a content does not have its length", length)
+            raise _damaged("wrong length of a content", length)
         if crc32(content) != checksum:
-            raise _damaged(f"the checksum of a content is wrong, {channel_of(key)}", checksum)
+            raise _damaged(f"wrong checksum of a content, {channel_of(key)}", checksum)
         yield Entry(key, kind, bool(flags & OVERTAKES), 0, content)
     if next(contents, None) is not None:
-        raise _damaged("it has a content without a header", len(frames))
+        raise _damaged("content without a header", len(frames))
 
 
 def _damaged(why: str, value: int) -> ChannelError:
-    return ChannelError("a message between slots is damaged", detail=f"{why} ({value})")
+    return ChannelError("received a corrupt message from another slot", detail=f"{why} ({value})")

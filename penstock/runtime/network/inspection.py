@@ -1,6 +1,6 @@
-"""A slot's second connection to the driver, for questions about the slot: it has a thread of its own.
+"""A slot's second connection to the driver, for inspection requests, with its own thread.
 
-The first connection is served by the thread that runs the subtasks. Whoever wants to know why a subtask is stuck cannot wait for that.
+The first connection is served by the thread that runs the subtasks, which may be stuck in user code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.runtime.network import sockets
 from penstock.runtime.network.keys import identify
 from penstock.runtime.network.wakeup import Wakeup
 
-_MOST_AT_ONCE: Final = 4  # questions that a slot works on
+_MOST_AT_ONCE: Final = 4  # concurrent requests per slot
 _CLOSING_S: Final = 2.0
 _PREFIX: Final = b"?"
 
@@ -39,23 +39,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a slot answers, or why it does not."""
+    """The answer of a slot, or its error."""
 
     number: int
     value: Any = None
     error: str | None = None
 
 
-HELLO: Final = Answer(0)  # the first that a slot sends: from now on it can be asked
+HELLO: Final = Answer(0)  # the first message of a slot: from now on it accepts requests
 
 
 def identity_of(slot: int) -> bytes:
-    """Return the name by which the driver's socket knows this connection of a slot."""
+    """Return the identity of this connection of a slot at the driver's socket."""
     return b"%b%d" % (_PREFIX, slot)
 
 
 def slot_of(identity: bytes) -> int | None:
-    """Return the slot if this is the name of such a connection, else None.
+    """Return the slot of such an identity, else None.
 
     >>> slot_of(identity_of(3)), slot_of(b"3")
     (3, None)
@@ -64,7 +64,7 @@ def slot_of(identity: bytes) -> int | None:
 
 
 class InspectionLine:
-    """Hands the driver's questions to `answer`, each in a thread of its own, and sends what it returns."""
+    """Passes the driver's requests to `answer`, each in its own thread, and sends the results."""
 
     def __init__(
         self, driver: str, slot: int, keys: StageKeys, answer: Callable[[Any], Any]
@@ -73,7 +73,7 @@ class InspectionLine:
         self._context: zmq.Context[Any] = zmq.Context()
         self._wakeup = Wakeup()
         self._done: deque[Answer] = deque()
-        self._under_way = 0  # only the line's own thread adds, and takes away what is in `_done`
+        self._under_way = 0  # changed by this thread only
         self._closed = False
         socket = sockets.new_socket(self._context, zmq.DEALER, timeout_ms=sockets.DRIVER_TIMEOUT_MS)
         socket.setsockopt(zmq.ROUTING_ID, identity_of(slot))
@@ -100,13 +100,13 @@ class InspectionLine:
                 while sockets.has_message(self._socket):
                     self._take(pickle.loads(self._socket.recv(zmq.NOBLOCK)))
         except Exception:  # noqa: BLE001 - the slot's work does not depend on it
-            _log.warning("questions about this slot are not answered any more", exc_info=True)
+            _log.warning("inspection of this slot failed and is no longer available", exc_info=True)
         finally:
             self._context.destroy()
 
     def _take(self, question: Question) -> None:
         if self._under_way >= _MOST_AT_ONCE:
-            why = f"the slot is answering {_MOST_AT_ONCE} other questions"
+            why = f"the slot is busy with {_MOST_AT_ONCE} other requests"
             self._send(Answer(question.number, error=why))
             return
         self._under_way += 1
@@ -119,7 +119,7 @@ class InspectionLine:
             answer = Answer(question.number, self._answer(question.request))
         except PenstockError as error:
             answer = Answer(question.number, error=error.message)
-        except Exception as error:  # noqa: BLE001 - whoever asked is told
+        except Exception as error:  # noqa: BLE001 - reported in the answer
             answer = Answer(question.number, error=f"{type(error).__name__}: {error}")
         self._done.append(answer)
         self._wakeup.wake()
@@ -128,11 +128,11 @@ class InspectionLine:
         try:
             content = dumps(answer)
         except PenstockError as error:
-            content = dumps(Answer(answer.number, error=f"the answer does not travel: {error}"))
+            content = dumps(Answer(answer.number, error=f"the answer cannot be pickled: {error}"))
         self._socket.send(content, zmq.NOBLOCK)
 
     def close(self) -> None:
-        """Answer no more. Returns soon, also if an answer is being worked on."""
+        """Stop answering. Returns soon, even if a request is being processed."""
         self._closed = True
         self._wakeup.wake()
         self._thread.join(_CLOSING_S)

@@ -1,7 +1,8 @@
-"""Who belongs to an attempt: keys that are made for it, and sockets that talk to nobody else.
+"""Authentication of an attempt's sockets by keys that are created for it.
 
-All sockets of an attempt share one pair of CURVE keys, which travels with its tasks. Whoever connects must know the public key to be
-heard at all, and must prove to have the secret one: ZeroMQ asks the `Doorkeeper` of its context about every client's key.
+All sockets of an attempt share one pair of CURVE keys, which is sent with its tasks. A client must know the public key to
+connect,
+and must prove that it has the secret one: ZeroMQ asks the `Doorkeeper` of its context about every client's key.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ _DOOR = "inproc://zeromq.zap.01"
 
 
 def make_keys() -> StageKeys:
-    """Make the keys of an attempt."""
+    """Create the keys of an attempt."""
     public, secret = zmq.curve_keypair()
     return StageKeys(public, secret)
 
 
 def guard(socket: zmq.Socket[bytes], keys: StageKeys, domain: str = "stage") -> None:
-    """Let a socket that is to be bound hear only those who have the keys; the doorkeeper must know the domain."""
+    """Make a socket accept only clients with the keys, before it is bound; the Doorkeeper must know the domain."""
     socket.setsockopt(zmq.ZAP_DOMAIN, domain.encode())
     socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret)
     socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public)
@@ -32,16 +33,16 @@ def guard(socket: zmq.Socket[bytes], keys: StageKeys, domain: str = "stage") -> 
 
 
 def identify(socket: zmq.Socket[bytes], keys: StageKeys) -> None:
-    """Let a socket that is to be connected show the keys, and talk only to those who have them."""
+    """Make a socket present the keys, and talk only to servers with them, before it is connected."""
     socket.setsockopt(zmq.CURVE_SERVERKEY, keys.public)
     socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret)
     socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public)
 
 
 class Doorkeeper:
-    """Answers ZeroMQ's question whether a client may come in, for all sockets of a context (ZAP, RFC 27).
+    """Authenticates clients for all sockets of a context (ZAP, RFC 27).
 
-    It has no thread of its own: whoever polls the sockets polls `socket` too, and calls `answer`.
+    It has no thread of its own: the poller of the sockets polls `socket` too, and calls `answer`.
     """
 
     def __init__(self, context: zmq.Context[Any]) -> None:
@@ -51,15 +52,15 @@ class Doorkeeper:
         self._admitted: dict[bytes, bytes] = {}  # domain -> the key that a client must have
 
     def admit(self, keys: StageKeys, domain: str = "stage") -> None:
-        """Let in whoever has these keys, and nobody else."""
+        """Accept clients with these keys, and no others."""
         self._admitted[domain.encode()] = z85.decode(keys.public)
 
     def dismiss(self, domain: str) -> None:
-        """Let nobody in any more."""
+        """Accept no more clients."""
         self._admitted.pop(domain.encode(), None)
 
     def answer(self) -> None:
-        """Answer all that was asked."""
+        """Answer all pending requests."""
         while has_message(self.socket):
             request = self.socket.recv_multipart(zmq.NOBLOCK)
             known = self._is_known(request)

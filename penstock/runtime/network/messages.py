@@ -1,4 +1,4 @@
-"""Rows that travel through the pipe besides data: control messages between subtasks, ACKs and failures to the driver."""
+"""Control messages between subtasks, and ACKs and failures to the driver."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ STATUS: Final = 2
 BARRIER: Final = 3
 ACK: Final = 4
 FAILURE: Final = 5
-END: Final = 6  # of a channel: nothing but barriers follows
+END: Final = 6  # end of a channel: only barriers follow
 LATENCY: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
 class BarrierMessage:
-    """The end of what a channel brings before a checkpoint; `finished` says that it is the end of it all."""
+    """A checkpoint barrier; `finished` says that the channel ends with it."""
 
     checkpoint: int
     attempt: str
     finished: bool
-    # Where barriers flow between records:
+    # In pipelined mode:
     triggered_ms: int = field(default=0, repr=False)  # on the driver's wall clock
-    aligned: bool = field(default=False, repr=False)  # it must be, whatever the job's settings say
+    aligned: bool = field(
+        default=False, repr=False
+    )  # it must stay aligned, whatever the job's settings are
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyMarker:
-    """Travels with the records from a source subtask to the sinks, to tell how long that takes."""
+    """Sent with the records from a source subtask to the sinks, to measure the latency."""
 
     source: TaskId
     emitted_ms: float  # on the wall clock of the source's machine
@@ -40,7 +42,7 @@ class LatencyMarker:
 
 @dataclass(frozen=True, slots=True)
 class BarrierFigures:
-    """How a subtask passed a barrier, in milliseconds and bytes, as Flink counts it."""
+    """Metrics of a barrier at a subtask, in milliseconds and bytes, defined as in Flink."""
 
     start_delay_ms: float = 0.0  # from the trigger to the first barrier
     alignment_ms: float = 0.0  # from the first barrier to the last
@@ -53,7 +55,7 @@ class BarrierFigures:
 
 @dataclass(frozen=True, slots=True)
 class TaskAck:
-    """A subtask's acknowledgement of the barrier: everything that the checkpoint must know about it."""
+    """A subtask's acknowledgement of a checkpoint: its whole part of the checkpoint."""
 
     task: TaskId
     attempt: str
@@ -75,28 +77,26 @@ class TaskAck:
     # Of sinks that commit by event time: operator id -> watermark, and whether the input is idle.
     sink_times: dict[str, tuple[int, bool]] = field(default_factory=dict)
     figures: BarrierFigures = BarrierFigures()
-    in_flight: Any = (
-        None  # StateHandle of what the channels held, if the barriers have overtaken it
-    )
+    in_flight: Any = None  # StateHandle of the in-flight records, if the checkpoint is unaligned
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFailure:
     """A subtask failed in user code. `error` is the pickled exception, where it pickles."""
 
-    task: TaskId | None  # None if it failed before any subtask was there
+    task: TaskId | None  # None if it failed before any subtask existed
     message: str
     detail: str | None
     traceback: str
     error: bytes | None
-    operator: str | None = None  # operator id, where it is known
+    operator: str | None = None  # operator id, if known
     trace: Any = None  # SlotTrace up to the failure, if the job keeps a journal
-    all_frames: str = ""  # the traceback with Penstock's own frames
+    all_frames: str = ""  # the traceback including Penstock's own frames
     permanent: bool = False  # whether no restart can help
 
 
 class TaskFailedError(PenstockError, RuntimeError):
-    """User code or a record failed inside a task; nothing of the epoch counts."""
+    """User code or a record failed inside a task; the whole epoch is discarded."""
 
     def __init__(self, failure: TaskFailure) -> None:
         super().__init__(failure.message, detail=failure.detail)

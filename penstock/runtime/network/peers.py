@@ -1,4 +1,4 @@
-"""Channels to and from other slots: their two ends, and the connection that carries what is to go to one slot."""
+"""Channels to and from other slots: their two ends, and the connection to each slot."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendW
 from penstock.runtime.network.debloating import UNLIMITED, BufferSize
 from penstock.runtime.network.messages import DATA
 
-# What is to go to one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side can
-# begin while a subtask is still emitting.
+# Data for one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side
+# can start
+# while a subtask is still emitting.
 FULL_MESSAGE = 65_536
 
 
 class Peer:
-    """The way to one other slot: collects what is to go there, and sends it as one message."""
+    """The connection to one other slot: collects outgoing data, and sends it as one message."""
 
     __slots__ = ("_bytes", "_contents", "_headers", "_number", "_slot", "_socket", "slot")
 
@@ -41,7 +42,7 @@ class Peer:
         self._bytes = 0
 
     def add_item(self, key: bytes, kind: int, content: bytes, flags: int = 0) -> None:
-        """Send records or a control message."""
+        """Queue records or a control message."""
         self._headers.append(frames.item_header(key, kind, content, flags))
         self._contents.append(content)
         self._bytes += len(content)
@@ -49,16 +50,16 @@ class Peer:
             self.flush()
 
     def add_credit(self, key: bytes, limit: int, records: int) -> None:
-        """Tell the sender of a channel how much it may have sent, and how many records to put into a buffer."""
+        """Queue a credit for the sender of a channel, with the number of records per buffer."""
         self._headers.append(frames.credit_header(key, limit, records))
 
     def connected(self, socket: zmq.Socket[bytes]) -> None:
-        """Send through this socket, a first message at once: by it the other side knows the connection."""
+        """Use this socket, and send a first message at once: it identifies the connection to the other side."""
         self._socket = socket
         self._send(socket)
 
     def flush(self) -> None:
-        """Send what has been collected."""
+        """Send the collected data."""
         if self._headers and self._socket is not None:
             self._send(self._socket)
 
@@ -72,7 +73,7 @@ class Peer:
 
 
 class RemoteOutput:
-    """The sending end of a channel to another slot: what the receiver has no room for waits here, encoded."""
+    """The sending end of a channel to another slot: data beyond the credit is queued here, serialized."""
 
     __slots__ = ("_full", "_key", "_outputs", "_peer", "_queue", "_window", "id", "most_records")
 
@@ -88,9 +89,9 @@ class RemoteOutput:
         self._peer = peer
         self._outputs = outputs
         self._window = SendWindow()
-        self._queue: deque[tuple[Item, Any]] = deque()  # with the message that was encoded
+        self._queue: deque[tuple[Item, Any]] = deque()  # with the original message
         self._full = False
-        self.most_records = most_records  # until the receiver tells another number
+        self.most_records = most_records  # until the receiver announces another number
 
     def send(self, kind: int, content: Any) -> int:
         """Encode and send, or queue."""
@@ -104,13 +105,13 @@ class RemoteOutput:
         return size
 
     def overtake(self, kind: int, content: Any) -> list[Item]:
-        """Send a control message before all that waits at either end; return the records that wait here, in order."""
+        """Send a control message ahead of everything queued at either end; return the records queued here, in order."""
         self._transmit(kind, _encoded(kind, content), frames.OVERTAKES)
         self._check()
         return [item for item, _ in self._queue if item.kind == DATA]
 
     def hasten(self, kind: int, content: Any) -> list[Item]:
-        """Let a control message overtake that waits here; return the records before it."""
+        """Let a control message that is queued here overtake; return the records before it."""
         overtaken: list[Item] = []
         for position, (item, message) in enumerate(self._queue):
             if item.kind == kind and message == content:
@@ -123,11 +124,11 @@ class RemoteOutput:
         return []
 
     def holds(self, kind: int, content: Any) -> bool:
-        """Whether a control message waits here."""
+        """Whether a control message is queued here."""
         return any(item.kind == kind and message == content for item, message in self._queue)
 
     def arrived(self, entry: frames.Entry) -> None:
-        """The receiver has told how much may be sent."""
+        """Handle a credit of the receiver."""
         self._window.allow(entry.limit)
         self.most_records = entry.records
         while self._queue and self._window.is_open:
@@ -136,16 +137,16 @@ class RemoteOutput:
         self._check()
 
     def usage(self) -> float:
-        """Return which part of the window is certainly used."""
+        """Return the used fraction of the window (a lower bound)."""
         return self._window.usage
 
     def queued(self) -> int:
-        """Return how many items wait for room."""
+        """Return the number of items waiting for credit."""
         return len(self._queue)
 
     @property
     def slot(self) -> int:
-        """The slot that it leads to."""
+        """The target slot."""
         return self._peer.slot
 
     def _transmit(self, kind: int, payload: bytes, flags: int = 0) -> None:
@@ -160,7 +161,7 @@ class RemoteOutput:
 
 
 class RemoteInput:
-    """What carries a channel from another slot: it tells the sender how much it may send."""
+    """The receiving end of a channel from another slot: it grants credit to the sender."""
 
     __slots__ = ("_key", "_largest", "_peer", "_size", "_window", "receiver")
 
@@ -175,12 +176,12 @@ class RemoteInput:
 
     @property
     def slot(self) -> int:
-        """The slot that it comes from."""
+        """The sending slot."""
         return self._peer.slot
 
     @property
     def gate(self) -> tuple[int, int, int]:
-        """Which input of which subtask it belongs to."""
+        """The input gate of the subtask that it belongs to."""
         return self.receiver.id[:3]
 
     def resize(self, window: int) -> None:
@@ -189,31 +190,31 @@ class RemoteInput:
         self._window.window = min(window, self._size.window)
 
     def fit(self, size: BufferSize) -> None:
-        """Let less be under way than the largest window. The sender learns it with the next credit."""
+        """Limit the in-flight data below the largest window. The sender learns it with the next credit."""
         self._size = size
         self._window.window = min(self._largest, size.window)
 
     def open(self) -> None:
-        """Tell the sender the window."""
+        """Announce the window to the sender."""
         limit = self._window.open()
         if limit is not None:
             self._peer.add_credit(self._key, limit, self._size.records)
 
     def taken(self, item: Item) -> None:
-        """Give room to the sender, from time to time."""
-        if item.size < 0:  # the sender has not sent it, or was given room for all of it
+        """Grant credit to the sender, from time to time."""
+        if item.size < 0:  # not sent by the sender, or already credited
             return
         limit = self._window.take(item.size)
         if limit is not None:
             self._peer.add_credit(self._key, limit, self._size.records)
 
     def usage_of(self, items: Collection[Item]) -> float:
-        """Return which part of the window these items take."""
+        """Return the fraction of the window that these items use."""
         used = sum(max(item.size, 0) + ITEM_OVERHEAD for item in items)
         return min(1.0, used / max(self._window.window, 1))
 
     def arrived(self, entry: frames.Entry) -> None:
-        """Hand over to the receiver."""
+        """Pass an item to the receiver."""
         item = Item(entry.kind, entry.content, len(entry.content))
         if entry.overtakes:
             self.receiver.put_first(item)
@@ -222,7 +223,7 @@ class RemoteInput:
 
 
 def _encoded(kind: int, content: Any) -> bytes:
-    if type(content) is bytes:  # as it was taken from another channel
+    if type(content) is bytes:  # taken unchanged from another channel
         return content
     payload: bytes = content.encode() if kind == DATA else dumps(content)
     return payload

@@ -1,4 +1,4 @@
-"""Routers: which target subtask each record of an edge goes to."""
+"""Routers: select the target subtask of each record of an edge."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Router:
     A buffer closes when it holds about `buffer_bytes`: the number of records for that is learned from the last buffer.
     """
 
-    maker = ""  # the operator whose records these are
+    maker = ""  # name of the sending operator
 
     def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int) -> None:
         self.edge = edge
@@ -67,12 +67,12 @@ class Router:
         self.bytes_out = 0
 
     def bind(self, writer: ResultWriter) -> None:
-        """Send to this writer from now on."""
+        """Use this writer from now on."""
         self._writer = writer
 
     @property
     def waiting(self) -> bool:
-        """Whether records wait for their buffers to be full."""
+        """Whether records wait for their buffers to fill up."""
         return bool(self._pending)
 
     def open(self, context: Any) -> None:
@@ -82,19 +82,19 @@ class Router:
         """Release the user's selectors."""
 
     def memory(self) -> Any:
-        """Return what decides where records go, besides the records: kept in this process, not in checkpoints."""
+        """Return the state that determines where records go: kept in this process, not in checkpoints."""
         return (self._limit,)
 
     def recall(self, memory: Any) -> None:
-        """Go on from what `memory` returned."""
+        """Restore what `memory` returned."""
         (self._limit,) = memory
 
     def route(self, batch: Batch) -> None:
-        """Take records."""
+        """Route records."""
         raise NotImplementedError
 
     def add(self, target: int, records: Batch) -> None:
-        """Append records for one target; send when there are enough."""
+        """Append records for one target; send full buffers."""
         pending = self._pending.get(target)
         if pending is None:
             self._pending[target] = records.copy()
@@ -105,14 +105,14 @@ class Router:
             self.flush(target)
 
     def scatter(self, batch: Batch, targets: Sequence[int]) -> None:
-        """Append each record to its target; send when there are enough."""
+        """Append each record to its target; send full buffers."""
         pending = self._pending
         for target in batch.scatter(targets, pending):
             if len(pending[target]) >= self._largest(target, batch):
                 self.flush(target)
 
     def flush(self, target: int) -> None:
-        """Send what is pending for one target."""
+        """Send the pending records of one target."""
         pending = self._pending.pop(target, None)
         if pending is None:
             return
@@ -121,13 +121,13 @@ class Router:
             self._send_buffer(target, pending)
             return
         start = 0
-        while start < count:  # an operator emitted much at once
+        while start < count:  # an operator emitted many records at once
             end = start + self._largest(target, pending)
             self._send_buffer(target, pending.slice(start, end))
             start = end
 
     def _largest(self, target: int, records: Batch) -> int:
-        """Return how many such records a buffer for a target has."""
+        """Return the maximum number of such records per buffer for a target."""
         assert self._writer is not None
         return min(self._limit * records.BUFFER_FACTOR, self._writer.most_records(target))
 
@@ -143,11 +143,11 @@ class Router:
             self._limit = min(max(self._buffer_bytes * count // size, 16), _MAX_RECORDS)
 
     def _not_sendable(self, records: Batch, error: NotPicklableError) -> RecordError:
-        """Name the first record that cannot be pickled; if there is none, it is a key."""
+        """Find the first record that cannot be pickled; if there is none, it is a key."""
         culprit = next((each for each in _each(records) if not is_picklable(each)), None)
         what = "a key" if culprit is None else f"record {shorten(culprit)}"
         return RecordError(
-            f"operator '{self.maker}' emitted what cannot be sent to another task",
+            f"operator '{self.maker}' emitted a record that cannot be sent to another task",
             detail=f"{what} cannot be pickled: {error.message}",
             hint="emit plain data; create connections, locks and the like in open(), or where they are used",
         )
@@ -157,14 +157,14 @@ class SingleTargetRouter(Router):
     """Forward, global, and any edge with one target."""
 
     def route(self, batch: Batch) -> None:
-        """Send all to the one target."""
+        """Send all records to the one target."""
         self.add(self.targets[0], batch if batch.keys is None else batch.with_keys(None))
 
 
 class RoundRobinRouter(Router):
-    """Rebalance and rescale: record after record to the next target.
+    """Rebalance and rescale: each record goes to the next target.
 
-    Every sender starts at another target, as in Flink, so that few records spread too.
+    Senders start at different targets, as in Flink, so that few records are distributed, too.
     """
 
     def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int, first: int) -> None:
@@ -172,15 +172,15 @@ class RoundRobinRouter(Router):
         self._next = first % len(targets)
 
     def memory(self) -> Any:
-        """Return whose turn it is."""
+        """Return the next target."""
         return (self._limit, self._next)
 
     def recall(self, memory: Any) -> None:
-        """Go on with the same target."""
+        """Continue with the same target."""
         self._limit, self._next = memory
 
     def route(self, batch: Batch) -> None:
-        """Deal the records out."""
+        """Distribute the records round robin."""
         batch = _without_keys(batch)
         count, records = len(self.targets), len(batch)
         for offset in range(min(count, records)):
@@ -190,18 +190,18 @@ class RoundRobinRouter(Router):
 
 
 class ShuffleRouter(Router):
-    """Each record to a random target."""
+    """Sends each record to a random target."""
 
     def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int) -> None:
         super().__init__(edge, targets, buffer_bytes)
-        self._random = random.Random()  # noqa: S311 - it only spreads load
+        self._random = random.Random()  # noqa: S311 - for load distribution only
 
     def memory(self) -> Any:
         """Return a new seed."""
         return (self._limit, self._random.getrandbits(64))
 
     def recall(self, memory: Any) -> None:
-        """Begin with a seed."""
+        """Start with a seed."""
         self._limit, seed = memory
         self._random.seed(seed)
 
@@ -211,20 +211,20 @@ class ShuffleRouter(Router):
 
 
 class BroadcastRouter(Router):
-    """Each record to every target."""
+    """Sends each record to every target."""
 
     def route(self, batch: Batch) -> None:
-        """Send all to all."""
+        """Send all records to all targets."""
         batch = _without_keys(batch)
         writer, alone = self._writer, len(self.targets) == 1
         assert writer is not None
         for target in self.targets:
-            # A buffer that waits must not change by what a neighbour does to its records.
+            # A waiting buffer must not change when a local consumer modifies its records.
             self.add(target, batch if alone or not writer.shares(target) else batch.isolated())
 
 
 class HashRouter(Router):
-    """Each record to the owner of its key's key group; the key travels along."""
+    """Sends each record to the owner of its key's key group, together with the key."""
 
     def __init__(
         self, edge: ResultEdge, targets: list[int], buffer_bytes: int, selector: Any
@@ -269,7 +269,7 @@ class HashRouter(Router):
         self.scatter(batch.with_keys(keys), chosen)
 
     def _route_columns(self, batch: Batch, routes_of: Any) -> None:
-        """Let a batch of columns say where its rows go, all at once; keys stay in the columns."""
+        """Route a column batch as a whole; keys stay in the columns."""
         if len(self.targets) == 1:
             self.add(0, batch)
             return
@@ -278,7 +278,7 @@ class HashRouter(Router):
         self.scatter(batch, targets)
 
     def _hashable(self, keys: list[Any], batch: Batch) -> list[Any]:
-        """Return lists and the like in a form that can be hashed; refuse the rest, with its record."""
+        """Return lists and the like in a hashable form; reject other values, naming the record."""
         try:
             return as_keys(keys)
         except ArgumentTypeError as error:
@@ -305,7 +305,7 @@ class _Routes(dict[Any, int]):
         self._max_parallelism = max_parallelism
 
     def __missing__(self, key: Any) -> int:
-        if holds_nan(key):  # every other one would be missing, too
+        if holds_nan(key):  # NaN keys would be missing each time
             raise _nan_error(key)
         group = key_group_of(key, self._max_parallelism)
         target = self[key] = subtask_of(group, self._parallelism, self._max_parallelism)
@@ -317,7 +317,7 @@ _SCALARS = _PLAIN | {float, Decimal, dt.date, dt.datetime}
 
 
 def _are_plain(keys: list[Any]) -> bool:
-    """Whether all keys are numbers, texts and such, or tuples of these: 20 ns a record, 50 ns if keys are pairs."""
+    """Whether all keys are numbers, strings and the like, or tuples of these: 20 ns per record, 50 ns for pairs."""
     kinds = set(map(type, keys))
     if kinds == {tuple}:
         kinds = set(map(type, chain.from_iterable(keys)))
@@ -325,7 +325,7 @@ def _are_plain(keys: list[Any]) -> bool:
 
 
 def _refuse_nan(keys: list[Any]) -> None:
-    """Refuse keys that are NaN or have it inside, each key once; TypeError if a key cannot be hashed."""
+    """Reject keys that are or contain NaN, each key once; TypeError if a key is not hashable."""
     if set(map(type, keys)) <= _SCALARS:
         keys = [key for key in keys if key != key]  # noqa: PLR0124 - NaN differs from itself
     for key in dict.fromkeys(keys):
@@ -335,14 +335,14 @@ def _refuse_nan(keys: list[Any]) -> None:
 
 def _nan_error(key: Any) -> ArgumentError:
     return ArgumentError(
-        f"a key is NaN: {key!r}",
+        f"NaN is not allowed as a key: {key!r}",
         detail="NaN is not equal to itself, so the state of such a key would not be found again",
-        hint="let the key selector return None or a text in its place, or filter such records out",
+        hint="return None or a string instead in the key selector, or filter such records out",
     )
 
 
 class CustomRouter(Router):
-    """Each record to the target that the user's partitioner picks."""
+    """Sends each record to the target chosen by the user's partitioner."""
 
     def __init__(
         self, edge: ResultEdge, targets: list[int], buffer_bytes: int, custom: Any
@@ -365,20 +365,20 @@ class CustomRouter(Router):
         return self._partition(self._key_of(value), len(self.targets))
 
     def route(self, batch: Batch) -> None:
-        """Ask the partitioner."""
+        """Call the partitioner."""
         count = len(self.targets)
         chosen = batch.extract(self._pick)
         for target in chosen:
             if not isinstance(target, int) or not 0 <= target < count:
                 raise ArgumentError(
-                    f"the partitioner returned {target!r}",
-                    hint=f"return a whole number from 0 to {count - 1}, the number of partitions less one",
+                    f"the partitioner returned an invalid target {target!r}",
+                    hint=f"return an integer from 0 to {count - 1}",
                 )
         self.scatter(_without_keys(batch), chosen)
 
 
 def _each(batch: Batch) -> list[Any]:
-    """Return the records one by one, to name one of them in a message."""
+    """Return the records one by one, to find one of them for a message."""
     return batch.extract(lambda record: record)
 
 

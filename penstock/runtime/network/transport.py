@@ -1,7 +1,8 @@
 """The network of a slot: channels to the other slots of its stage, and the connection to the driver.
 
-It has no thread but ZeroMQ's own. The slot's event loop calls `pump` as often as it can, and `wait` when there is nothing to do. A pump takes
-everything that has arrived: credits bound it, so nothing can be stuck in a connection behind something that nobody reads.
+It has no thread besides ZeroMQ's own. The slot's event loop calls `pump` as often as it can, and `wait` when it is idle.
+A pump takes
+everything that has arrived: credits bound it, so nothing can be stuck in a connection behind something that is not read.
 """
 
 from __future__ import annotations
@@ -33,11 +34,9 @@ from penstock.runtime.network.keys import Doorkeeper, guard, identify
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
 from penstock.runtime.network.wakeup import Wakeup
 
-# A slot that ends closes its connections, perhaps before others know that they are to end, too.
+# A slot that ends closes its connections, perhaps before others know that they should end, too.
 _GRACE_S: Final = 2.0
-_LAST_REPORTS_MS: Final = (
-    2000  # how long a closed network tries to send what is left for the driver
-)
+_LAST_REPORTS_MS: Final = 2000  # how long a closed network tries to send the last reports
 
 
 class Network:
@@ -66,7 +65,9 @@ class Network:
             self._register(each)
         self._files: dict[int, Callable[[], None]] = {}  # of others
         self._peers = {other: Peer(slot, other) for other in range(slots) if other != slot}
-        self._numbers = dict.fromkeys(self._peers, 0)  # of the next message that each of them sends
+        self._numbers = dict.fromkeys(
+            self._peers, 0
+        )  # expected number of the next message of each slot
         self._local: dict[ChannelId, LocalLink] = {}
         self._outputs: dict[bytes, RemoteOutput] = {}
         self._inputs: dict[bytes, RemoteInput] = {}
@@ -78,14 +79,14 @@ class Network:
         self._commands: list[Any] = []
         self._reports: deque[bytes] = deque()
         self._thread = threading.get_ident()
-        self._heard_of: dict[int, int] = {}  # slots by their connections
+        self._heard_of: dict[int, int] = {}  # slots by connection
         self._gone: dict[int, float] = {}  # slots whose connection was closed, and when
         self._closed = False
 
-    # What is connected
+    # Connections.
 
     def connect(self, addresses: Sequence[str]) -> None:
-        """Connect to the other slots; `addresses` has one for each slot of the stage, this one's too."""
+        """Connect to the other slots; `addresses` has one entry per slot of the stage, including this one."""
         for slot, peer in self._peers.items():
             socket = sockets.new_socket(self._context, zmq.PUSH, timeout_ms=sockets.SLOT_TIMEOUT_MS)
             identify(socket, self._keys)
@@ -134,12 +135,12 @@ class Network:
         self._catch_up(key)
         return source.receiver
 
-    # What is done all the time
+    # Event loop.
 
     def pump(self) -> bool:
-        """Take what has arrived, send what may be sent; return whether anything has arrived. Never waits."""
+        """Receive everything that has arrived and send what is allowed; return whether anything arrived. Never blocks."""
         if self._unopened:
-            self._tell_windows()
+            self._announce_windows()
         ready = self._sockets.poll(0)  # 2 us for all of them
         for socket, _ in ready:
             if socket is self._inbox:
@@ -149,21 +150,21 @@ class Network:
             elif isinstance(socket, int):
                 self._files.get(socket, _ignore)()
             else:
-                self._attend_to(socket)
+                self._receive_from(socket)
         if self._gone:
             self._check_gone()
         self._flush()
         return bool(ready)
 
     def wait(self, seconds: float) -> None:
-        """Wait until something has arrived that `pump` takes, somebody calls `wake`, or the time is over. What was sent goes before."""
+        """Send pending data, then wait for data for `pump`, a `wake` or the timeout."""
         self._flush()
         for ready, _ in self._sockets_and_wakeup.poll(sockets.milliseconds(seconds)):
             if ready == self._wakeup.fd:
                 self._wakeup.clear()
 
     def watch(self, file: int, call: Callable[[], None] | None) -> None:
-        """Call something in every `pump` while a file can be read, which ends a `wait`, too; None: no more."""
+        """Call a function in every `pump` while a file is readable, which also ends a `wait`; None removes it."""
         if self._files.pop(file, None) is not None:
             self._sockets.unregister(file)
             self._sockets_and_wakeup.unregister(file)
@@ -172,18 +173,18 @@ class Network:
             self._register(file)
 
     def wake(self) -> None:
-        """End a `wait`, or the next one. From any thread."""
+        """End a `wait`, or the next one. Thread-safe."""
         self._wakeup.wake()
 
-    # The driver
+    # Driver.
 
     def commands(self) -> list[Any]:
-        """Return what the driver has sent and `pump` has taken, in order."""
+        """Return the commands of the driver that `pump` has received, in order."""
         commands, self._commands = self._commands, []
         return commands
 
     def report(self, message: Any) -> None:
-        """Tell the driver. From any thread; what one thread reports keeps its order."""
+        """Send a report to the driver. Thread-safe; reports of one thread keep their order."""
         self._reports.append(dumps(message))
         if threading.get_ident() == self._thread:
             self._send_reports()
@@ -191,7 +192,7 @@ class Network:
             self.wake()
 
     def close(self) -> None:
-        """Let go of everything. The last reports still go to the driver; nobody waits for what is left for other slots."""
+        """Close all connections. The last reports are still sent to the driver; data for other slots is dropped."""
         if self._closed:
             return
         self._closed = True
@@ -202,7 +203,7 @@ class Network:
         self._context.destroy()
         self._wakeup.close()
 
-    # Inside
+    # Implementation.
 
     def _register(self, socket: zmq.Socket[bytes] | int) -> None:
         self._sockets.register(socket, zmq.POLLIN)
@@ -214,7 +215,7 @@ class Network:
             link = self._local[channel] = LocalLink(channel, Outputs(), Inputs())
         return link
 
-    def _tell_windows(self) -> None:
+    def _announce_windows(self) -> None:
         settings = self._settings
         gates = Counter(source.gate for source in self._inputs.values())
         window = dict(
@@ -242,7 +243,7 @@ class Network:
     def _receive(self) -> None:
         if len(self._heard_of) == len(self._peers):
             self._read(self._inbox.recv_multipart(zmq.NOBLOCK))
-        else:  # by the first message of a slot its connection is known
+        else:  # the first message of a slot identifies its connection
             parts = self._inbox.recv_multipart(zmq.NOBLOCK, copy=False)
             slot = self._read([part.bytes for part in parts])
             self._heard_of[int(parts[0].get(zmq.SRCFD))] = slot
@@ -252,8 +253,8 @@ class Network:
         expected = self._numbers.get(slot)
         if number != expected:
             raise ChannelError(
-                f"messages of slot {slot} were lost",
-                detail=f"number {number} arrived, {expected} was expected",
+                f"lost messages from slot {slot}",
+                detail=f"received message {number}, expected {expected}",
             )
         self._numbers[slot] = number + 1
         for entry in frames.read_entries(message):
@@ -269,11 +270,11 @@ class Network:
             end.arrived(entry)
         else:
             raise ChannelError(
-                f"slot {slot} sent to a channel of slot {end.slot}",
+                f"received data from slot {slot} for a channel of slot {end.slot}",
                 detail=str(frames.channel_of(entry.channel)),
             )
 
-    def _attend_to(self, socket: Any) -> None:
+    def _receive_from(self, socket: Any) -> None:
         if self._driver is not None and socket is self._driver:
             self._commands += _all_of(self._driver)
         elif socket is self._doorkeeper.socket:
@@ -284,19 +285,19 @@ class Network:
                     self._gone.setdefault(self._heard_of[connection], time.monotonic())
         elif self._driver is not None and not (
             self._commands or sockets.has_message(self._driver)
-        ):  # what the driver said last comes before its end: it may be that the slot is to leave
+        ):  # read the driver's last commands before its end: the slot may be about to leave
             self._check_driver()
 
     def _check_driver(self) -> None:
         if self._driver_connections is not None and self._driver_connections.closed():
             if self._driver is not None:
                 self._driver.setsockopt(zmq.LINGER, 0)
-            raise ChannelError("the connection to the driver was lost")
+            raise ChannelError("lost the connection to the driver")
 
     def _check_gone(self) -> None:
         slot, since = next(iter(self._gone.items()))
         if time.monotonic() - since > _GRACE_S:
-            raise ChannelError(f"the connection from slot {slot} was lost")
+            raise ChannelError(f"lost the connection from slot {slot}")
 
     def _flush(self) -> None:
         for peer in self._peers.values():
@@ -310,7 +311,7 @@ class Network:
 
 
 def _ignore() -> None:
-    """For a file that nobody watches any more."""
+    """Placeholder for a file that is no longer watched."""
 
 
 def _all_of(socket: zmq.Socket[bytes]) -> list[Any]:

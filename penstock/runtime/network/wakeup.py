@@ -1,4 +1,4 @@
-"""What lets a thread that polls sockets be woken by another."""
+"""Wakes a thread that polls sockets from another thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 class Wakeup:
-    """A file descriptor that is readable once somebody called `wake`, until `clear`."""
+    """A file descriptor that is readable after `wake`, until `clear`."""
 
     def __init__(self) -> None:
         self.fd, self._writer = os.pipe()
@@ -18,7 +18,7 @@ class Wakeup:
         self._closed = False
 
     def wake(self) -> None:
-        """Make it readable. From any thread, also after it was closed."""
+        """Make it readable. Thread-safe, also after it was closed."""
         with self._lock:
             if self._awake or self._closed:
                 return

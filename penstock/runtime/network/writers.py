@@ -1,6 +1,6 @@
-"""Where edges send to: a writer carries records and control messages to the subtasks at the other end of an edge.
+"""Result writers: carry records and control messages to the subtasks at the other end of an edge.
 
-A subtask does not know what carries them: rows of a pipe, or channels that stay. Whoever has to makes bytes of them.
+A subtask does not know whether these are rows of a pipe or channels. The writer serializes them if necessary.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from penstock.runtime.network.messages import DATA
 
 
 class ResultWriter(Protocol):
-    """Carries what one subtask sends over one edge."""
+    """Carries the output of one subtask over one edge."""
 
     def send(self, target: int, kind: int, content: Any) -> int:
-        """Send a Batch (kind DATA) or a control message to a target subtask, after everything that was sent to it before.
+        """Send a Batch (kind DATA) or a control message to a target subtask, after everything sent to it before.
 
-        Returns the size in bytes; 0 if it is handed over as it is. `kind` is one of `network.messages`. The batch is the writer's from
-        now on. Raises NotPicklableError.
+        Returns the size in bytes; 0 if it is passed as an object. `kind` is one of `network.messages`. The writer owns
+        the batch from now on.
+        Raises NotPicklableError.
         """
 
     def most_records(self, target: int) -> int:
-        """Return how many records a buffer for the target has at most."""
+        """Return the maximum number of records per buffer for the target."""
 
     def shares(self, target: int) -> bool:
-        """Whether the target gets the very objects that are sent, and may change them."""
+        """Whether the target gets the same objects that are sent, and may modify them."""
 
 
 WriterOf = Callable[[ResultEdge, int], ResultWriter]  # edge, sending subtask
 
 
 class RowWriter:
-    """Appends rows of the pipe to a list. Each target's rows are numbered from 0, so that the receiver can tell a loss."""
+    """Appends rows of the pipe to a list. Each target's rows are numbered from 0, so that the receiver can detect a loss."""
 
     def __init__(self, rows: list[Row], edge: ResultEdge, subtask: int) -> None:
         self._rows = rows
@@ -57,29 +58,29 @@ class RowWriter:
         return len(payload)
 
     def most_records(self, target: int) -> int:
-        """Nothing is under way in an epoch that a barrier waits for."""
+        """Return no limit: no barrier waits behind in-flight data in an epoch."""
         return UNLIMITED.records
 
     def shares(self, target: int) -> bool:
-        """All rows are bytes."""
+        """Return False: all rows are bytes."""
         return False
 
 
 class ChannelWriter:
-    """Sends to channels that stay, one per target."""
+    """Sends to pipelined channels, one per target."""
 
     def __init__(self, channels: Mapping[int, OutputChannel], neighbours: frozenset[int]) -> None:
         self.channels = channels
-        self._neighbours = neighbours  # targets that live in the same slot
+        self._neighbours = neighbours  # targets in the same slot
 
     def send(self, target: int, kind: int, content: Any) -> int:
-        """Hand over to the channel."""
+        """Pass an item to the channel."""
         return self.channels[target].send(kind, content)
 
     def most_records(self, target: int) -> int:
-        """Return what the receiver wants."""
+        """Return the number that the receiver wants."""
         return self.channels[target].most_records
 
     def shares(self, target: int) -> bool:
-        """Neighbours get what is sent as it is."""
+        """Return True for targets in the same slot."""
         return target in self._neighbours

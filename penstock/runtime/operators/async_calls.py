@@ -1,11 +1,12 @@
 """The calls of an asynchronous operator: an event loop that the operator itself drives, in its own thread.
 
-Nothing needs a lock, and results come back without a switch of threads. A call is one task; it needs 6 us besides the user's
-code, on CPython 3.11.
+This needs no locks, and results arrive without a thread switch. A call is one task; its overhead is 6 us on CPython 3.11.
 
-In an epoch the loop runs while the operator waits for answers (`run`). While it does not wait, the loop stands still, and so does the clock
-of the timeouts. Where records flow, the operator never waits: it takes a `step` whenever there is something to do, and timeouts go by the clock.
-Either way an answer that is there is never too late.
+In an epoch the loop runs while the operator waits for results (`run`). Otherwise the loop stands still, and so does the
+clock of
+the timeouts. In pipelined mode the operator never waits: it takes a `step` whenever there is something to do, and
+timeouts follow
+the clock. In both modes a result that has arrived never times out.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from penstock.runtime.operators.async_loop import StepLoop
 from penstock.runtime.operators.async_queue import Entry
 from penstock.runtime.time.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, Pace
 
-# How long a cancelled call may take to end before it is left alone.
+# How long a cancelled call may take to end before it is abandoned.
 _GRACE_S = 1.0
 
 Answer = Callable[[Entry], None]
 
 
 class CallFailedError(Exception):
-    """A call raised, or its answer is not one; `cause` says why, `record` is what was asked about."""
+    """A call raised or returned an invalid result; `cause` says why, `record` is its input."""
 
     def __init__(self, cause: BaseException, record: Any) -> None:
         super().__init__(cause, record)
@@ -44,10 +45,10 @@ def _nothing() -> bool:
 
 
 class Calls:
-    """Asks the user's function about entries, with retries and timeouts, and hands answered entries to `on_answer`.
+    """Calls the user's function for entries, with retries and timeouts, and passes completed entries to `on_answer`.
 
-    `on_answer` is called inside the loop: it may ask for more, and must not run user code that could block or use a
-    loop of its own.
+    `on_answer` is called inside the loop: it may start calls, and must not run user code that could block or use its own
+    loop.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Calls:
         self._place = place
         self._next_number = 0
         self._answered = 0  # in this epoch
-        # Which answers come next, if the epoch is run again; what is answered before its turn waits.
+        # The completion order to follow in a replay; results that complete earlier wait.
         self._script: Iterator[int] | None = None
         self._early: dict[Entry, Any] = {}
         self._early_failed: set[Entry] = set()
@@ -78,26 +79,27 @@ class Calls:
         self._retries_result = None if predicate is None else predicate.result_predicate()
         self._retries_error = None if predicate is None else predicate.exception_predicate()
         self._ask = self._ask_once if self._strategy is None else self._ask_with_retries
-        self._asked: dict[Entry, None] = {}  # without an answer, in the order of their deadlines
+        self._asked: dict[Entry, None] = {}  # calls in flight, ordered by deadline
         self._enough = _nothing
         self._stop: asyncio.Handle | None = None
         self._failure: CallFailedError | None = None
-        self._stood_still = 0.0  # seconds in which the loop did not run
+        self._paused_s = 0.0  # seconds in which the loop did not run
         self._stopped_at: float | None = loop.time()  # None while it runs
         self._timer: asyncio.TimerHandle | None = None
 
-    # Driving the loop
+    # Driving the loop.
 
     def complete(self, result: Any) -> None:
-        """Wait for what a method of the user's function returned, if there is something to wait for."""
+        """Await the return value of a method of the user's function, if it is awaitable."""
         if inspect.isawaitable(result):
             self._loop.run_until_complete(_finish(result))
 
     def run(self, enough: Callable[[], bool], limit: float | None = None) -> None:
         """Run until `enough()`, at most for `limit` seconds; raises CallFailedError.
 
-        `enough` is asked after each answer. If it is true already, the loop makes one pass: new calls begin, and answers
-        that are there are taken.
+        `enough` is checked after each result. If it is true already, the loop makes one pass: new calls start, and
+        available results
+        are taken.
         """
         if self._script is not None and self._follow_script():
             return
@@ -105,24 +107,24 @@ class Calls:
         self._pace.answered(self._place, ANSWERS_TAKEN)
 
     def step(self) -> None:
-        """Do all that can be done without waiting; raises CallFailedError."""
+        """Do everything that is possible without waiting; raises CallFailedError."""
         assert self._steps is not None
         if self._script is not None and self._follow_script():
             return
         if self._failure is None:
             self._steps.step()
         if self._failure is None and self._expire_late():
-            self._steps.step()  # calls that were given up end
+            self._steps.step()  # abandoned calls end
         if self._failure is not None:
             raise self._failure
         self._pace.answered(self._place, ANSWERS_TAKEN)
 
     def time(self) -> float:
-        """Return the time by the loop's clock, which is time.monotonic() but in tests."""
+        """Return the time of the loop's clock, which is time.monotonic() except in tests."""
         return self._loop.time()
 
     def next_step(self) -> float | None:
-        """Return when a step is due although nothing has arrived, by the loop's clock; None: never."""
+        """Return when a step is due even if nothing arrives, by the loop's clock; None: never."""
         assert self._steps is not None
         due = self._steps.due
         if self._timeout > 0 and self._asked:
@@ -131,7 +133,7 @@ class Calls:
         return due
 
     def begin_epoch(self) -> None:
-        """Count calls anew; those that are under way come first, as they are asked again first after a restart."""
+        """Reset the call numbers; calls in flight come first, because they are repeated first after a restore."""
         self._next_number = self._answered = 0
         for entry in self._asked:
             entry.number = self._next_number
@@ -139,7 +141,7 @@ class Calls:
         self._script = self._pace.answers(self._place)
 
     def _follow_script(self) -> bool:
-        """Take the answers that were taken here when the epoch ran first; return False where it is not known any more."""
+        """Take results in the recorded order; return False where the record ends."""
         assert self._script is not None
         for answer in self._script:
             if answer == ANSWERS_TAKEN:
@@ -199,7 +201,7 @@ class Calls:
             raise self._failure
 
     def cancel(self) -> None:
-        """Give up all calls; what they answer from now on does not count."""
+        """Cancel all calls; their results are ignored from now on."""
         tasks = dict.fromkeys(entry.task for entry in self._asked)
         self._asked.clear()
         self._early.clear()
@@ -214,7 +216,7 @@ class Calls:
             self._loop.run_until_complete(asyncio.wait(tasks, timeout=_GRACE_S))
 
     def close(self) -> None:
-        """Give up all calls, close the user's function, end the loop and what else runs in it."""
+        """Cancel all calls, close the user's function, and stop the loop with everything in it."""
         loop = self._loop
         try:
             self.cancel()
@@ -226,14 +228,14 @@ class Calls:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
-    # Asking
+    # Calling.
 
     def ask(self, entry: Entry) -> None:
-        """Begin a call about one entry."""
+        """Start the call of one entry."""
         self._register(entry, self._loop.create_task(self._ask(entry)), self._now())
 
     def ask_together(self, entries: list[Entry]) -> None:
-        """Begin one call about many entries."""
+        """Start one call for many entries."""
         task, now = self._loop.create_task(self._ask_batch(entries)), self._now()
         for entry in entries:
             self._register(entry, task, now)
@@ -244,7 +246,7 @@ class Calls:
         self._next_number += 1
         entry.task = task
         if self._steps is not None and not self._loop.is_running():
-            self._steps.due = now  # nothing else would tell that the call wants to begin
+            self._steps.due = now  # nothing else would report that the call can start
         if self._timeout > 0:
             entry.deadline = now + self._timeout
             if self._timer is None and self._stopped_at is None and self._script is None:
@@ -297,7 +299,7 @@ class Calls:
                 self._fail_with(failure, [entry.value for entry in left], left)
 
     async def _ask_left(self, entries: list[Entry], *, again: bool) -> list[Entry]:
-        """Ask about entries in one call; return those to ask about once more."""
+        """Call the function for entries once; return those to retry."""
         try:
             answers = await self._function.async_invoke_batch([entry.value for entry in entries])
         except Exception as error:
@@ -326,11 +328,11 @@ class Calls:
     async def _back_off(self, attempt: int) -> None:
         await asyncio.sleep(self._strategy.get_backoff_time_millis(attempt) / 1000)
 
-    # Answering
+    # Completing.
 
     def _answer(self, entry: Entry, results: Any, *, timed_out: bool = False) -> None:
         if entry not in self._asked:
-            return  # it timed out before, or the call was given up
+            return  # timed out before, or cancelled
         try:
             _check(results, self._function)
         except Exception as error:  # noqa: BLE001 - it fails the job
@@ -344,7 +346,7 @@ class Calls:
 
     def _stop_if_enough(self) -> None:
         if self._stop is None and self._enough():
-            # One pass later, so that the calls which took the place of this one begin.
+            # One pass later, so that the calls which replace this one start.
             self._stop = self._loop.call_soon(self._loop.stop)
 
     def _take(self, entry: Entry, results: list[Any], *, timed_out: bool = False) -> None:
@@ -372,19 +374,19 @@ class Calls:
             self._pace.answered(self._place, CALL_FAILED)
         self._loop.stop()
 
-    # Timeouts: one timer for all, as the deadlines come in the order in which the calls began
+    # Timeouts: one timer for all, because deadlines have the order of the calls.
 
     def _now(self) -> float:
-        """Return the time for which the loop has run; where it takes steps, the clock."""
+        """Return how long the loop has run; in steps, the clock."""
         if self._steps is not None:
             return self._loop.time()
         moment = self._loop.time() if self._stopped_at is None else self._stopped_at
-        return moment - self._stood_still
+        return moment - self._paused_s
 
     def _start_clock(self) -> None:
         assert self._stopped_at is not None
         if self._steps is None:
-            self._stood_still += self._loop.time() - self._stopped_at
+            self._paused_s += self._loop.time() - self._stopped_at
         self._stopped_at = None
         if self._timeout > 0 and self._asked and self._script is None:
             self._arm()
@@ -397,7 +399,7 @@ class Calls:
 
     def _arm(self) -> None:
         first = next(iter(self._asked))
-        self._timer = self._loop.call_at(first.deadline + self._stood_still, self._expire)
+        self._timer = self._loop.call_at(first.deadline + self._paused_s, self._expire)
 
     def _expire(self) -> None:
         self._timer = None
@@ -406,7 +408,7 @@ class Calls:
             self._arm()
 
     def _expire_late(self) -> bool:
-        """Give up calls whose time is over; return whether there are any."""
+        """Expire calls whose timeout is over; return whether there are any."""
         if self._timeout <= 0:
             return False
         now = self._now() + 1e-6
@@ -421,7 +423,7 @@ class Calls:
         except Exception as error:  # noqa: BLE001 - it fails the job
             self._fail(entry, error)
             return
-        # Before the answer, which may begin the next call. Others of the same call time out at the same moment.
+        # Before the result is passed on, which may start the next call. Others of the same call time out at the same moment.
         entry.task.cancel()
         self._answer(entry, results, timed_out=True)
 

@@ -1,12 +1,15 @@
-"""Asynchronous calls for each record, many at a time: `AsyncDataStream`.
+"""Asynchronous I/O: `AsyncDataStream`, many concurrent calls per subtask.
 
-Where records flow, answers are emitted as they arrive, and a barrier waits for nothing: records whose answers are out, or may not be
-emitted yet, are part of the checkpoint; the calls go on, and are made again after a restore.
+In pipelined mode results are emitted as they arrive, and a barrier does not wait: records whose results are outstanding,
+or may not
+be emitted yet, are part of the checkpoint; the calls continue, and are repeated after a restore.
 
-In an epoch the operator waits for the calls in flight at the barrier, for a while. Records whose answers are still out then are part
-of the checkpoint: their calls are cancelled, and they are asked about again at the beginning of the next epoch, before
-new records, whether the subtask stays in this process or not. The wait doubles with each barrier that a record crosses, so
-that a call of any length gets its answer in the end.
+In an epoch the operator waits for the calls in flight at the barrier, for a limited time. Records whose results are still
+outstanding become part of the checkpoint: their calls are cancelled, and repeated at the beginning of the next epoch,
+before new
+records, whether the subtask stays in this process or not. The wait doubles with each barrier that a record crosses, so
+that a call
+of any length completes eventually.
 """
 
 from __future__ import annotations
@@ -35,16 +38,16 @@ from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import SPLIT
 from penstock.runtime.user_code import is_checkpointed
 
-# List state, so that a change of parallelism deals the records out: (value, timestamp, barriers crossed, results or None).
+# List state, so that records are redistributed on rescale: (value, timestamp, barriers crossed, results or None).
 IN_FLIGHT: Final = f"{SPLIT}{functions.IN_FLIGHT}"
-# (records before it, watermark, idle): belongs to the subtask, as after a change of parallelism upstream tells it again.
+# (records before it, watermark, idle): belongs to the subtask, because upstream sends it again after a rescale.
 _CONTROLS: Final = "controls"
 _MAX_DOUBLINGS: Final = 12
 _LOOK_EVERY_S: Final = 0.001
 
 
 class AsyncWaitOperator(StreamOperator):
-    """Asks an AsyncFunction about each record; at most `capacity` records are between input and output."""
+    """Calls an AsyncFunction for each record; at most `capacity` records are in flight."""
 
     def __init__(
         self,
@@ -54,12 +57,12 @@ class AsyncWaitOperator(StreamOperator):
         super().__init__(spec)
         self._loop_factory = loop_factory
         self._calls: Calls | None = None
-        self._watched = False  # is it told when answers arrive?
+        self._watched = False  # whether it is notified of arriving results
 
     def open(self, context: OperatorContext) -> None:
-        """Open the user's function, and queue what was in flight in the checkpoint."""
+        """Open the user's function, and queue the in-flight records of the checkpoint."""
         super().open(context)
-        self._waiting: deque[Item] = deque()  # not asked yet
+        self._waiting: deque[Item] = deque()  # calls not started yet
         self._queue = self._create_queue()
         self._released: list[Item] = []
         self._watermark = MIN_WATERMARK
@@ -82,20 +85,20 @@ class AsyncWaitOperator(StreamOperator):
         if callable(opener):
             self._calls.complete(opener(_FunctionContext(context.runtime_context)))
         self._restore()
-        # Without a file that tells when answers arrive, they are looked for every millisecond.
+        # Without a file that signals results, they are polled every millisecond.
         file = loop.fileno() if isinstance(loop, StepLoop) else None
         self._watched = file is not None and context.watch is not None
         if self._watched and context.watch is not None:
             context.watch(file)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on; calls that are under way go on, too, where records flow."""
+        """Start the next epoch; in pipelined mode calls in flight continue."""
         super().open_epoch(context)
         if self._flows and self._calls is not None:
             self._calls.begin_epoch()
 
     def close(self) -> None:
-        """Give up the calls in flight and close the user's function."""
+        """Cancel the calls in flight and close the user's function."""
         calls, self._calls = self._calls, None
         if calls is not None and self._watched and self.context.watch is not None:
             self.context.watch(None)
@@ -108,7 +111,7 @@ class AsyncWaitOperator(StreamOperator):
     # Input
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Begin a call for each record, as many at a time as the capacity allows."""
+        """Start a call for each record, within the capacity."""
         times = repeat(None) if batch.timestamps is None else batch.timestamps
         self._waiting.extend(map(Entry, batch.values, times))
         self._admit()
@@ -118,13 +121,13 @@ class AsyncWaitOperator(StreamOperator):
             self._run(self._all_asked)
 
     def process_watermark(self, watermark: int) -> None:
-        """Let a watermark wait for the records before it."""
+        """Hold a watermark back until the records before it are emitted."""
         if watermark > self._watermark:
             self._watermark = watermark
             self._add_control(Control(watermark=watermark))
 
     def process_status(self, idle: bool) -> None:
-        """Let a change of the status wait for the records before it."""
+        """Hold a status change back until the records before it are emitted."""
         self._add_control(Control(idle=idle))
 
     def _add_control(self, control: Control) -> None:
@@ -133,7 +136,7 @@ class AsyncWaitOperator(StreamOperator):
         self._flush()
 
     def advance_processing_time(self, now: int) -> None:
-        """Ask about what a barrier left over, and take answers that are there."""
+        """Start the calls that a barrier left over, and take available results."""
         if self._flows:
             self.on_wakeup()
         elif not self._is_empty():
@@ -141,25 +144,25 @@ class AsyncWaitOperator(StreamOperator):
             self._run(_yes)
 
     def next_wakeup(self) -> int | None:
-        """Return now if records wait to be asked about, after a restore or in an epoch that has begun: the next one is for them."""
+        """Return now if records wait for their calls, after a restore or in a new epoch."""
         if self._flows and self._queue.size:
             return None
         return self.context.clock() if self._waiting else None
 
-    # Where records flow
+    # Pipelined mode.
 
     @property
     def has_room(self) -> bool:  # type: ignore[override]
-        """Whether all records that were taken are being asked about."""
+        """Whether the calls of all input records have started."""
         return not self._flows or not self._waiting
 
     @property
     def under_way(self) -> bool:  # type: ignore[override]
-        """Whether answers are out."""
+        """Whether results are outstanding."""
         return self._flows and not self._is_empty()
 
     def next_step(self) -> float | None:
-        """Return when a call times out or wants to go on."""
+        """Return when a call times out or can continue."""
         assert self._calls is not None
         due = self._calls.next_step()
         if not self._watched and self._queue.size:
@@ -168,7 +171,7 @@ class AsyncWaitOperator(StreamOperator):
         return due
 
     def on_wakeup(self) -> None:
-        """Take answers that have arrived."""
+        """Take results that have arrived."""
         self._admit()
         self._step()
 
@@ -177,11 +180,11 @@ class AsyncWaitOperator(StreamOperator):
         self._follow(self._calls.step)
 
     def finish(self) -> None:
-        """Wait for all answers."""
+        """Wait for all results."""
         self._admit()
         self._run(self._is_empty)
 
-    # Asking and answering
+    # Calls and results.
 
     def _all_asked(self) -> bool:
         return not self._waiting
@@ -190,7 +193,7 @@ class AsyncWaitOperator(StreamOperator):
         return not self._waiting and not self._queue.size
 
     def _admit(self) -> None:
-        """Move waiting items to the queue and begin their calls, as far as the capacity goes."""
+        """Move waiting items to the queue and start their calls, within the capacity."""
         if self._max_batch:
             self._admit_together(self._max_batch)
             return
@@ -217,7 +220,7 @@ class AsyncWaitOperator(StreamOperator):
         queue.release(self._released)
 
     def _admit_together(self, most: int) -> None:
-        """Do the same with calls about many records: wait until there is room for all that one call can take."""
+        """The same for calls with many records: wait until there is capacity for a full call."""
         assert self._calls is not None
         waiting, queue = self._waiting, self._queue
         while waiting:
@@ -245,7 +248,7 @@ class AsyncWaitOperator(StreamOperator):
         self._follow(partial(self._calls.run, enough, limit))
 
     def _follow(self, drive: Callable[[], None]) -> None:
-        """Drive the calls, then emit what they have answered."""
+        """Drive the calls, then emit completed records."""
         try:
             drive()
         except CallFailedError as failed:
@@ -253,7 +256,7 @@ class AsyncWaitOperator(StreamOperator):
         self._flush()
 
     def _flush(self) -> None:
-        """Emit what left the queue. The loop does not run now: operators behind may have one of their own."""
+        """Emit what left the queue. The loop does not run now: downstream operators may have their own."""
         released, self._released = self._released, []
         values: list[Any] = []
         times: list[int | None] = []
@@ -283,7 +286,7 @@ class AsyncWaitOperator(StreamOperator):
     # State
 
     def barrier(self) -> list[Any]:
-        """Make records in flight part of the checkpoint; in an epoch, wait for their answers first, for a while."""
+        """Make records in flight part of the checkpoint; in an epoch, wait for their results first, for a limited time."""
         if not self._flows and not self._is_empty():
             self._admit()
             carried = max(
@@ -303,7 +306,7 @@ class AsyncWaitOperator(StreamOperator):
         return [*self._queue, *self._waiting]
 
     def _carry_over(self) -> None:
-        """Cancel all calls and queue their records for the next epoch, under new entries that old calls cannot answer."""
+        """Cancel all calls and queue their records for the next epoch, under new entries that old calls cannot complete."""
         assert self._calls is not None
         items = self._items()
         self._calls.cancel()
@@ -347,7 +350,7 @@ def _yes() -> bool:
 
 
 class _FunctionContext:
-    """The runtime context of an asynchronous function: without keyed state, as many keys are in flight at once."""
+    """The runtime context of an asynchronous function: without keyed state, because many keys are in flight at once."""
 
     def __init__(self, runtime_context: Any) -> None:
         self._runtime_context = runtime_context
@@ -357,7 +360,7 @@ class _FunctionContext:
 
     def _refuse(self, state_descriptor: Any) -> NoReturn:
         raise UnsupportedOperationError(
-            "an asynchronous function has no keyed state",
+            "keyed state is not supported in an AsyncFunction",
             detail="records of many keys are in flight at once, so there is no current key",
             hint="use state in a process() before or after the asynchronous call",
         )

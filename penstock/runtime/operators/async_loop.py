@@ -1,7 +1,8 @@
-"""An event loop of asyncio that is run in steps, by a loop that has other things to do as well.
+"""An asyncio event loop that is run in steps by an outer loop.
 
-A step runs all that can run now and returns where the loop would begin to wait. When to take the next step is known then: when a timer is due, or
-when the loop's file can be read, which is the case as soon as one of its connections has something.
+A step runs everything that can run now and returns where the loop would start to wait. The next step is due when a timer
+is due, or
+when the loop's file is readable, which happens as soon as one of its connections has data.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ import selectors
 from collections.abc import Mapping
 from typing import Any, Final
 
-# A loop that never comes to rest is interrupted after so many seconds: others in the slot want to go on, too.
+# A busy loop is interrupted after this many seconds, so that other subtasks of the slot can run.
 LONGEST_STEP_S: Final = 0.005
 
 
 class StepLoop(asyncio.SelectorEventLoop):
-    """An event loop that can be run in steps, besides being run as ever."""
+    """An event loop that can be run in steps, or as usual."""
 
     def __init__(self) -> None:
         self._files = _StepSelector(self)
-        self.due: float | None = None  # when a timer is due, on the loop's own clock
+        self.due: float | None = None  # when a timer is due, by the loop's own clock
         super().__init__(self._files)
 
     def step(self) -> None:
@@ -32,12 +33,12 @@ class StepLoop(asyncio.SelectorEventLoop):
             self._files.step_end = None
 
     def fileno(self) -> int | None:
-        """Return the file that can be read when there is something to do; None if the platform has none."""
+        """Return the file that is readable when there is something to do; None if the platform has none."""
         return self._files.fileno()
 
 
 class _StepSelector(selectors.BaseSelector):
-    """Knows how long a loop would wait, and lets it return instead while it takes a step."""
+    """Knows how long a loop would wait, and lets it return instead during a step."""
 
     def __init__(self, loop: StepLoop) -> None:
         self._loop = loop
@@ -45,7 +46,7 @@ class _StepSelector(selectors.BaseSelector):
         self.step_end: float | None = None  # None: the loop may wait
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready."""
+        """Return the ready files."""
         if self.step_end is None:
             return self._inner.select(timeout)
         found = self._inner.select(0)
@@ -69,17 +70,17 @@ class _StepSelector(selectors.BaseSelector):
         return self._inner.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """Watch a file no more."""
+        """Stop watching a file."""
         return self._inner.unregister(fileobj)
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Watch a file for something else."""
+        """Change the watched events of a file."""
         return self._inner.modify(fileobj, events, data)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """Return what is watched."""
+        """Return the watched files."""
         return self._inner.get_map()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         self._inner.close()

@@ -1,7 +1,8 @@
-"""The order in which an asynchronous operator gives its records out: pure, without any event loop.
+"""The output order of an asynchronous operator: pure, without an event loop.
 
-Records and controls (watermarks, changes of the status) enter a queue in the order of the input. A record leaves when
-it was answered; a control leaves when everything before it has left, and nothing behind it leaves before it does.
+Records and controls (watermarks, status changes) enter a queue in input order. A record leaves when its result is
+available; a
+control leaves after everything before it, and nothing behind it leaves before it does.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 
 class Entry:
-    """A record on its way. `results` is None until it is answered; `carried` counts the barriers it has crossed."""
+    """A record in flight. `results` is None until it is completed; `carried` counts the barriers it has crossed."""
 
     __slots__ = (
         "carried",
@@ -39,7 +40,7 @@ class Entry:
         self.results = results
         self.task: Any = None
         self.deadline = 0.0
-        self.number = 0  # of its call, in this epoch
+        self.number = 0  # of its call, since the last barrier
         self.segment: _Segment | None = None
 
     def __repr__(self) -> str:
@@ -48,7 +49,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A watermark, or a change of the status if `idle` is set."""
+    """A watermark, or a status change if `idle` is set."""
 
     watermark: int | None = None
     idle: bool | None = None
@@ -58,23 +59,23 @@ Item = Entry | Control
 
 
 class OrderedQueue:
-    """Gives records out in the order of the input."""
+    """Emits records in input order."""
 
     def __init__(self) -> None:
         self._items: deque[Item] = deque()
         self.size = 0  # records, without controls
 
     def add(self, item: Item) -> None:
-        """Take the next item of the input."""
+        """Add the next item of the input."""
         self._items.append(item)
         if type(item) is Entry:
             self.size += 1
 
     def on_answer(self, entry: Entry) -> None:
-        """Take note that a record was answered."""
+        """Record that a result is available."""
 
     def release(self, into: list[Item]) -> None:
-        """Move what may leave to the end of a list."""
+        """Append everything that may leave to a list."""
         items = self._items
         while items:
             item = items[0]
@@ -89,7 +90,7 @@ class OrderedQueue:
 
 
 class _Segment:
-    """The records between two controls. `entries` are those that have not left, in the order of the input."""
+    """The records between two controls. `entries` are those that have not left, in input order."""
 
     __slots__ = ("answered", "control", "entries")
 
@@ -100,14 +101,14 @@ class _Segment:
 
 
 class UnorderedQueue:
-    """Gives records out as they are answered, but never over a control."""
+    """Emits records as they are completed, but never across a control."""
 
     def __init__(self) -> None:
         self._segments: deque[_Segment] = deque([_Segment()])
         self.size = 0
 
     def add(self, item: Item) -> None:
-        """Take the next item of the input."""
+        """Add the next item of the input."""
         segment = self._segments[-1]
         if type(item) is Entry:
             self.size += 1
@@ -121,12 +122,12 @@ class UnorderedQueue:
             self._segments.append(_Segment())
 
     def on_answer(self, entry: Entry) -> None:
-        """Take note that a record was answered."""
+        """Record that a result is available."""
         assert entry.segment is not None
         entry.segment.answered.append(entry)
 
     def release(self, into: list[Item]) -> None:
-        """Move what may leave to the end of a list."""
+        """Append everything that may leave to a list."""
         segments = self._segments
         while True:
             head = segments[0]
@@ -143,7 +144,7 @@ class UnorderedQueue:
             segments.popleft()
 
     def __iter__(self) -> Iterator[Item]:
-        """Iterate in an order that gives another queue the same: what was answered leaves as it was answered."""
+        """Iterate in an order that recreates the same queue: completed records in the order of completion."""
         for segment in self._segments:
             yield from segment.answered
             yield from (entry for entry in segment.entries if entry.results is None)

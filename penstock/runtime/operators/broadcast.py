@@ -19,12 +19,12 @@ from penstock.runtime.user_code import method_of
 
 
 class _NoKey:
-    """Stands for the key where there is none: whatever looks it up in state or timers is refused."""
+    """Placeholder for a missing key: access to state or timers with it is rejected."""
 
     def __hash__(self) -> NoReturn:
         raise InvalidProgramError(
-            "an element of the broadcast side has no key, so there is no keyed state and no timer of it",
-            hint="use ctx.apply_to_keyed_state(descriptor, function) to reach the state of all keys",
+            "keyed state and timers are not available for elements of the broadcast side: they have no key",
+            hint="use ctx.apply_to_keyed_state(descriptor, function) to access the state of all keys",
         )
 
     def __repr__(self) -> str:
@@ -35,7 +35,7 @@ _NO_KEY = _NoKey()
 
 
 class BroadcastContext:
-    """What `process_broadcast_element` sees besides the value."""
+    """The context of `process_broadcast_element`."""
 
     def __init__(self, operator: BroadcastProcessOperator) -> None:
         self._operator = operator
@@ -51,7 +51,7 @@ class BroadcastContext:
         return self._timestamp
 
     def current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._operator.context.clock()
 
     def current_watermark(self) -> int:
@@ -65,15 +65,15 @@ class BroadcastContext:
         if state is None:
             known = ", ".join(f"'{known}'" for known in self._states)
             raise InvalidProgramError(
-                f"there is no broadcast state '{name}'",
+                f"unknown broadcast state '{name}'",
                 detail=f"the stream was broadcast with {known}",
-                hint="give its descriptor to broadcast(...)",
+                hint="pass its descriptor to broadcast(...)",
             )
         return state
 
 
 class ReadOnlyContext(BroadcastContext):
-    """What `process_element` sees besides the value."""
+    """The context of `process_element`."""
 
     def __init__(self, operator: BroadcastProcessOperator) -> None:
         super().__init__(operator)
@@ -81,7 +81,7 @@ class ReadOnlyContext(BroadcastContext):
 
 
 class KeyedBroadcastContext(BroadcastContext):
-    """What `process_broadcast_element` sees beside a keyed stream."""
+    """The context of `process_broadcast_element` of a keyed stream."""
 
     def apply_to_keyed_state(self, state_descriptor: Any, function: Any) -> None:
         """Call `function(key, state)`, or its method `process`, for every key that has this state."""
@@ -97,7 +97,7 @@ class KeyedBroadcastContext(BroadcastContext):
 
 
 class KeyedReadOnlyContext(ReadOnlyContext):
-    """What `process_element` and `on_timer` of a keyed stream see besides the value."""
+    """The context of `process_element` and `on_timer` of a keyed stream."""
 
     def __init__(self, operator: KeyedBroadcastProcessOperator) -> None:
         super().__init__(operator)
@@ -114,7 +114,7 @@ class KeyedReadOnlyContext(ReadOnlyContext):
         return for_user(self._backend.current_key)
 
     def time_domain(self) -> TimeDomain | None:
-        """Return the clock of the firing timer."""
+        """Return the time domain of the firing timer."""
         return self._domain
 
 
@@ -125,11 +125,11 @@ class BroadcastProcessOperator(ProcessOperator):
         """Open the user's function."""
         super().open(context)
         self.broadcast_context = self.create_broadcast_context()
-        # In BATCH mode the broadcast side comes first, as in Flink: the other one waits for it to end.
+        # In BATCH mode the broadcast side comes first, as in Flink: the other one waits for its end.
         self._waiting: list[RowBatch] | None = [] if context.batch_mode else None
 
     def create_user_context(self) -> Any:
-        """Create the context of the side without broadcast."""
+        """Create the context of the non-broadcast side."""
         return ReadOnlyContext(self)
 
     def create_broadcast_context(self) -> BroadcastContext:
@@ -147,7 +147,7 @@ class BroadcastProcessOperator(ProcessOperator):
             self.run_batch(self.function.process_element, self.user_context, batch)
 
     def process_watermark(self, watermark: int) -> None:
-        """Process what waited for the broadcast side, then move event time on."""
+        """Process the elements that waited for the broadcast side, then advance event time."""
         if self._waiting is not None:
             for batch in self._waiting:
                 self.run_batch(self.function.process_element, self.user_context, batch)

@@ -34,7 +34,7 @@ class CoGroupWindowOperator(StreamOperator):
         self.inner.open(context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on in the next epoch."""
+        """Start the next epoch."""
         super().open_epoch(context)
         self.inner.open_epoch(context)
 
@@ -47,19 +47,19 @@ class CoGroupWindowOperator(StreamOperator):
             values = list(zip(repeat(input_index), batch.values, strict=False))
         try:
             self.inner.process(RowBatch(values, batch.timestamps, batch.keys))
-        except MissingTimestampError:  # of a pair: the user knows the value
+        except MissingTimestampError:  # raised for a pair: show the user's value instead
             raise missing_timestamp(self.context, first_untimed(batch)) from None
 
     def process_watermark(self, watermark: int) -> None:
-        """Fire what is due, then send the watermark on."""
+        """Fire windows that are due, then forward the watermark."""
         self.inner.process_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
-        """Pass the status on."""
+        """Forward the status."""
         self.inner.process_status(idle)
 
     def advance_processing_time(self, now: int) -> None:
-        """Fire what the wall clock allows."""
+        """Fire processing-time timers that are due."""
         self.inner.advance_processing_time(now)
 
     def next_wakeup(self) -> int | None:
@@ -67,11 +67,11 @@ class CoGroupWindowOperator(StreamOperator):
         return self.inner.next_wakeup()
 
     def on_quiet(self) -> None:
-        """Let the window emit what it holds back."""
+        """Let the window emit records that it holds back."""
         self.inner.on_quiet()
 
     def finish(self) -> None:
-        """Take the end of both inputs."""
+        """Handle the end of both inputs."""
         self.inner.finish()
 
     def barrier(self) -> list[Any]:

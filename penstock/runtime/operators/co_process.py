@@ -1,6 +1,6 @@
 """CoProcessFunction and KeyedCoProcessFunction.
 
-The watermark that they get is the minimum over both inputs, each with a valve of its own: the subtask's gates see to it.
+Their watermark is the minimum over both inputs, each with its own valve: the subtask's gates take care of that.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Operators that send the records their function raises on to a side output, and go on.
+"""Operators that send records on which their function raises to a side output, and continue.
 
-Batches still go through at C speed: a list that is extended from `map` keeps what it has when the function raises, and
-the iterator over the batch stands behind the failed record. So a batch costs one more `extend` per failure, and no record
-is given to the function twice.
+Batches are still processed at C speed: a list that is extended from `map` keeps its items when the function raises, and
+the iterator
+over the batch is positioned after the failed record. So a batch costs one more `extend` per failure, and no record is
+passed to the
+function twice.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from penstock.runtime.operators.stateless import (
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import position_of_failure, user_traceback
 
-# What says that the program is wrong, not the record.
+# Errors of the program, not of a record.
 _NOT_THE_RECORD = (InvalidProgramError, UnsupportedOperationError, CheckpointError)
 
 
 def dead_letter(
     operator: StreamOperator, error: Exception, record: Any, timestamp: int | None
 ) -> DeadLetter:
-    """Describe a failure, or raise it if the record is not to blame."""
+    """Describe a failure, or raise it if the record is not the cause."""
     if isinstance(error, _NOT_THE_RECORD):
         raise operator.guard(error, record, known=True) from error
     operator.context.runtime_context.get_metrics_group().counter("numDeadLetters").inc()
@@ -52,7 +54,7 @@ def dead_letter(
 
 
 class _Tolerant(FunctionOperator):
-    """What the stateless operators share."""
+    """Base class of the stateless operators."""
 
     def _time_of(self, batch: RowBatch, index: int) -> int | None:
         return None if batch.timestamps is None else batch.timestamps[index]
@@ -76,7 +78,7 @@ class _Tolerant(FunctionOperator):
                     return results, failed
                 # A StopIteration of the user's function ends `map` as if there were no more records.
                 raise RuntimeError("the function raised StopIteration")
-            except Exception as error:  # noqa: BLE001 - whatever it was, it is part of the letter
+            except Exception as error:  # noqa: BLE001 - any exception becomes part of the dead letter
                 at = position_of_failure(iterator, total)
                 failed[at] = dead_letter(self, error, values[at], self._time_of(batch, at))
 
@@ -90,7 +92,7 @@ class _Tolerant(FunctionOperator):
             backend.current_key = key
             try:
                 results.append(call(value))
-            except Exception as error:  # noqa: BLE001 - whatever it was, it is part of the letter
+            except Exception as error:  # noqa: BLE001 - any exception becomes part of the dead letter
                 failed[at] = dead_letter(self, error, value, self._time_of(batch, at))
         return results, failed
 
@@ -114,7 +116,7 @@ def _without(batch: RowBatch, failed: dict[int, DeadLetter]) -> tuple[list[Any],
 
 
 class TolerantMapOperator(_Tolerant, MapOperator):
-    """One result per record that does not fail."""
+    """Emits one result per record that does not fail."""
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Map all records."""
@@ -125,7 +127,7 @@ class TolerantMapOperator(_Tolerant, MapOperator):
 
 
 class TolerantFilterOperator(_Tolerant, FilterOperator):
-    """Keeps the records that the function says True to; a result without a truth value is a failure too."""
+    """Keeps the records for which the function returns True; a result without a truth value is a failure, too."""
 
     def open(self, context: OperatorContext) -> None:
         """Open the user's function."""
@@ -134,7 +136,7 @@ class TolerantFilterOperator(_Tolerant, FilterOperator):
         self._decide: Callable[[Any], bool] = lambda value: bool(decide(value))
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Keep some records."""
+        """Filter all records."""
         mask, failed = self.apply_to_batch(batch, self._decide)
         values, timestamps = _without(batch, failed)
         kept = list(compress(values, mask))
@@ -146,7 +148,7 @@ class TolerantFilterOperator(_Tolerant, FilterOperator):
 
 
 class TolerantFlatMapOperator(_Tolerant, FlatMapOperator):
-    """All results of a record, or a dead letter."""
+    """Emits all results of a record, or a dead letter."""
 
     def open(self, context: OperatorContext) -> None:
         """Open the user's function."""
@@ -188,7 +190,7 @@ class _GuardedFunction:
             return None if results is None else list(map(isolated, results))
         except _NOT_THE_RECORD:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is part of the letter
+        except Exception as error:  # noqa: BLE001 - any exception becomes part of the dead letter
             operator = self._operator
             timestamp = context.timestamp()
             letter = dead_letter(operator, error, value, timestamp)

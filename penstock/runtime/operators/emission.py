@@ -1,4 +1,4 @@
-"""Collects what user code returns or yields, sorted to the main output and side outputs."""
+"""Collects the results of user code for the main output and the side outputs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _first = itemgetter(0)
 
 
 class _TagTypes(dict[type, bool]):
-    """Whether a type is that of a side output's tag, found out on first sight.
+    """Whether a type is that of a side output's tag, computed on first use.
 
-    The attribute is looked up on the class: a value that answers to every name (a Row) is no tag.
+    The attribute is looked up on the class: a value with arbitrary attributes (a Row) is not a tag.
     """
 
     def __missing__(self, kind: type) -> bool:
@@ -32,7 +32,7 @@ _is_tag = _TagTypes()
 
 
 def has_side_outputs(results: list[Any]) -> bool:
-    """Whether any result is `(tag, value)`. Looks at types in bulk: 50 ns a result among tuples, else 20 ns."""
+    """Whether any result is `(tag, value)`. Checks types in bulk: 50 ns per result among tuples, else 20 ns."""
     kinds = set(map(type, results))
     if tuple not in kinds:
         return False
@@ -45,21 +45,22 @@ def has_side_outputs(results: list[Any]) -> bool:
 
 
 def check_iterable(results: Any, error: TypeError) -> None:
-    """Say so if a function returned one value where several are expected; `error` is what iterating over it raised."""
+    """Raise if a function returned one value where several are expected; `error` was raised by iterating over it."""
     try:
         iter(results)
     except TypeError:
         raise ArgumentTypeError(
-            f"the function returned {shorten(results)}, and not several results",
+            f"the function returned the single value {shorten(results)}, but an iterable of results is expected",
             hint="yield the results, or return a list of them",
         ) from error
 
 
 class Collector:
-    """Gathers results until `flush`; a result `(tag, value)` with an OutputTag goes to that side output.
+    """Collects results until `flush`; a result `(tag, value)` with an OutputTag goes to that side output.
 
-    `gather` never calls the operators behind, so what it raises is the user's; the others flush when there is much. A `check` takes note of
-    functions that return a text, or another single value that is iterated.
+    `gather` never calls downstream operators, so its exceptions come from user code; the other methods flush when the
+    buffer is large.
+    A `check` detects functions that return a string, or another single value that is iterated.
     """
 
     __slots__ = ("_check", "_output", "_side", "_timestamps", "_values")
@@ -77,12 +78,12 @@ class Collector:
         return cls(context.output, ResultCheck(context.runtime_context.get_metrics_group()))
 
     def check(self, results: Any) -> None:
-        """Take note of what a function returned, if it is a single value that is iterated."""
+        """Check a function's result for a single value that is iterated."""
         if self._check is not None and type(results) in ITERATED:
             self._check.note(results)
 
     def gather(self, results: Any, timestamp: int | None) -> bool:
-        """Take the return value of a user function: an iterable, or None; return whether it is time to flush."""
+        """Add the return value of a user function: an iterable, or None; return whether a flush is due."""
         if results is None:
             return False
         if type(results) is not GeneratorType and type(results) is not list:
@@ -101,19 +102,19 @@ class Collector:
         return len(values) >= _FLUSH_AT
 
     def add_all(self, results: Any, timestamp: int | None) -> None:
-        """Take all results of a user function, or None."""
+        """Add all results of a user function, or None."""
         if self.gather(results, timestamp):
             self.flush()
 
     def add(self, value: Any, timestamp: int | None) -> None:
-        """Take one record of the main output."""
+        """Add one record to the main output."""
         self._values.append(value)
         self._timestamps.append(timestamp)
         if len(self._values) >= _FLUSH_AT:
             self.flush()
 
     def add_side(self, tag: str, value: Any, timestamp: int | None) -> None:
-        """Take one record of a side output."""
+        """Add one record to a side output."""
         side = self._side.get(tag)
         if side is None:
             side = self._side[tag] = ([], [])
@@ -121,7 +122,7 @@ class Collector:
         side[1].append(timestamp)
 
     def flush(self) -> None:
-        """Emit everything gathered."""
+        """Emit all collected records."""
         if self._values:
             values, self._values = self._values, []
             timestamps, self._timestamps = self._timestamps, []

@@ -23,11 +23,11 @@ _BLOCK = 4096
 
 
 class FullWindowPartitionOperator(StreamOperator):
-    """Keeps the records, or folds them, and emits when the last watermark or the end of the input comes.
+    """Keeps or folds the records, and emits at the last watermark or the end of the input.
 
-    What it keeps is keyed state under a key of this subtask's own, in blocks that are written once, so a checkpoint
-    holds what is new. After a change of parallelism whole partitions go to other subtasks. Watermarks other than the
-    last are held back: the records come after them.
+    Its state is keyed by a key of this subtask, in blocks that are written once, so a checkpoint contains only new
+    blocks. On rescale
+    whole partitions move to other subtasks. Watermarks other than the last are held back: the records come after them.
     """
 
     def __init__(self, spec: FullWindowPartitionSpec) -> None:
@@ -41,7 +41,7 @@ class FullWindowPartitionOperator(StreamOperator):
         self._functions = [function for function in functions if function is not None]
 
     def open(self, context: OperatorContext) -> None:
-        """Find what was restored, and open the function."""
+        """Find the restored records, and open the function."""
         super().open(context)
         self.table = context.keyed_state.table(BLOCKS.name, namespaced=True)
         self.collector = Collector(context.output)
@@ -57,7 +57,7 @@ class FullWindowPartitionOperator(StreamOperator):
             open_function(function, context.runtime_context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on in the next epoch."""
+        """Start the next epoch."""
         super().open_epoch(context)
         self.collector = Collector(context.output)
 
@@ -92,13 +92,13 @@ class FullWindowPartitionOperator(StreamOperator):
             self.table.put(entry, folded)
 
     def process_watermark(self, watermark: int) -> None:
-        """Emit everything at the last watermark; hold the others back."""
+        """Emit everything at the last watermark; hold back the others."""
         if watermark == MAX_WATERMARK:
             self._emit()
             self.output.emit_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
-        """Never turn idle: the records are still to come."""
+        """Never become idle: the records are still to come."""
 
     def finish(self) -> None:
         """Emit everything, if the last watermark has not done so."""
@@ -128,7 +128,7 @@ class FullWindowPartitionOperator(StreamOperator):
         self.collector.flush()
 
     def barrier(self) -> list[Any]:
-        """Close the block: the next epoch writes another one."""
+        """Close the block: the next checkpoint gets another one."""
         if self._contents is None and self.table.get((self._key, self._number)) is not None:
             self._number += 1
         return []

@@ -1,8 +1,9 @@
 """Interval joins: elements of two keyed inputs whose timestamps are close.
 
 Each side keeps its elements in an index per key, sorted by timestamp, so that an element finds its partners with two binary
-searches. The state table, by (key, timestamp), gets to know of them at the barrier: most elements come and go between two
-barriers. What nobody can join any more goes away in buckets of time, without timers.
+searches. They are written to the state table, by (key, timestamp), at the barrier: most elements come and go between two
+barriers.
+Expired elements are removed in time buckets, without timers.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from penstock.runtime.user_code import close_functions, open_function
 
 Partners = tuple[list[int], list[list[Any]]]  # timestamps, ascending, and the values at each
 
-# Elements of so many milliseconds go away together, or of an eighth of the interval if that is more.
+# Elements of this many milliseconds are removed together, or of an eighth of the interval if that is more.
 _BUCKET_MS: Final = 64
 _FRESH_LIMIT: Final = 16_384
 
 
 class JoinContext:
-    """Given to `process_element`. One object serves all pairs: it always shows the one being processed."""
+    """The context of `process_element`. One object is reused for all pairs."""
 
     __slots__ = ("left", "right")
 
@@ -54,22 +55,23 @@ class JoinContext:
 class JoinBuffer:
     """The elements of one side that may still find partners.
 
-    An element with timestamp t goes away when the watermark reaches `t + keep`: it is not found any more, even if the index still has it.
+    An element with timestamp t expires when the watermark reaches `t + keep`: it is no longer found, even if it is still
+    indexed.
     """
 
     def __init__(self, table: PaneTable, keep: int, interval: int) -> None:
         self.table = table
         self.keep = keep
-        self.gone = MIN_WATERMARK  # elements up to this timestamp have gone away
-        # An element may come when the watermark has reached its timestamp already. If it is not kept for longer, it still finds its partners
-        # up to the next watermark, and those that have gone away must not: so their buckets are exact.
+        self.gone = MIN_WATERMARK  # elements up to this timestamp have expired
+        # An element may arrive when the watermark has already reached its timestamp. If it is not kept for longer, it
+        # still finds its partners until the next watermark, but not expired ones: so their buckets are exact.
         self._width = max(_BUCKET_MS, interval // 8) if keep else 1
         self.index: dict[Any, Partners] = {}
-        self._buckets: dict[int, set[Any]] = {}  # keys that have elements in a bucket
+        self._buckets: dict[int, set[Any]] = {}  # keys with elements in a bucket
         self._bucket_heap: list[int] = []
         self._stored = table.namespaces()  # a heap of the timestamps in the table
         heapify(self._stored)
-        # What the table does not know of yet: (timestamp, key, values at that timestamp).
+        # Elements that are not in the table yet: (timestamp, key, values at that timestamp).
         self._fresh: list[tuple[int, Any, list[Any]]] = []
         self._fresh_limit = _FRESH_LIMIT
         for (key, timestamp), values in sorted(table.items(), key=lambda entry: entry[0][1]):
@@ -115,7 +117,7 @@ class JoinBuffer:
             self._forget_gone()
 
     def expire(self, watermark: int) -> None:
-        """Drop what no partner can come for any more."""
+        """Remove elements for which no partner can arrive any more."""
         gone = self.gone = watermark - self.keep
         while self._stored and self._stored[0] <= gone:
             self.table.pop_pane(heappop(self._stored))
@@ -136,7 +138,7 @@ class JoinBuffer:
                 del buckets[:end]
 
     def _forget_gone(self) -> None:
-        """Let go of elements that came and went since the last barrier."""
+        """Drop elements that came and went since the last barrier."""
         self._fresh = [each for each in self._fresh if self._lives(*each)]
         self._fresh_limit = max(_FRESH_LIMIT, 2 * len(self._fresh))
 
@@ -148,7 +150,7 @@ class JoinBuffer:
         return at < len(times) and buckets[at] is values
 
     def save(self) -> None:
-        """Let the table know of what came since the last barrier and is still there."""
+        """Write the elements since the last barrier that have not expired to the table."""
         table = self.table
         for timestamp, key, values in self._fresh:
             if self._lives(timestamp, key, values):
@@ -160,20 +162,20 @@ class JoinBuffer:
 
 
 class IntervalJoinOperator(StreamOperator):
-    """Calls the function with every pair that is within the bounds, whichever element comes last.
+    """Calls the function for every pair within the bounds, whichever element arrives last.
 
     An element is late iff its timestamp is less than the watermark.
     """
 
     def __init__(self, spec: IntervalJoinSpec) -> None:
         super().__init__(spec)
-        # How far from an element's timestamp its partners on the other side are: (least, greatest) per input.
+        # The range of the partners' timestamps relative to an element: (least, greatest) per input.
         self._reach = ((spec.lower, spec.upper), (-spec.upper, -spec.lower))
         self._late_tags = (spec.left_late_tag, spec.right_late_tag)
         self._context = JoinContext()
 
     def open(self, context: OperatorContext) -> None:
-        """Find the elements that were restored, and open the function."""
+        """Find the restored elements, and open the function."""
         super().open(context)
         self.backend = context.keyed_state
         self.timers = context.timers
@@ -190,12 +192,12 @@ class IntervalJoinOperator(StreamOperator):
         open_function(self.spec.function, context.runtime_context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on in the next epoch."""
+        """Start the next epoch."""
         super().open_epoch(context)
         self.collector = Collector.of_function(context)
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Join each record with the partners that are there, and keep it for those to come."""
+        """Join each record with existing partners, and keep it for later ones."""
         own, other = self.buffers[input_index], self.buffers[1 - input_index]
         least, greatest = self._reach[input_index]
         watermark = self.timers.watermark
@@ -258,14 +260,14 @@ class IntervalJoinOperator(StreamOperator):
             self.collector.add_side(tag, value, timestamp)
 
     def process_watermark(self, watermark: int) -> None:
-        """Drop elements whose time is over, then send the watermark on."""
+        """Remove expired elements, then forward the watermark."""
         self.timers.advance_watermark(watermark, _no_timer)
         for buffer in self.buffers:
             buffer.expire(watermark)
         self.output.emit_watermark(watermark)
 
     def barrier(self) -> list[Any]:
-        """Let the state know of what came since the last barrier."""
+        """Write the elements since the last barrier to the state."""
         for buffer in self.buffers:
             buffer.save()
         return super().barrier()

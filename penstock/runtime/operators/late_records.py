@@ -1,4 +1,4 @@
-"""Records that an operator drops because they are late: how many, and how far behind the watermark they are."""
+"""Metrics of dropped late records: their number, and their lateness."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from penstock.common.dropped_records import LATE, LATENESS
 from penstock.runtime.operators.base import OperatorContext
 
-_FAR: Final = 2**62  # timestamps and watermarks beyond it are not moments: none, the start, the end
+_FAR: Final = 2**62  # larger timestamps and watermarks are special values: none, the start, the end
 
 
 class LateRecords:
@@ -19,12 +19,12 @@ class LateRecords:
         self._dropped = self._group.counter(LATE)
 
     def drop(self, timestamps: Iterable[int], watermark: int) -> None:
-        """Count records by their timestamps; of windows and accumulators that is the last moment that they cover."""
+        """Count records by their timestamps; for windows and accumulators that is their maximum timestamp."""
         times = list(timestamps)
         self._dropped.inc(len(times))
         if abs(watermark) >= _FAR:
             return
-        # It exists from the first late record on: an operator without any does not report zeros.
+        # Created with the first late record: an operator without any does not report zeros.
         lateness = self._group.distribution(LATENESS)
         for time in times:
             if time > -_FAR:

@@ -1,10 +1,12 @@
-"""Aggregation in two stages: before the exchange per sender, after it per key.
+"""Two-phase aggregation: locally per sender before the exchange, globally per key after it.
 
-The first stage folds the records of one sender per key and window and sends accumulators, `(key, window start,
-accumulator)`, in place of records. It keeps nothing over a barrier, and sends all it has before every watermark, status
-and barrier: an accumulator has the same place between the watermarks of its channel as the records in it. So the second
-stage finds a window late exactly when it would have found each of the records late, and an accumulator of a late window
-is dropped, never folded into a new window.
+The local stage folds the records of one sender per key and window and sends accumulators, `(key, window start,
+accumulator)`, instead
+of records. It has no state across barriers, and sends its accumulators before every watermark, status and barrier: an
+accumulator has
+the same position between the watermarks of its channel as its records. So the global stage finds a window late exactly
+when it would
+have found each of the records late, and an accumulator of a late window is dropped, never folded into a new window.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from penstock.runtime.user_code import (
 )
 from penstock.windowing import TimeWindow
 
-MAX_PARTIALS = 16_384  # so many accumulators, and they are sent
+MAX_PARTIALS = 16_384  # accumulators are sent when there are this many
 _EMIT_AT = 4096
 _HASHABLE = frozenset({int, str, bytes, bool, float, type(None)})
 
 
 class LocalAggregateOperator(TimeWindowOperator):
-    """The first stage. It has the folding of the time window operator, and none of its state, timers and late data."""
+    """The local stage. It shares the folding of the time window operator, but not its state, timers and late data."""
 
     def __init__(self, spec: LocalAggregateSpec) -> None:
         super().__init__(dataclasses.replace(spec.window, window_function=None))
@@ -72,7 +74,7 @@ class LocalAggregateOperator(TimeWindowOperator):
             self._send()
 
     def _live(self, timestamp: int) -> list[int]:
-        """Return the starts of all windows of a timestamp: the second stage knows which are late."""
+        """Return the starts of all windows of a timestamp: the global stage knows which are late."""
         last = timestamp - (timestamp - self.offset) % self.slide
         return list(range(last, timestamp - self.size, -self.slide))
 
@@ -82,7 +84,7 @@ class LocalAggregateOperator(TimeWindowOperator):
     def _take_dead(
         self, values: list[Any], timestamps: list[int], dead: list[tuple[int, int]]
     ) -> None:
-        """Drop what belongs to no window."""
+        """Drop records without a window."""
 
     def _send(self) -> None:
         partials: list[Any] = []
@@ -105,16 +107,16 @@ class LocalAggregateOperator(TimeWindowOperator):
         self.output.emit_status(idle)
 
     def on_quiet(self) -> None:
-        """Send the accumulators: there is time for it now, and less to do at the watermark. Before that nobody waits for them."""
+        """Send the accumulators while there is no input, which leaves less work for the watermark."""
         self._send()
 
     def barrier(self) -> list[Any]:
-        """Send the accumulators: nothing is kept over a barrier."""
+        """Send the accumulators: no state is kept across a barrier."""
         self._send()
         return []
 
     def next_wakeup(self) -> int | None:
-        """Have no timers."""
+        """Return None: there are no timers."""
         return None
 
     def close(self) -> None:
@@ -123,7 +125,7 @@ class LocalAggregateOperator(TimeWindowOperator):
 
 
 class GlobalAggregateOperator(TimeWindowOperator):
-    """The second stage: merges accumulators, and evaluates windows as the time window operator does.
+    """The global stage: merges accumulators, and evaluates windows like the time window operator.
 
     `numLateRecordsDropped` counts accumulators here, not the records in them.
     """
@@ -152,9 +154,9 @@ class GlobalAggregateOperator(TimeWindowOperator):
                 raise self.guard(error, (present, partial), known=True) from error
             if merged is None and present is not None:
                 raise InvalidProgramError(
-                    "merge() returned None in place of an accumulator",
+                    "merge() returned None instead of an accumulator",
                     detail=f"in operator '{self.context.operator_name}', key {key!r}",
-                    hint="let merge() return both accumulators as one, or leave local_global out",
+                    hint="return the merged accumulator from merge(), or disable local_global",
                 )
             touched[key] = merged
         self.collector.flush()

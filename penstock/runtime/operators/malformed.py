@@ -1,4 +1,4 @@
-"""What becomes of what a source finds and cannot make a record of: the job fails, or it goes to a side output."""
+"""Handles malformed input of a source: the job fails, or it goes to a side output."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.errors import RecordError
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import RowBatch
 
-_SIDE_OUTPUT: Final = 'to go on without such records, send them to a side output: stream.on_error(OutputTag("dead letters"))'
+_SIDE_OUTPUT: Final = 'to continue without such records, send them to a side output: stream.on_error(OutputTag("dead letters"))'
 
 
 def put_aside(operator: StreamOperator, found: Sequence[MalformedRecord]) -> None:
-    """Send them to the side output of the operator's `error_tag`; without one, raise."""
+    """Send malformed records to the side output of the operator's `error_tag`; without one, raise."""
     tag = operator.spec.error_tag
     context = operator.context
     if tag is None:
@@ -38,7 +38,7 @@ def put_aside(operator: StreamOperator, found: Sequence[MalformedRecord]) -> Non
 
 
 def refusal(record: MalformedRecord, operator: str, table: str | None = None) -> RecordError:
-    """Return the error that says what was found, where, and what can be done. Only programs have side outputs: a `table` has options."""
+    """Return the error with the problem, its location and a remedy. Only programs have side outputs: a `table` has options."""
     where = ", ".join(f"{name} {value}" for name, value in record.origin.items())
     reason = record.reason or f"{record.error_type}: {record.message}"
     if table is not None:
@@ -49,7 +49,7 @@ def refusal(record: MalformedRecord, operator: str, table: str | None = None) ->
         )
     hints = [] if record.hint is None else [record.hint]
     return RecordError(
-        f"the source '{operator}' cannot read what it found" + (f" at {where}" if where else ""),
-        detail=f"{reason}; it is {shorten(record.data)}",
+        f"the source '{operator}' read a malformed record" + (f" at {where}" if where else ""),
+        detail=f"{reason}; the data is {shorten(record.data)}",
         hint="; or: ".join([*hints, _SIDE_OUTPUT]),
     )

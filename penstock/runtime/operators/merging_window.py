@@ -1,4 +1,4 @@
-"""Merging windows: sessions, and what users make like them."""
+"""Merging windows: sessions, and user-defined merging assigners."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from penstock.windowing.session_assigners import SessionWindows
 
 
 class _Merges(MergeCallback[Any]):
-    """Collects what `merge_windows` decides on."""
+    """Collects the decisions of `merge_windows`."""
 
     def __init__(self) -> None:
         self.found: list[tuple[list[Any], Any]] = []
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-        """Note a merge."""
+        """Record a merge."""
         self.found.append((list(dict.fromkeys(to_be_merged)), merge_result))
 
 
 class MergingWindowOperator(WindowOperator):
-    """Windows that grow together.
+    """Windows that merge.
 
-    For each key the table `merging-window-set` maps each window in flight to its *state window*: the one its contents are
-    kept under. A window that grows keeps its state window, so its contents stay where they are; only when two
-    windows with contents become one are contents moved.
+    For each key the table `merging-window-set` maps each window in flight to its *state window*: the one under which its
+    contents are
+    kept. A window that grows keeps its state window, so its contents stay in place; contents are moved only when two
+    windows with
+    contents merge.
     """
 
     merging = True
@@ -57,12 +59,12 @@ class MergingWindowOperator(WindowOperator):
         has_entries = self.backend.has_entries
         if has_entries(PANES) or (has_entries(CONTENTS) and not has_entries(MERGING_SET)):
             raise CheckpointError(
-                "the restored state has windows that do not merge, and the program's windows do",
-                hint="give the window operator another uid, or go back to the former windows",
+                "the restored state has windows that do not merge, but the program's windows merge",
+                hint="give the window operator another uid, or use the former windows again",
             )
 
     def _adopt_panes(self) -> None:
-        """Have nothing to take over."""
+        """Do nothing: there are no panes to take over."""
 
     def process_element(self, value: Any, timestamp: int, key: Any) -> None:
         """Add one record to its windows, merging them with those in flight."""
@@ -99,9 +101,9 @@ class MergingWindowOperator(WindowOperator):
             self.windows.remove(key)
 
     def _add_window(self, in_flight: dict[Any, Any], new: Any, key: Any) -> Any:
-        """Put a window into the set, merge, and return the window that it became part of."""
+        """Add a window to the set, merge, and return the resulting window."""
         if self._plain_sessions:
-            # most elements begin a session or belong to one; only some join two
+            # most elements start a session or belong to one; only some connect two
             touching = [window for window in in_flight if new.intersects(window)]
             if not touching:
                 in_flight[new] = new
@@ -155,9 +157,9 @@ class MergingWindowOperator(WindowOperator):
         now = self.timers.watermark if self.event_time else self.context.clock()
         if self.cleanup_time(merged) <= now:
             raise InvalidProgramError(
-                f"windows were merged into {merged!r}, which is over already",
+                f"windows were merged into {merged!r}, which has already ended",
                 detail=f"the time is {now}; a merged window must end after it",
-                hint="let merge_windows return a window that covers all windows it was made of",
+                hint="return a window from merge_windows that covers all windows it was made of",
             )
 
     def _entry(self, key: Any, window: Any) -> tuple[Any, Any] | None:

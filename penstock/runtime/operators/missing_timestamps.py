@@ -1,4 +1,4 @@
-"""Records without timestamps where event time counts."""
+"""Errors for records without timestamps in event-time operators."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.runtime.records import MIN_WATERMARK, RowBatch
 def lowest_timestamp(
     batch: RowBatch, context: OperatorContext, what: str = "an event-time window"
 ) -> int:
-    """Return the lowest timestamp of a batch that has records; refuse a record without one."""
+    """Return the lowest timestamp of a non-empty batch; reject a record without one."""
     timestamps: Any = batch.timestamps
     try:
         lowest: int = min(timestamps) + 0
-    except TypeError:  # None is there instead of the list, or in it
+    except TypeError:  # None instead of the list, or in it
         lowest = MIN_WATERMARK
     if lowest == MIN_WATERMARK:
         raise missing_timestamp(context, first_untimed(batch), what)
@@ -25,7 +25,7 @@ def lowest_timestamp(
 
 
 def first_untimed(batch: RowBatch) -> Any:
-    """Return the first record of a batch that has no timestamp; there is one."""
+    """Return the first record of a batch that has no timestamp; there must be one."""
     times = batch.timestamps
     if times is None:
         return batch.values[0]
@@ -39,7 +39,7 @@ def first_untimed(batch: RowBatch) -> Any:
 def missing_timestamp(
     context: OperatorContext, record: Any, what: str = "an event-time window"
 ) -> MissingTimestampError:
-    """Return the error for a record without a timestamp. It names the operators whose records have none."""
+    """Return the error for a record without a timestamp. It names the operators that emitted it."""
     detail = (
         f"in operator '{context.operator_name}', subtask {context.subtask + 1} of {context.parallelism}, "
         f"record {shorten(record)}"

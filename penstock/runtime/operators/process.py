@@ -17,7 +17,7 @@ from penstock.runtime.user_code import close_functions, open_function
 
 
 class ProcessContext:
-    """What `process_element` and `on_timer` see besides the value."""
+    """The context of `process_element` and `on_timer`."""
 
     __slots__ = ("_backend", "_domain", "_timers", "_timestamp")
 
@@ -40,18 +40,18 @@ class ProcessContext:
         return for_user(self._backend.current_key)
 
     def time_domain(self) -> TimeDomain | None:
-        """Return the clock of the firing timer."""
+        """Return the time domain of the firing timer."""
         return self._domain
 
 
 class ReadOnlyTimerService:
-    """The timer service of a stream without keys: clocks can be read, timers cannot be set."""
+    """The timer service of a stream that is not keyed: clocks can be read, timers cannot be registered."""
 
     def __init__(self, operator: ProcessOperator) -> None:
         self._operator = operator
 
     def current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._operator.context.clock()
 
     def current_watermark(self) -> int:
@@ -85,7 +85,7 @@ class ProcessOperator(StreamOperator):
         open_function(self.function, context.runtime_context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on in the next epoch."""
+        """Start the next epoch."""
         super().open_epoch(context)
         self.collector = Collector.of_function(context)
 
@@ -112,12 +112,12 @@ class ProcessOperator(StreamOperator):
         collector.flush()
 
     def process_watermark(self, watermark: int) -> None:
-        """Move event time on."""
+        """Advance event time."""
         self.watermark = watermark
         super().process_watermark(watermark)
 
     def barrier(self) -> list[Any]:
-        """Remember the watermark."""
+        """Store the watermark."""
         self.context.operator_state.put("watermark", self.watermark)
         return []
 
@@ -160,7 +160,7 @@ class KeyedProcessOperator(ProcessOperator):
         collector.flush()
 
     def process_watermark(self, watermark: int) -> None:
-        """Fire event-time timers, then pass the watermark on."""
+        """Fire event-time timers, then forward the watermark."""
         self.watermark = watermark
         self.user_context._domain = TimeDomain.EVENT_TIME
         self.timers.advance_watermark(watermark, self._on_event_timer)

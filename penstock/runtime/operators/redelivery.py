@@ -1,8 +1,10 @@
-"""Leaves out what a reader delivers again: a split's position moves forward only, and each record is new once.
+"""Drops records that a reader delivers again: a split's position only moves forward, and each record counts once.
 
-A reader whose positions are ordered (`SourceReader.ordered`) tells of each batch where it comes from, so what is not after
-the split's position was read before. The position is part of the checkpoint, and nothing else is remembered: after a retry,
-a restart or a change of parallelism the same comparison gives the same answer.
+A reader with ordered positions (`SourceReader.ordered`) declares the position of each batch, so everything not after the
+split's
+position was read before. The position is part of the checkpoint, and nothing else is kept: after a retry, a restart or a
+rescale the
+same comparison gives the same result.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ from typing import Any, Final
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import InvalidProgramError, RecordError
 
-REDELIVERED: Final = "numRecordsRedelivered"  # the counter of records that were dropped
+REDELIVERED: Final = "numRecordsRedelivered"  # the counter of dropped records
 
 
 class OnceReader(SourceReader):
-    """Reads with a reader that may deliver again; its own batches have new records only, and tell no more than positions.
+    """Wraps a reader that may deliver again; its batches contain new records only, and only positions.
 
-    `on_dropped` is told how many records were left out. The deadline stops reading at a batch that this reader
-    yields, so a batch without anything new is passed over until there was something new: else a reader that repeats more than
-    an epoch has time for would never get on.
+    `on_dropped` is called with the number of dropped records. The deadline stops reading at a batch that this reader
+    yields, so a batch
+    without new records is skipped until there is one: otherwise a reader that repeats more than fits into an epoch would
+    never make
+    progress.
     """
 
     def __init__(self, reader: SourceReader, on_dropped: Callable[[int], None]) -> None:
@@ -32,7 +36,7 @@ class OnceReader(SourceReader):
         self._on_dropped = on_dropped
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
-        """Yield what is new from `position` on."""
+        """Yield new records from `position` on."""
         moved = False
         for batch in self._reader.read(split, position, limits):
             found = new_part(batch, split, position)
@@ -47,7 +51,7 @@ class OnceReader(SourceReader):
 
 
 def new_part(batch: SourceBatch, split: SourceSplit, position: Any) -> SourceBatch:
-    """Return what of a batch comes after `position`, in a batch that is without `positions` and `start`.
+    """Return the part of a batch after `position`, as a batch without `positions` and `start`.
 
     >>> batch = SourceBatch(["c", "d", "e"], 5, positions=[3, 4, 5])
     >>> new_part(batch, SourceSplit("s"), 4)
@@ -62,9 +66,9 @@ def new_part(batch: SourceBatch, split: SourceSplit, position: Any) -> SourceBat
     except TypeError as error:
         raise InvalidProgramError(
             f"positions of split '{split.split_id}' cannot be compared: {error}",
-            detail=f"it was read up to {position!r}, and a batch ends at {batch.position!r}",
-            hint="positions of an ordered split are all of one type that has '<', such as int or tuple; "
-            "else SourceReader.ordered must not return True",
+            detail=f"it was read up to {position!r}, but a batch ends at {batch.position!r}",
+            hint="positions of an ordered split must all have one type that supports '<', such as int or tuple; "
+            "otherwise SourceReader.ordered must not return True",
         ) from error
     if old == 0:
         return SourceBatch(batch.records, end, batch.timestamps, malformed=malformed)
@@ -73,7 +77,7 @@ def new_part(batch: SourceBatch, split: SourceSplit, position: Any) -> SourceBat
 
 
 def _count_old(batch: SourceBatch, split: SourceSplit, position: Any) -> int:
-    """Return how many records at the beginning of a batch are not after `position`; None is before all positions."""
+    """Return the number of records at the beginning of a batch that are not after `position`; None is before all positions."""
     if batch.positions is not None:
         _check(batch, split)
         return 0 if position is None else bisect_right(batch.positions, position)
@@ -83,10 +87,10 @@ def _count_old(batch: SourceBatch, split: SourceSplit, position: Any) -> int:
         return len(batch.records)
     if batch.start is None:
         raise InvalidProgramError(
-            f"a batch of split '{split.split_id}' does not tell where its records come from",
-            detail=f"it ends at {batch.position!r}, after the {position!r} that the split was read up to; whether all of it "
-            "does is not known",
-            hint="a reader whose positions are ordered gives each SourceBatch the positions of its records, or its start",
+            f"a batch of split '{split.split_id}' has no positions",
+            detail=f"it ends at {batch.position!r}, after the {position!r} that the split was read up to; whether all of its records "
+            "are new is unknown",
+            hint="a reader with ordered positions must set the positions of the records, or the start, of each SourceBatch",
         )
     if not batch.start < batch.position:
         raise _wrong_positions(
@@ -94,16 +98,16 @@ def _count_old(batch: SourceBatch, split: SourceSplit, position: Any) -> int:
         )
     if batch.start < position:
         raise RecordError(
-            f"a batch of split '{split.split_id}' has records that were read before, and new ones",
-            detail=f"it goes from {batch.start!r} to {batch.position!r}, and the split was read up to {position!r}; which "
-            "records those are is not known",
-            hint="give the SourceBatch the positions of its records, or end a batch where an earlier one ended",
+            f"a batch of split '{split.split_id}' contains both new records and records that were read before",
+            detail=f"it ranges from {batch.start!r} to {batch.position!r}, but the split was read up to {position!r}; which "
+            "records are new is unknown",
+            hint="set the positions of the records in the SourceBatch, or end a batch where an earlier one ended",
         )
     return 0
 
 
 def _check(batch: SourceBatch, split: SourceSplit) -> None:
-    """Refuse positions that do not belong to the records."""
+    """Reject positions that do not match the records."""
     positions, count = batch.positions, len(batch.records)
     assert positions is not None
     if len(positions) != count:
@@ -119,14 +123,14 @@ def _check(batch: SourceBatch, split: SourceSplit) -> None:
         last = batch.malformed[-1].position
     if batch.position < last or last < batch.position:
         raise _wrong_positions(
-            split, f"it ends at {batch.position!r}, and its last record at {last!r}"
+            split, f"it ends at {batch.position!r}, but its last record at {last!r}"
         )
 
 
 def _wrong_positions(split: SourceSplit, detail: str) -> InvalidProgramError:
     return InvalidProgramError(
-        f"the positions of a batch of split '{split.split_id}' are wrong",
+        f"invalid positions in a batch of split '{split.split_id}'",
         detail=detail,
-        hint="each record has the position after it, higher than the one before, and the last one's is the batch's; end a "
+        hint="each record needs the position after it, in ascending order, and the last one must be the batch's; end a "
         "batch where delivery goes back, and number records that share a position: (position, 0), (position, 1)",
     )

@@ -46,10 +46,10 @@ class KeyedReduceOperator(StreamOperator):
             self.output.emit(RowBatch(results, batch.timestamps))
 
     def process_watermark(self, watermark: int) -> None:
-        """At the end of input emit the result of each key, if updates were not."""
+        """At the end of input emit the result of each key, if updates are not emitted."""
         if watermark == MAX_WATERMARK and not self.spec.emit_updates:
             collector = Collector(self.output)
-            for _, value in self.table.items():  # noqa: PERF102 - a state table is no dict
+            for _, value in self.table.items():  # noqa: PERF102 - a state table is not a dict
                 collector.add(value, MAX_WATERMARK)
             collector.flush()
         super().process_watermark(watermark)

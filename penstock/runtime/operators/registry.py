@@ -1,7 +1,8 @@
-"""From a description to the operator that runs it, without a list of operators.
+"""Creates operators from their specs, without a list of operators.
 
-A spec names its operator (`OperatorSpec.operator`), so operators of other packages are found in the same way as those of
-this one, and a process loads only what it runs.
+A spec names its operator (`OperatorSpec.operator`), so operators of other packages are found like those of this one, and
+a process
+loads only the operators that it runs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Factory = Callable[[Any], StreamOperator]
 
 
 def create_operator(spec: OperatorSpec) -> StreamOperator:
-    """Create the operator that a description stands for."""
+    """Create the operator of a spec."""
     return _factory(spec.implementation, type(spec))(spec)
 
 
@@ -38,21 +39,22 @@ def _factory(implementation: Implementation, kind: type[OperatorSpec]) -> Factor
 def _load(address: str, kind: type[OperatorSpec]) -> Factory:
     if not address:
         raise UnsupportedOperationError(
-            f"there is no operator for {kind.__name__}",
-            hint=f'let it say what runs it: `operator = "package.module:name"` in {kind.__name__}',
+            f"no operator for {kind.__name__}",
+            hint=f'set its address: `operator = "package.module:name"` in {kind.__name__}',
         )
     module, _, name = address.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidProgramError(
-            f"the operator of {kind.__name__} cannot be loaded",
+            f"could not load the operator of {kind.__name__}",
             detail=f"'{address}': {error}",
-            hint="its address is `package.module:name`, of a module that can be imported where tasks run",
+            hint="the address must be `package.module:name`, of a module that can be imported where tasks run",
         ) from error
     if not callable(found):
         raise InvalidProgramError(
-            f"the operator of {kind.__name__} is no class and no function", detail=f"'{address}'"
+            f"the operator of {kind.__name__} is neither a class nor a function",
+            detail=f"'{address}'",
         )
     factory: Factory = found
     return factory

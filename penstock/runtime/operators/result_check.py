@@ -1,4 +1,4 @@
-"""Notices functions that return one value where several results are expected."""
+"""Detects functions that return one value where several results are expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.common.suspicious_records import RESULTS, SuspicionCounter, counte
 from penstock.common.types import Row
 from penstock.common.user_errors import shorten
 
-# What functions return in place of several results, and what becomes a record instead.
+# Types that functions return instead of several results, and what becomes a record.
 ITERATED: Final[Mapping[type, str]] = {
     str: "one for each character",
     bytes: "one for each byte",
@@ -20,18 +20,20 @@ ITERATED: Final[Mapping[type, str]] = {
 
 
 class ResultCheck:
-    """Takes note of functions that return one value where several results are expected.
+    """Detects functions that return one value where several results are expected.
 
-    PyFlink iterates over whatever a function returns, and so it is here: a text becomes a record for each of its characters. Hardly any program means
-    that. A tuple may well be several results, so nothing is said about tuples. Nor about what is empty, which gives no record, as None does, and
-    about a single character, which gives itself.
+    PyFlink iterates over whatever a function returns, and so does Penstock: a string becomes a record for each of its
+    characters. That is
+    rarely intended. A tuple may well be several results, so tuples are not reported. Nor are empty values, which give no
+    record, like
+    None, or a single character, which gives itself.
     """
 
     def __init__(self, group: Any) -> None:
         self._counter = SuspicionCounter(group)
 
     def note(self, result: Any) -> None:
-        """Take note of a result whose type is one of `ITERATED`."""
+        """Record a result whose type is one of `ITERATED`."""
         if not result or (type(result) is str and len(result) == 1):
             return
         parts = ITERATED[type(result)]

@@ -1,4 +1,4 @@
-"""The end of a chain: hands records to a SinkWriter and pre-commits at the barrier."""
+"""The sink operator: passes records to a SinkWriter and pre-commits at the barrier."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE, WRITERS
 
-# What may be on its way to the driver, in bytes, before a sink that puts out there takes no more records.
+# Maximum number of bytes in flight to the driver, for a sink that outputs there.
 MOST_UNTAKEN: Final = 1 << 20
 
 
 class SinkOperator(StreamOperator):
-    """Opens a writer with the first record, and begins an epoch with its first record.
+    """Opens a writer with the first record; each checkpoint interval begins with its first record.
 
-    The writer stays open from epoch to epoch. What it leaves at a barrier stays in the operator's state until the next
-    barrier of an epoch with records, or until a writer elsewhere takes it up. A subtask that is restored from several former
-    ones merges what their writers left, at once: then it has one state, or none.
+    The writer stays open across checkpoints. Its state stays in the operator's state until the next barrier with records
+    before it, or
+    until a writer elsewhere restores it. A subtask that is restored from several former ones merges their writer states
+    at once: then it
+    has one state, or none.
 
-    Where records flow, a writer whose output goes to the driver (`flow_to`) does not have to keep it until the barrier.
+    In pipelined mode, a writer whose output goes to the driver (`flow_to`) does not have to keep it until the barrier.
     """
 
     def open(self, context: OperatorContext) -> None:
-        """Merge what former writers left."""
+        """Merge the states of former writers."""
         self._writer: SinkWriter | None = None
-        self._begun: SinkWriter | None = None  # the writer, in an epoch that has had a record
-        self._untaken = 0  # bytes on their way to the driver
+        self._active_writer: SinkWriter | None = (
+            None  # the writer, once the interval has had a record
+        )
+        self._in_flight_bytes = 0  # bytes in flight to the driver
         super().open(context)
         self._by_time = getattr(self.spec.sink, "commits_by_time", False)
         self._watermark: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
@@ -43,7 +47,7 @@ class SinkOperator(StreamOperator):
         self._take_over(context.extras.get("kept"))
 
     def _take_over(self, kept: SinkWriter | None) -> None:
-        """Go on with a writer that an earlier operator in this place opened, unless there is state that it does not know."""
+        """Reuse a writer that an earlier operator in this place opened, unless there is state that it does not have."""
         if kept is not None and self.context.operator_state.get(WRITERS):
             kept.close()
             return
@@ -53,18 +57,18 @@ class SinkOperator(StreamOperator):
         self.context.operator_state.put(WRITERS, [] if state is None else [state])
 
     def _begin(self) -> SinkWriter:
-        """Begin the epoch, and open the writer if this is the first one."""
+        """Begin the interval, and open the writer if this is the first one."""
         writer, context = self._writer, self.context
         if writer is None:
             writer = self._writer = self._create_writer()
         elif not context.pipelined:
             writer.on_committed(
                 context.epoch - 1
-            )  # an epoch begins when the one before it is committed
-        # An attempt may go through many epochs.
+            )  # an interval begins when the one before it is committed
+        # An attempt may span many checkpoints.
         attempt = f"{context.extras['attempt']}-{context.epoch}"
         writer.begin(EpochContext(context.epoch, attempt))
-        self._begun = writer
+        self._active_writer = writer
         return writer
 
     def _create_writer(self) -> SinkWriter:
@@ -83,28 +87,28 @@ class SinkOperator(StreamOperator):
         )
         flow_to = getattr(writer, "flow_to", None)
         if flow_to is not None and context.tell is not None:
-            flow_to(self._tell, checkpointed=context.extras.get("checkpointed", True))
+            flow_to(self._send_to_driver, checkpointed=context.extras.get("checkpointed", True))
         return writer
 
-    def _tell(self, data: bytes) -> None:
+    def _send_to_driver(self, data: bytes) -> None:
         assert self.context.tell is not None
-        self._untaken += len(data)
+        self._in_flight_bytes += len(data)
         self.context.tell(data)
 
     def on_taken(self, size: int) -> None:
-        """Take note that the driver has put out so many bytes."""
-        self._untaken -= size
+        """Record that the driver has output this many bytes."""
+        self._in_flight_bytes -= size
 
     @property
     def has_room(self) -> bool:  # type: ignore[override]
         """Whether the driver keeps up."""
-        return self._untaken < MOST_UNTAKEN
+        return self._in_flight_bytes < MOST_UNTAKEN
 
     def process(self, batch: Any, input_index: int = 0) -> None:
         """Write the records: as a list of objects, or as a table of columns."""
         records = batch.values if type(batch) is RowBatch else batch.frame
         try:
-            writer = self._begin() if self._begun is None else self._begun
+            writer = self._begin() if self._active_writer is None else self._active_writer
             writer.write(records, batch.timestamps, self._watermark)
         except PenstockError:
             raise
@@ -113,35 +117,35 @@ class SinkOperator(StreamOperator):
         self._sent.inc(len(batch))
 
     def next_wakeup(self) -> int | None:
-        """Return when the writer has something to do, where records flow."""
-        if self._begun is None or not self.context.pipelined:
+        """Return when the writer has something to do, in pipelined mode."""
+        if self._active_writer is None or not self.context.pipelined:
             return None
         with self._users_errors():
-            return self._begun.next_wakeup()
+            return self._active_writer.next_wakeup()
 
     def advance_processing_time(self, now: int) -> None:
-        """Wake the writer when its moment has come."""
+        """Wake the writer when it is due."""
         due = self.next_wakeup()
-        if due is not None and due <= now and self._begun is not None:
+        if due is not None and due <= now and self._active_writer is not None:
             with self._users_errors():
-                self._begun.wake_up()
+                self._active_writer.wake_up()
 
     def on_completed(self, checkpoint: int) -> None:
-        """Let the writer know what is committed."""
+        """Notify the writer of the committed checkpoint."""
         if self._writer is not None:
             with self._users_errors():
                 self._writer.on_committed(checkpoint)
 
     def process_watermark(self, watermark: int) -> None:
-        """Remember the watermark for the writer."""
+        """Store the watermark for the writer."""
         self._watermark = watermark
 
     def process_status(self, idle: bool) -> None:
-        """Remember it: nothing follows a sink."""
+        """Store the status: nothing follows a sink."""
         self._idle = idle
 
     def time_of_commit(self) -> tuple[int, bool] | None:
-        """Tell the time if the sink commits by it."""
+        """Return the watermark if the sink commits by it."""
         return (self._watermark, self._idle) if self._by_time else None
 
     def barrier(self) -> list[Any]:
@@ -149,31 +153,31 @@ class SinkOperator(StreamOperator):
         if self._by_time:
             self.context.operator_state.put(EMITTED, self._watermark)
             self.context.operator_state.put(IDLE, self._idle)
-        writer = self._begun
+        writer = self._active_writer
         if writer is None:
             return []
         with self._users_errors():
             committables = writer.prepare_commit()
             self._keep(writer.snapshot())
-        self._begun = None
+        self._active_writer = None
         return committables
 
     def close(self) -> None:
-        """Close the writer; what was not pre-committed is given up."""
-        writer, self._writer, self._begun = self._writer, None, None
+        """Close the writer; output that was not pre-committed is discarded."""
+        writer, self._writer, self._active_writer = self._writer, None, None
         if writer is not None:
             writer.close()
 
     def retire(self) -> SinkWriter | None:
-        """Keep the writer open if it is between epochs and has left no state: the next operator can go on with it."""
-        if self._begun is not None or self.context.operator_state.get(WRITERS):
+        """Keep the writer open if nothing is uncommitted and it has no state: the next operator can reuse it."""
+        if self._active_writer is not None or self.context.operator_state.get(WRITERS):
             self.close()
         writer, self._writer = self._writer, None
         return writer
 
     @contextlib.contextmanager
     def _users_errors(self) -> Iterator[None]:
-        """Report what the sink raises under this operator."""
+        """Report exceptions of the sink under this operator."""
         try:
             yield
         except PenstockError:

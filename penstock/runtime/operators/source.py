@@ -1,4 +1,4 @@
-"""Reads the splits of a source subtask; timestamps and watermarks per split."""
+"""The source operator: reads the splits of a source subtask, with timestamps and watermarks per split."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from penstock.runtime.time.timestamp_check import TimestampCheck
 from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
 
-# A poll that finds nothing in many splits is interrupted after so many seconds: others in the slot want to go on, too.
+# Polling many empty splits is interrupted after this many seconds, so that other subtasks of the slot can run.
 _LONGEST_POLL_S: Final = 0.002
 
 
 class Polled(enum.Enum):
-    """What a source says when it was asked to read a batch."""
+    """The result of polling a source for a batch."""
 
     MORE = "there may be more at once"
     NOTHING_NOW = "there is nothing more for now"
@@ -38,7 +38,7 @@ class Polled(enum.Enum):
 
 
 class MoreSplits(Protocol):
-    """What a source subtask is given: a SourceAssignment, or an Assign message."""
+    """New splits for a source subtask: a SourceAssignment, or an Assign message."""
 
     @property
     def splits(self) -> Sequence[SplitProgress]:
@@ -56,14 +56,19 @@ class MoreSplits(Protocol):
 class SourceOperator(StreamOperator):
     """The head of a source chain.
 
-    One epoch is read by `run`. Where records flow, splits come at any time (`add_splits`), and the subtask calls `poll` whenever it has
-    room; after NOTHING_NOW it need not ask before `next_poll`. All that the clock brings about (watermarks by their interval, idle splits)
-    is done by `advance_processing_time` at `next_wakeup`.
+    An epoch is read by `run`. In pipelined mode splits are added at any time (`add_splits`), and the subtask calls `poll`
+    whenever it has
+    capacity; after NOTHING_NOW it need not poll before `next_poll`. Everything that depends on the clock (periodic
+    watermarks, idle
+    splits) is done by `advance_processing_time` at `next_wakeup`.
 
-    The subtask's watermark is the minimum over its splits that are not finished and not idle, from the moment of their assignment: one
-    without records holds it back; in a bounded source that assigns splits on demand, so do those that are not assigned yet. If all are idle, it is
-    the maximum. A split that ends in an epoch still counts until its barrier. If
-    all have ended by then and the source goes on (a watched directory), time goes to the furthest of them, as if they had been read one by one.
+    The subtask's watermark is the minimum over its splits that are neither finished nor idle, from their assignment on:
+    one without
+    records holds it back; in a bounded source that assigns splits on demand, so do those that are not assigned yet. If
+    all are idle, it
+    is the maximum. A split that ends in an epoch still counts until its barrier. If all have ended by then and the source
+    continues (a
+    watched directory), the watermark advances to the furthest of them, as if they had been read one by one.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -81,19 +86,19 @@ class SourceOperator(StreamOperator):
         self._next_check_ms: int | None = None  # when the next periodic watermark is due
         self._plan_check(context.clock())
         self._splits: list[SplitReading] = []
-        self._without_splits_ms = context.clock()  # since when, as long as there are none
+        self._without_splits_ms = context.clock()  # start of the time without splits
         self._newly_finished: list[str] = []
         self._no_more_splits = False
         self._drained = False
         self.records = 0
-        self.chain_s = 0.0  # how long the operators after it have worked on its records
+        self.chain_s = 0.0  # time that downstream operators of the chain spent on its records
         self._once = OnceReader(self._reader, self._on_redelivered)
         self.timestamp_check = TimestampCheck(context.runtime_context.get_metrics_group())
         tells = type(self._reader).next_ready is not SourceReader.next_ready
         self._flow = SideBySide(ends=self._bounded, next_ready=self._next_ready if tells else None)
         self._turns: Turns = self._flow
         self._confirms = type(self._reader).on_checkpoint is not SourceReader.on_checkpoint
-        # Where records flow: checkpoint -> how far it has read, until it is durable.
+        # Pipelined mode: checkpoint -> its positions, until it is durable.
         self._unconfirmed: dict[int, list[SplitProgress]] = {}
 
     def _next_ready(self, split: SplitReading) -> float | None:
@@ -103,10 +108,10 @@ class SourceOperator(StreamOperator):
             raise self._reader_failed(split, error) from error
         return seconds
 
-    # Splits
+    # Splits.
 
     def run(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
-        """Read what there is in one epoch, for so long; yields after every batch so that the caller can pass rows on."""
+        """Read one epoch, for a limited time; yields after every batch so that the caller can forward rows."""
         self._interval = self.context.auto_watermark_interval / 1000
         self._splits = [self._begin_reading(progress) for progress in assignment.splits]
         self._confirm(assignment.splits)
@@ -120,7 +125,7 @@ class SourceOperator(StreamOperator):
             yield
 
     def add_splits(self, more: MoreSplits) -> None:
-        """Take splits that are to be read from now on, besides those before."""
+        """Add splits to read from now on."""
         found = [self._begin_reading(progress) for progress in more.splits]
         self._splits += found
         self._no_more_splits = more.no_more_splits
@@ -137,7 +142,7 @@ class SourceOperator(StreamOperator):
         )
 
     def _new_assignment(self) -> Assignment:
-        """Return what gives the records of one split their time."""
+        """Return the timestamp and watermark assignment of one split."""
         return TimestampAssignment(
             self.spec.watermark_strategy,
             periodic=self._interval > 0,
@@ -151,22 +156,22 @@ class SourceOperator(StreamOperator):
             self._set_idle(idle=False)
 
     def drain(self) -> None:
-        """Read nothing more: time goes to its end, and so does the source."""
+        """Stop reading: the watermark and the source go to their end."""
         self._drained = True
         self._emit_end()
 
     @property
     def has_finished_splits(self) -> bool:
-        """Whether splits have ended since `take_finished` was last asked."""
+        """Whether splits have ended since the last `take_finished`."""
         return bool(self._newly_finished)
 
     def take_finished(self) -> list[str]:
-        """Return the ids of the splits that have ended since this was last asked."""
+        """Return the ids of the splits that have ended since the last call."""
         found, self._newly_finished = self._newly_finished, []
         return found
 
     def on_completed(self, checkpoint: int) -> None:
-        """Forget the splits that a durable checkpoint knows to be finished."""
+        """Drop the splits that a durable checkpoint contains as finished."""
         known = [
             split
             for split in self._splits
@@ -182,7 +187,7 @@ class SourceOperator(StreamOperator):
                 del self._unconfirmed[number]
 
     def _confirm(self, durable: Sequence[SplitProgress]) -> None:
-        """Let the reader know how far a durable checkpoint has read."""
+        """Notify the reader of the positions of a durable checkpoint."""
         if not self._confirms:
             return
         for progress in durable:
@@ -194,16 +199,16 @@ class SourceOperator(StreamOperator):
                 raise self.guard(error) from error
 
     def limit_batches(self, records: int) -> None:
-        """Let readers give about so many records at once: what comes after them in the chain is slow."""
+        """Limit the batch size of readers: downstream operators of the chain are slow."""
         if records != self._flow.batch_size:
             self._flow.batch_size = records
             for split in self._splits:
                 split.batches = None
 
-    # Reading
+    # Reading.
 
     def poll(self) -> Polled:
-        """Read at most one batch of the split whose turn it is. Where records flow, splits that have nothing are passed over."""
+        """Read at most one batch of the next split. In pipelined mode, empty splits are skipped."""
         split = self._next_turn()
         if self._turns is not self._flow:
             return self._read_turn(split)
@@ -226,7 +231,7 @@ class SourceOperator(StreamOperator):
         if split is None:
             return self._nothing_now()
         if split.batches is None:
-            # What is recorded and what is replayed are batches without what was delivered again.
+            # Recorded and replayed batches do not contain redelivered records.
             split.batches = self.context.pace.batches(
                 self._reader_of(split), split.progress.split, split.position, self._turns.limits()
             )
@@ -237,7 +242,7 @@ class SourceOperator(StreamOperator):
         if self.context.pipelined:
             if (
                 records
-            ):  # else the split was active some time ago: its time is not that of the clock
+            ):  # otherwise the split was active some time ago, not at the current clock reading
                 self.advance_processing_time(split.active_ms)
         elif self.context.pace.due("watermark", time.monotonic() >= self._next_emission):
             self._next_emission = time.monotonic() + self._interval
@@ -247,7 +252,7 @@ class SourceOperator(StreamOperator):
         return Polled.MORE
 
     def _turn(self, split: SplitReading | None) -> SplitReading | None:
-        """Return the split to read where that is noted, or was: which one is ready depends on time."""
+        """Return the split to read, recorded or from a recording: which one is ready depends on timing."""
         ready = None if split is None else split.progress.split.split_id
         chosen = self.context.pace.turn(ready)
         if chosen == ready:
@@ -279,15 +284,15 @@ class SourceOperator(StreamOperator):
         self._turns.on_end(split)
 
     def next_poll(self) -> float | None:
-        """Return when (on time.monotonic()) to poll again after NOTHING_NOW; None: after a wake-up, or when something is assigned."""
+        """Return when (by time.monotonic()) to poll again after NOTHING_NOW; None: after a wake-up or an assignment."""
         return None if self._drained else self._flow.next_poll()
 
     def on_wakeup(self) -> None:
-        """Ask all splits at once: the reader says that there is something."""
+        """Poll all splits at once: the reader signals that there is data."""
         self._flow.ask_all()
 
     def _read_batch(self, split: SplitReading) -> int | None:
-        """Read a batch, send it down the chain and return its size; None if the split has nothing more."""
+        """Read a batch, process it in the chain and return its size; None if the split has nothing more."""
         assert split.batches is not None
         try:
             found = next(split.batches, None)
@@ -320,7 +325,7 @@ class SourceOperator(StreamOperator):
         return len(found.records) + len(found.malformed)
 
     def _reader_of(self, split: SplitReading) -> SourceReader:
-        """Return the reader, or one that leaves out what the reader delivers again."""
+        """Return the reader, or one that drops redelivered records."""
         try:
             return self._once if self._reader.ordered(split.progress.split) else self._reader
         except PenstockError:
@@ -335,18 +340,18 @@ class SourceOperator(StreamOperator):
 
     def _not_ordered(self) -> PenstockError:
         return InvalidProgramError(
-            f"{type(self._reader).__name__} tells where records come from, but not that its positions are ordered",
+            f"{type(self._reader).__name__} sets positions of records but does not declare them as ordered",
             detail=f"in operator '{self.context.operator_name}', a SourceBatch has positions or a start",
-            hint="return True from SourceReader.ordered, so that records that are delivered again are dropped",
+            hint="return True from SourceReader.ordered, so that redelivered records are dropped",
         )
 
     def _on_redelivered(self, records: int) -> None:
         self.context.runtime_context.get_metrics_group().counter(REDELIVERED).inc(records)
 
-    # Time
+    # Time.
 
     def _combined(self, *, periodic: bool) -> int | None:
-        """Return the time of all splits together, or None if there are none, or some that are not assigned yet."""
+        """Return the combined watermark of all splits, or None if there are none, or some are not assigned yet."""
         if self._on_demand and not self._no_more_splits:
             return None
         times: list[tuple[int, bool]] = []
@@ -377,18 +382,18 @@ class SourceOperator(StreamOperator):
             self.output.emit_status(idle)
 
     def active_ms(self) -> int | None:
-        """Return when a record was read last, of all splits; None if there are none."""
+        """Return when a record was last read, of all splits; None if there are none."""
         return max((split.active_ms for split in self._splits), default=None)
 
     @property
     def finished(self) -> bool:
-        """Whether this subtask has read all it will ever read."""
+        """Whether this subtask has read all its input."""
         return self._drained or (
             self._bounded and self._no_more_splits and all(split.finished for split in self._splits)
         )
 
     def next_wakeup(self) -> int | None:
-        """Return when the next split will count as idle, or the next watermark is due where records flow."""
+        """Return when the next split becomes idle or, in pipelined mode, the next watermark is due."""
         if self.context.pipelined:
             return None if self.finished else self._next_check()
         return self._next_idle()
@@ -402,16 +407,16 @@ class SourceOperator(StreamOperator):
             for split in self._splits
             if not split.finished and not split.idle
         ]
-        return min(waiting, default=self._end_of_patience(timeout))
+        return min(waiting, default=self._idle_deadline(timeout))
 
-    def _end_of_patience(self, timeout: int) -> int | None:
-        """Return when a source without anything to read will count as idle; None if it does, or has something to read."""
+    def _idle_deadline(self, timeout: int) -> int | None:
+        """Return when a source without input becomes idle; None if it is idle, or has input."""
         if self._idle or any(not split.finished for split in self._splits):
             return None
         return self._without_splits_ms + timeout
 
     def _next_check(self) -> int | None:
-        """Return when `check_time` has something to do, where records flow."""
+        """Return when `check_time` is due, in pipelined mode."""
         moments = [] if self._next_check_ms is None else [self._next_check_ms]
         timeout = self.spec.watermark_strategy.idle_timeout_ms
         if timeout is not None:
@@ -420,17 +425,17 @@ class SourceOperator(StreamOperator):
                 for split in self._splits
                 if split.quiet and not split.idle and not split.finished
             ]
-            patience = self._end_of_patience(timeout)
+            patience = self._idle_deadline(timeout)
             if patience is not None:
                 moments.append(patience)
         return min(moments, default=None)
 
     def advance_processing_time(self, now: int) -> None:
-        """Do what the clock brings about where records flow: in an epoch the barrier does it."""
+        """Handle periodic watermarks and idleness in pipelined mode: in an epoch the barrier does it."""
         if not self.context.pipelined or self.finished:
             return
         due = self._next_check()
-        # Always asked: when the next check is due is not part of a checkpoint, so a replay that begins there knows another moment.
+        # Always recorded: the next check is not part of a checkpoint, so a replay that begins there has another time.
         if self.context.pace.due("check", due is not None and due <= now):
             self._plan_check(now)
             self.check_time()
@@ -442,12 +447,12 @@ class SourceOperator(StreamOperator):
         self._next_check_ms = now + self.context.auto_watermark_interval if periodic else None
 
     def check_time(self) -> None:
-        """Emit the watermark if it is due by the clock, and see which splits are idle: before a barrier, or at any time."""
+        """Emit a periodic watermark if it is due, and mark idle splits: before a barrier, or at any time."""
         self._mark_idle_splits()
         self._emit(self._combined(periodic=True))
         unfinished = [split for split in self._splits if not split.finished]
         if unfinished and all(split.idle for split in unfinished):
-            # Time goes to the highest among them, also past those that have ended before this barrier.
+            # The watermark advances to the highest among them, also past those that have ended before this barrier.
             self._emit(combine((split.assignment.watermark, True) for split in unfinished))
             self._set_idle(idle=True)
         if not (unfinished or self._bounded or self.context.pipelined):
@@ -456,12 +461,12 @@ class SourceOperator(StreamOperator):
         self._check_for_splits(unfinished)
 
     def _check_for_splits(self, unfinished: Sequence[SplitReading]) -> None:
-        """Count as idle if there was nothing to read for long: files may come, but time need not wait for them."""
+        """Become idle if there was no input for long: files may come, but the watermark need not wait for them."""
         timeout = self.spec.watermark_strategy.idle_timeout_ms
         if unfinished or timeout is None:
             return
         now = self.context.clock()
-        self._without_splits_ms = min(self._without_splits_ms, now)  # a clock that was set back
+        self._without_splits_ms = min(self._without_splits_ms, now)  # the clock was set back
         if now - self._without_splits_ms >= timeout:
             self._set_idle(idle=True)
 
@@ -476,7 +481,7 @@ class SourceOperator(StreamOperator):
         return []
 
     def _emit_end(self) -> None:
-        """Say that time is over, once."""
+        """Emit the final watermark, once."""
         if self._emitted != MAX_WATERMARK:
             self._set_idle(idle=False)
             self._emitted = MAX_WATERMARK
@@ -486,25 +491,25 @@ class SourceOperator(StreamOperator):
         timeout = self.spec.watermark_strategy.idle_timeout_ms
         now = self.context.clock()
         for split in self._splits:
-            split.active_ms = min(split.active_ms, now)  # a clock that was set back
+            split.active_ms = min(split.active_ms, now)  # the clock was set back
             silent = timeout is not None and now - split.active_ms >= timeout
             if silent or split.assignment.idle:
-                # Which splits had nothing is not part of a checkpoint, so a replay that begins there does not know it.
+                # Which splits were empty is not part of a checkpoint, so a replay that begins there does not know it.
                 place = f"idle {split.progress.split.split_id}"
                 split.idle = split.idle or self.context.pace.due(
                     place, self._turns.may_be_idle(split)
                 )
 
-    # Alignment with other sources
+    # Watermark alignment.
 
     def allow_time(self, slowest: int) -> None:
-        """Let splits wait that are ahead of the slowest source of the group by more than the strategy allows."""
+        """Pause splits that are ahead of the slowest source of the alignment group by more than the strategy allows."""
         alignment = self.spec.watermark_strategy.alignment
         assert alignment is not None
         self._flow.allowed = min(slowest + alignment.max_drift_ms, MAX_WATERMARK)
 
     def reached_time(self) -> int | None:
-        """Return the watermark that others of the group have to wait for; None if they need not: idle, at the end, without splits."""
+        """Return the watermark for watermark alignment; None if it does not count: idle, at the end, without splits."""
         if self.finished or self._idle:
             return None
         return combine(
@@ -514,7 +519,7 @@ class SourceOperator(StreamOperator):
         )
 
     def split_times(self) -> list[tuple[str, int, bool, bool]]:
-        """Return the id and the watermark of each split, whether it is idle, and whether time waits for it. By any thread."""
+        """Return the id and watermark of each split, whether it is idle, and whether it counts. Thread-safe."""
         return [
             (
                 split.progress.split.split_id,
@@ -527,7 +532,7 @@ class SourceOperator(StreamOperator):
         ]
 
     def progress(self, checkpoint: int = 0) -> list[SplitProgress]:
-        """Return how far each split was read, for a checkpoint, in the order in which they should be read after a restart."""
+        """Return the progress of each split for a checkpoint, in the order in which they should be read after a restore."""
         for split in self._splits:
             if split.finished and split.reported is None:
                 split.reported = checkpoint

@@ -1,7 +1,7 @@
-"""The splits of a source subtask while they are read, and whose turn it is.
+"""Scheduling of the splits of a source subtask.
 
-A source that is read for one epoch gives its splits turns, one after another (`EpochTurns`). Where records flow, splits are read side by
-side, a batch at a time (`SideBySide`), and nothing ever waits.
+In an epoch splits are read one after another (`EpochTurns`). In pipelined mode they are read concurrently, a batch at a time
+(`SideBySide`), without ever blocking.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from penstock.runtime.records import MAX_WATERMARK
 from penstock.runtime.time.assigning import Assignment
 from penstock.runtime.time.pace import Pace
 
-# A split that had nothing is asked again after this many seconds, then after twice as many, and so on.
+# An empty split is polled again after this many seconds, then after twice as many, and so on.
 FIRST_PAUSE_S: Final = 0.001
 SHORTEST_PAUSE_S: Final = 0.0001
 LONGEST_PAUSE_S: Final = 0.010
-# Readers that need long to see that there is nothing are asked more seldom, so that an idle source needs 2 % of a core at most: half of that
-# is for what is around them.
+# Readers that take long to find nothing are polled less often, so that an idle source needs at most 2 % of a core: half
+# of that is for
+# the surrounding loop.
 PAUSE_PER_COST: Final = 100
 LONGEST_COSTLY_PAUSE_S: Final = 0.100
-# Splits with an end that are open at the same time, in a source that ends; in others it is one, as in Flink.
+# Bounded splits that are open at the same time, in a bounded source; otherwise it is one, as in Flink.
 OPEN_AT_ONCE: Final = 16
-BATCH_SIZE: Final = 1024  # what readers are asked for at once, at first
-LARGEST_BATCH_SIZE: Final = 4096  # when it is known that what comes after them is fast
+BATCH_SIZE: Final = 1024  # initial batch size of readers
+LARGEST_BATCH_SIZE: Final = 4096  # if downstream operators are known to be fast
 
 
 class SplitReading:
-    """A split while it is read."""
+    """A split that is being read."""
 
     __slots__ = (
         "active_ms",
@@ -58,27 +59,27 @@ class SplitReading:
         self, progress: SplitProgress, assignment: Assignment, now: int, *, bounded: bool
     ) -> None:
         self.progress = progress
-        self.bounded = bounded  # it is finished when its reader has nothing more
+        self.bounded = bounded  # finished when its reader has nothing more
         self.position = progress.position
         self.finished = progress.finished
         self.idle = progress.idle
         self.active_ms = progress.active_ms or now
         self.assignment = assignment
         self.assignment.restore(progress.generator)
-        self.batches: Iterator[SourceBatch] | None = None  # what its reader gives, while it reads
-        # Of an epoch:
-        self.read = False  # has it given records?
-        self.visited = False  # has it had its turn?
-        # Of splits that are read side by side:
-        self.begun = False  # is it read?
-        self.fresh = True  # has its reader given nothing since it was last asked to read?
-        self.quiet = False  # had it nothing when it was last asked?
-        self.pause_s = 0.0  # how long it was left alone before
-        self.ready_s = 0.0  # when it is worth asking again, on time.monotonic()
-        self.reported: int | None = None  # the first checkpoint that was told that it is finished
+        self.batches: Iterator[SourceBatch] | None = None  # iterator of its reader, while it reads
+        # Epoch mode:
+        self.read = False  # whether it has returned records
+        self.visited = False  # whether it has been scheduled
+        # Pipelined mode:
+        self.begun = False  # whether reading has started
+        self.fresh = True  # whether its reader has returned nothing since the last poll
+        self.quiet = False  # whether the last poll returned nothing
+        self.pause_s = 0.0  # length of the last pause
+        self.ready_s = 0.0  # when to poll it again, by time.monotonic()
+        self.reported: int | None = None  # the first checkpoint that contains it as finished
 
     def to_progress(self) -> SplitProgress:
-        """Return how far it was read, for the checkpoint."""
+        """Return its progress for the checkpoint."""
         return dataclasses.replace(
             self.progress,
             position=self.position,
@@ -91,17 +92,17 @@ class SplitReading:
 
 
 class Turns(Protocol):
-    """Decides which split is read next, for how long, and which of them count for the source's time."""
+    """Decides which split is read next, for how long, and which splits count for the source's watermark."""
 
     @property
     def time_stands(self) -> bool:
-        """Whether there are splits whose time is not known yet."""
+        """Whether there are splits whose watermark is not known yet."""
 
     def next(self) -> SplitReading | None:
-        """Return the split to read a batch of; None if there is none now."""
+        """Return the split to read a batch from; None if there is none now."""
 
     def limits(self) -> ReadLimits:
-        """Return when a reader that begins now should stop."""
+        """Return the limits for a reader that starts now."""
 
     def on_batch(self, split: SplitReading, records: int) -> None:
         """A batch of the split was read."""
@@ -110,19 +111,19 @@ class Turns(Protocol):
         """The split's reader had nothing more; whether it is finished is known."""
 
     def counts(self, split: SplitReading) -> bool:
-        """Whether time waits for this split."""
+        """Whether the watermark waits for this split."""
 
     def may_be_idle(self, split: SplitReading) -> bool:
-        """Whether it is known that the split has no records for now."""
+        """Whether the split is known to have no records for now."""
 
     def in_order(self, splits: Sequence[SplitReading]) -> Sequence[SplitReading]:
         """Return all splits in the order in which they should be read after a restart."""
 
 
 class EpochTurns:
-    """Splits one after another: each turn lasts until there is nothing more now, or until the split's part of the time is over.
+    """Epoch mode: one split after another, each until it has nothing more or its share of the time is over.
 
-    They stand for the same span of time, so time stands still until the last one has its turn.
+    They cover the same span of time, so the watermark stands still until the last one has been scheduled.
     """
 
     def __init__(self, splits: Sequence[SplitReading], seconds: float | None, pace: Pace) -> None:
@@ -134,7 +135,7 @@ class EpochTurns:
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def next(self) -> SplitReading | None:
-        """Return the split whose turn it is, or the next one in line."""
+        """Return the current split, or the next one."""
         if self._current is None and self._waiting:
             split = self._current = self._waiting.popleft()
             split.visited = True
@@ -142,20 +143,20 @@ class EpochTurns:
         return self._current
 
     def limits(self) -> ReadLimits:
-        """Give the reader as long as the turn lasts."""
+        """Limit the reader to the remaining time of the split."""
         if self._turn_end is None:
             return ReadLimits()
         return ReadLimits.lasting(self._turn_end - time.monotonic())
 
     def _share(self, split: SplitReading) -> float | None:
-        """Return when a split's turn ends: one without an end leaves the others their part of the time."""
+        """Return the time limit of a split: an unbounded one leaves the others their share."""
         if self._end is None or split.bounded:
             return self._end
         now = time.monotonic()
         return now + (self._end - now) / (len(self._waiting) + 1)
 
     def on_batch(self, split: SplitReading, records: int) -> None:
-        """End the turn if its time is over."""
+        """End the split's reading if its time is over."""
         split.read = split.read or records > 0
         over = self._turn_end is not None and time.monotonic() >= self._turn_end
         if self._pace.due("split", over):
@@ -163,7 +164,7 @@ class EpochTurns:
             self._end_turn()
 
     def on_end(self, split: SplitReading) -> None:
-        """End the turn."""
+        """End the split's reading."""
         self._end_turn()
 
     def _end_turn(self) -> None:
@@ -174,30 +175,31 @@ class EpochTurns:
 
     @property
     def time_stands(self) -> bool:
-        """Whether a split has not had its turn yet."""
+        """Whether a split has not been scheduled yet."""
         return not all(split.visited or split.finished for split in self._splits)
 
     def counts(self, split: SplitReading) -> bool:
-        """Let a split that ends in this epoch count until the barrier."""
+        """Whether it counts: a split that ends in this epoch counts until the barrier."""
         return split.read or not split.finished
 
     def may_be_idle(self, split: SplitReading) -> bool:
-        """Whether it has had its turn."""
+        """Whether it has been scheduled."""
         return split.visited
 
     def in_order(self, splits: Sequence[SplitReading]) -> Sequence[SplitReading]:
-        """Return those without an end that had no turn first."""
+        """Return the unbounded splits that were not scheduled first."""
         waiting = [s for s in splits if not (s.visited or s.finished or s.bounded)]
         return [*waiting, *(split for split in splits if split not in waiting)]
 
 
 class SideBySide:
-    """All splits at the same time, a batch each: one that has nothing is left alone for some milliseconds.
+    """Pipelined mode: all splits concurrently, a batch each; an empty one is paused for some milliseconds.
 
-    Splits with an end (files) wait until there are few enough of them open. In a source that ends as a whole all of them count for time
-    nevertheless; in others one counts when it is begun, as if it were assigned then.
+    Bounded splits (files) wait until few enough of them are open. In a bounded source all of them count for the watermark
+    nevertheless;
+    otherwise one counts when it is started, as if it were assigned then.
 
-    `next_ready` returns in how many seconds a split may have something, None if its reader cannot tell.
+    `next_ready` returns the seconds until a split may have data, None if its reader does not know.
     """
 
     time_stands = False
@@ -210,15 +212,15 @@ class SideBySide:
         self._source_ends = ends
         self._next_ready = next_ready
         self._open: deque[SplitReading] = deque()
-        self._waiting: deque[SplitReading] = deque()  # with an end, not begun
+        self._waiting: deque[SplitReading] = deque()  # bounded, not started
         self._most_bounded = OPEN_AT_ONCE if ends else 1
         self._asked_cpu_s = 0.0
-        self._cost_s = 0.0  # of seeing that a split has nothing, on the average
+        self._cost_s = 0.0  # average CPU time of polling an empty split
         self.batch_size = BATCH_SIZE
-        self.allowed = MAX_WATERMARK  # splits that are beyond it wait for others
+        self.allowed = MAX_WATERMARK  # watermark alignment: splits beyond it are paused
 
     def add(self, splits: Sequence[SplitReading]) -> None:
-        """Read these too."""
+        """Add splits."""
         for split in splits:
             if split.bounded and not split.finished:
                 self._waiting.append(split)
@@ -237,7 +239,7 @@ class SideBySide:
             bounded += 1
 
     def next(self) -> SplitReading | None:
-        """Return the next split in the round that is worth asking."""
+        """Return the next split that is due."""
         ring, now = self._open, self.monotonic()
         for _ in range(len(ring)):
             split = ring[0]
@@ -254,24 +256,24 @@ class SideBySide:
         return split.assignment.watermark > self.allowed
 
     def next_poll(self) -> float | None:
-        """Return when (on time.monotonic()) a split is worth asking; None if nobody knows."""
+        """Return when (by time.monotonic()) a split is due; None if unknown."""
         moments = [split.ready_s for split in self._open if not self._is_beyond(split)]
         first = min(moments, default=float("inf"))
         return None if first == float("inf") else first
 
     def ask_all(self) -> None:
-        """Ask all splits soon: somebody knows that there is something."""
+        """Make all splits due: a reader has signalled data."""
         for split in self._open:
             split.ready_s = 0.0
 
     def limits(self) -> ReadLimits:
-        """Let the reader see what is there, without waiting."""
+        """Let the reader return available records, without waiting."""
         return OneLook(self.batch_size)
 
     def on_batch(self, split: SplitReading, records: int) -> None:
-        """Ask again at once, unless it is known that there will be nothing."""
+        """Make the split due again, at once or when its reader expects data."""
         if not records:
-            self._leave_alone(split)
+            self._pause(split)
             return
         split.fresh = split.quiet = False
         split.pause_s = 0.0
@@ -279,14 +281,14 @@ class SideBySide:
         split.ready_s = self.monotonic() + hint if hint else 0.0
 
     def on_end(self, split: SplitReading) -> None:
-        """Let the next one begin if it is finished; else ask again, later if its reader gave nothing."""
+        """Start the next split if it is finished; otherwise poll it again, later if its reader returned nothing."""
         if split.finished:
             self._open.remove(split)
             self._begin_waiting()
         elif split.fresh:
-            self._leave_alone(split)
+            self._pause(split)
 
-    def _leave_alone(self, split: SplitReading) -> None:
+    def _pause(self, split: SplitReading) -> None:
         hint = None if self._next_ready is None else self._next_ready(split)
         if split.quiet:
             self._cost_s += (self.cpu_time() - self._asked_cpu_s - self._cost_s) / 8
@@ -299,26 +301,27 @@ class SideBySide:
             if len(self._open) > 1:
                 split.ready_s = _together(self.monotonic(), hint)
                 return
-        # One that has just had nothing is not asked in the same moment, whatever its reader says.
+        # An empty split is not polled again immediately, whatever its reader says.
         split.ready_s = self.monotonic() + max(hint, SHORTEST_PAUSE_S)
 
     def counts(self, split: SplitReading) -> bool:
-        """Let all count that may give records, from their assignment on."""
+        """Whether it counts: every split that may return records, from its assignment on."""
         return not split.finished and (self._source_ends or split.begun)
 
     def may_be_idle(self, split: SplitReading) -> bool:
-        """Whether it had nothing when it was last asked: one that is not asked, as nobody takes its records, is not idle."""
+        """Whether the last poll returned nothing; a split that is not polled because of backpressure is not idle."""
         return split.quiet
 
     def in_order(self, splits: Sequence[SplitReading]) -> Sequence[SplitReading]:
-        """Return all as they came."""
+        """Return all splits in order of assignment."""
         return splits
 
 
 def _together(now: float, pause: float) -> float:
-    """Return a moment after about so long which is the same for all who ask at about the same time: one wake-up is enough for them.
+    """Return a time about one pause from now that callers at about the same time share, so that they need one wake-up.
 
-    Moments are multiples of the pause, which is rounded to 1, 2, 4, 8, ... milliseconds, so that short and long pauses end together, too.
+    Times are multiples of the pause, which is rounded to 1, 2, 4, 8, ... milliseconds, so that short and long pauses end
+    together, too.
 
     >>> _together(20.002, 0.01), _together(20.0035, 0.01)
     (20.008, 20.008)

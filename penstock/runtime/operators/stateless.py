@@ -1,7 +1,8 @@
 """map, flat_map and filter.
 
-Whole batches go through at C speed: `list(map(f, values))` costs 35 ns a record plus the function, a Python loop 60 ns. The
-iterator over the batch tells which record was the last one out when the function raises.
+Whole batches are processed at C speed: `list(map(f, values))` costs 35 ns per record plus the function, a Python loop 60
+ns. The
+iterator over the batch shows which record was being processed when the function raises.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class FunctionOperator(StreamOperator):
         self.function = self.spec.function
         self.call = method_of(self.function, self.method)
         self.backend = context.keyed_state
-        # A function without `open` cannot reach keyed state, so it need not know the current key.
+        # A function without `open` cannot access keyed state, so it does not need the current key.
         self.sets_key = self.backend is not None and hasattr(self.function, "open")
         open_function(self.function, context.runtime_context)
         self.keeps_objects = keeps_objects(self.function)
@@ -84,12 +85,12 @@ class MapOperator(FunctionOperator):
 
 
 class FilterOperator(FunctionOperator):
-    """Keeps the records that the function says True to."""
+    """Keeps the records for which the function returns True."""
 
     method = "filter"
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Keep some records."""
+        """Filter all records."""
         mask = self.apply(batch)
         values = list(compress(batch.values, mask))
         if values:
@@ -102,7 +103,7 @@ class FilterOperator(FunctionOperator):
 class FlatMapOperator(FunctionOperator):
     """Any number of results per record: a generator, a list, or None. `(tag, value)` goes to a side output.
 
-    Anything else that can be iterated is, as in PyFlink: a text gives its characters. Those who return a text rarely mean that, so it is noted.
+    Any other iterable is iterated, as in PyFlink: a string gives its characters. That is rarely intended, so it is reported.
     """
 
     method = "flat_map"

@@ -14,7 +14,7 @@ from penstock.runtime.user_code import RecordFailedError
 
 
 class TimestampsAndWatermarksOperator(StreamOperator):
-    """Assigns timestamps and emits watermarks of its own; of the watermarks from upstream only MAX counts."""
+    """Assigns timestamps and emits its own watermarks; of the upstream watermarks only MAX counts."""
 
     def open(self, context: OperatorContext) -> None:
         """Restore the generator."""
@@ -39,7 +39,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._next_check_ms = context.clock() + context.auto_watermark_interval
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Assign, emit, and now and then emit the watermark."""
+        """Assign timestamps, emit the records, and periodically emit the watermark."""
         self._active_ms = self.context.clock()
         self._set_idle(idle=False)
         try:
@@ -75,17 +75,17 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self.output.emit_status(idle)
 
     def process_watermark(self, watermark: int) -> None:
-        """Pass on the end of input only."""
+        """Forward only the end of input."""
         if watermark == MAX_WATERMARK:
             self._set_idle(idle=False)  # a watermark of an idle channel is ignored
             self._emitted = watermark
             self.output.emit_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
-        """Ignore the status of upstream: this operator knows its own records."""
+        """Ignore the upstream status: this operator determines its own."""
 
     def next_wakeup(self) -> int | None:
-        """Return when the input will count as idle; where records flow, when the next watermark is due if that comes first."""
+        """Return when the input becomes idle; in pipelined mode, when the next watermark is due if that comes first."""
         if self._emitted == MAX_WATERMARK:
             return None
         moments = [self._next_check_ms] if self.context.pipelined and self._periodic_kind else []
@@ -94,7 +94,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         return min(moments, default=None)
 
     def advance_processing_time(self, now: int) -> None:
-        """Emit the watermark by its interval and see whether the input is idle, where records flow: in an epoch the barrier does it."""
+        """Emit periodic watermarks and check for idleness in pipelined mode: in an epoch the barrier does it."""
         if not self.context.pipelined or self._emitted == MAX_WATERMARK:
             return
         interval = self.context.auto_watermark_interval
@@ -117,7 +117,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._set_idle(idle=True)
 
     def barrier(self) -> list[Any]:
-        """Emit the watermark, check for idleness, remember both."""
+        """Emit the watermark, check for idleness, and store both."""
         if self._emitted != MAX_WATERMARK:
             self._check_time()
         state = self.context.operator_state

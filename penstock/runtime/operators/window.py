@@ -28,10 +28,10 @@ MERGING_SET = windows.MERGING_SET.name
 
 
 class WindowOperator(WindowOperatorBase):
-    """Windows of any assigner whose windows do not merge, with any trigger.
+    """Windows of any non-merging assigner, with any trigger.
 
-    The contents of a window are the entry `(key, window)` of the table `window-contents`. An event-time window is late
-    when `max_timestamp + allowed lateness <= watermark`; a timer at that time clears all that is kept for it.
+    The contents of a window are the entry `(key, window)` of the table `window-contents`. An event-time window is late when
+    `max_timestamp + allowed lateness <= watermark`; a timer at that time clears all its state.
     """
 
     def __init__(self, spec: WindowSpec) -> None:
@@ -39,12 +39,12 @@ class WindowOperator(WindowOperatorBase):
         self.assigner = spec.assigner
         self.event_time: bool = spec.assigner.is_event_time()
         self.lateness = spec.allowed_lateness if self.event_time else 0
-        # Before its window has ended, this trigger only sets the window's timer: done without calling it, a third
-        # of the cost of an element.
+        # Before its window has ended, this trigger only sets the window's timer: done without calling it, which saves a
+        # third of the cost of an element.
         self._quiet_trigger = type(self.trigger) is EventTimeTrigger
 
     def open(self, context: OperatorContext) -> None:
-        """Find the contents, also those that the time window operator kept."""
+        """Find the contents, including those kept by the time window operator."""
         super().open(context)
         self._refuse_other_kind()
         self._adopt_panes()
@@ -62,20 +62,20 @@ class WindowOperator(WindowOperatorBase):
     def _refuse_other_kind(self) -> None:
         if self.backend.has_entries(MERGING_SET):
             raise CheckpointError(
-                "the restored state has merging windows, and the program's windows do not merge",
-                hint="give the window operator another uid, or go back to session windows",
+                "the restored state has merging windows, but the program's windows do not merge",
+                hint="give the window operator another uid, or use session windows again",
             )
 
     def _check_contents(self) -> None:
-        """Refuse contents that were kept for an evictor."""
+        """Reject contents that were kept for an evictor."""
         if has_timestamps(self.table):
             raise CheckpointError(
-                "the restored windows were kept with an evictor, and the program's windows have none",
+                "the restored windows were kept with an evictor, but the program's windows have none",
                 hint="give the window operator another uid, or keep the evictor",
             )
 
     def _adopt_panes(self) -> None:
-        """Take over windows that were kept without timers, before the program asked for a trigger or lateness."""
+        """Take over windows that were kept without timers, before the program used a trigger or lateness."""
         if not self.backend.has_entries(PANES):
             return
         panes = self.backend.table(PANES, namespaced=True)
@@ -86,7 +86,7 @@ class WindowOperator(WindowOperatorBase):
                 self._register_cleanup(key, window)
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Add records to their windows and ask the trigger."""
+        """Add records to their windows and call the trigger."""
         values = batch.values
         keys: Any = batch.keys if self.spec.keyed else repeat(None)
         take = self.process_element
@@ -122,7 +122,7 @@ class WindowOperator(WindowOperatorBase):
             self.take_skipped(value, timestamp)
 
     def take_skipped(self, value: Any, timestamp: int) -> None:
-        """Handle a record that no window took: it is late unless its time is still to come."""
+        """Handle a record that was added to no window: it is late unless its time is still to come."""
         if (
             self.event_time
             and min(timestamp + self.lateness, MAX_WATERMARK) <= self.timers.watermark
@@ -155,7 +155,7 @@ class WindowOperator(WindowOperatorBase):
         self.table.put(entry, contents)
 
     def ask_trigger(self, value: Any, timestamp: int, key: Any, window: Any, entry: Any) -> None:
-        """Let the trigger decide about a window that got a record."""
+        """Call the trigger for a window that received a record."""
         self.backend.current_namespace = window
         try:
             result = self.trigger.on_element(value, timestamp, window, self.trigger_context)
@@ -175,23 +175,23 @@ class WindowOperator(WindowOperatorBase):
             self.table.remove(entry)
 
     def cleanup_time(self, window: Any) -> int:
-        """Return when a window's contents, trigger state and timers go away."""
+        """Return when a window's contents, trigger state and timers are cleared."""
         time: int = window.max_timestamp() + self.lateness
         return min(time, MAX_WATERMARK)
 
     def _register_cleanup(self, key: Any, window: Any) -> None:
         time = self.cleanup_time(window)
-        if time != MAX_WATERMARK:  # no need to clean up at the end of all time
+        if time != MAX_WATERMARK:  # no need to clean up at the end of time
             self._cleanup_timers.register(time, key, window)
 
     def process_watermark(self, watermark: int) -> None:
-        """Fire what is due, then send the watermark on."""
+        """Fire windows that are due, then forward the watermark."""
         self.timers.advance_watermark(watermark, self._on_event_time)
         self.collector.flush()
         self.output.emit_watermark(watermark)
 
     def advance_processing_time(self, now: int) -> None:
-        """Fire what the wall clock allows."""
+        """Fire processing-time timers that are due."""
         self.timers.advance_processing_time(now, self._on_processing_time)
         self.collector.flush()
 
@@ -227,7 +227,7 @@ class WindowOperator(WindowOperatorBase):
             self._clear_all(key, window, entry)
 
     def _entry(self, key: Any, window: Any) -> tuple[Any, Any] | None:
-        """Return where the contents of a window are, or None if it is no more."""
+        """Return the entry of a window's contents, or None if the window was cleared."""
         return (key, window)
 
     def _clear_all(self, key: Any, window: Any, entry: Any) -> None:
@@ -241,13 +241,13 @@ class WindowOperator(WindowOperatorBase):
         self.clear_function(key, window)
 
     def barrier(self) -> list[Any]:
-        """Emit what is still collected."""
+        """Emit collected results."""
         self.collector.flush()
         return []
 
 
 def has_timestamps(table: Any) -> bool:
-    """Whether a table of window contents holds elements with their timestamps, as evictors need them."""
+    """Whether a table of window contents has elements with timestamps, as evictors need them."""
     _, contents = next(table.items(), (None, None))
     return isinstance(contents, list) and isinstance(next(iter(contents), None), TimestampedValue)
 

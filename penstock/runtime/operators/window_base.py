@@ -1,4 +1,4 @@
-"""What all window operators share: opening, evaluating a window, late elements, errors."""
+"""Base class of window operators: opening, evaluating a window, late elements, errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WindowOperatorBase(StreamOperator):
             open_function(function, context.runtime_context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on with another output, clock and runtime context."""
+        """Start the next epoch with another output, clock and runtime context."""
         super().open_epoch(context)
         self._bind(context)
 
@@ -71,7 +71,7 @@ class WindowOperatorBase(StreamOperator):
         try:
             results = function.process(key, self.window_context, self.contents.elements(contents))
             self.collector.check(results)
-            # taken in full here, so that an error of a later operator is not taken for one of this function
+            # consumed completely here, so that an error of a downstream operator is not attributed to this function
             results = None if results is None else list(results)
         except PenstockError:
             raise
@@ -80,7 +80,7 @@ class WindowOperatorBase(StreamOperator):
         self.collector.add_all(results, timestamp)
 
     def clear_function(self, key: Any, window: Any) -> None:
-        """Let the window function clear its state of a window that goes away."""
+        """Let the window function clear its state of a window that is cleared."""
         clear = getattr(self.spec.window_function, "clear", None)
         if clear is None:
             return
@@ -101,7 +101,7 @@ class WindowOperatorBase(StreamOperator):
             self._late.drop((timestamp,), self.timers.watermark)
 
     def window_error(self, error: Exception, key: Any, window: Any) -> UserCodeError:
-        """Wrap what user code raised for a window."""
+        """Wrap an exception of user code for a window."""
         wrapped = self.guard(error)
         wrapped.detail = f"{wrapped.detail}, key {key!r}, {window!r}"
         return wrapped

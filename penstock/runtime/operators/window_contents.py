@@ -1,4 +1,4 @@
-"""What a window keeps: its elements, one reduced value, or one accumulator."""
+"""The contents of a window: its elements, one reduced value, or one accumulator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.runtime.user_code import method_of
 
 
 class WindowContents(Protocol):
-    """How elements become contents, and contents become what is emitted or given to the window function."""
+    """How elements become contents, and contents become results or the input of the window function."""
 
     def first(self, value: Any) -> Any:
         """Return the contents of a window with one element."""
@@ -19,13 +19,13 @@ class WindowContents(Protocol):
         """Return the contents with one more element; the old ones may have changed."""
 
     def merge(self, contents: Any, other: Any) -> Any:
-        """Return the contents of two windows that became one."""
+        """Return the contents of two merged windows."""
 
     def result(self, contents: Any) -> Any:
         """Return the reduced or aggregated value."""
 
     def elements(self, contents: Any) -> list[Any]:
-        """Return what the window function iterates over."""
+        """Return the elements for the window function."""
 
 
 class ElementContents:
@@ -45,7 +45,7 @@ class ElementContents:
         return [*contents, *other]
 
     def result(self, contents: list[Any]) -> list[Any]:
-        """Return a copy, because the window may live on."""
+        """Return a copy, because the window may still be used."""
         return list(contents)
 
     elements = result
@@ -101,14 +101,14 @@ class AggregatedContents:
 def create_contents(spec: WindowSpec) -> WindowContents:
     """Return the contents that a window operator keeps."""
     if spec.reduce_function is not None and spec.aggregate_function is not None:
-        raise InvalidProgramError("a window reduces or aggregates its elements, not both")
+        raise InvalidProgramError("a window cannot both reduce and aggregate its elements")
     if spec.reduce_function is not None:
         return ReducedContents(spec.reduce_function)
     if spec.aggregate_function is not None:
         return AggregatedContents(spec.aggregate_function)
     if spec.window_function is None:
         raise InvalidProgramError(
-            "a window has nothing to do with its elements",
+            "the window has no function for its elements",
             hint="call reduce(...), aggregate(...), apply(...) or process(...) on it",
         )
     return ElementContents()

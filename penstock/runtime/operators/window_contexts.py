@@ -1,4 +1,4 @@
-"""What user code sees inside a window operator: contexts of assigners, triggers and window functions."""
+"""Contexts of assigners, triggers and window functions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from penstock.windowing.triggers import OnMergeContext
 
 
 class AssignerContext(WindowAssignerContext):
-    """Given to `assign_windows`."""
+    """The context of `assign_windows`."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
 
     def get_current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._context.clock()
 
     def get_runtime_context(self) -> Any:
@@ -31,7 +31,7 @@ class AssignerContext(WindowAssignerContext):
 
 
 class OperatorTriggerContext(OnMergeContext):
-    """Given to triggers; works on the backend's current key and namespace."""
+    """The context of triggers; uses the backend's current key and namespace."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class OperatorTriggerContext(OnMergeContext):
         self._merged: Iterable[Any] = ()
 
     def get_current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._context.clock()
 
     def get_current_watermark(self) -> int:
@@ -63,12 +63,12 @@ class OperatorTriggerContext(OnMergeContext):
         self._timers.event.register(time, backend.current_key, backend.current_namespace)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Forget a processing-time timer."""
+        """Delete a processing-time timer."""
         backend = self._backend
         self._timers.processing.delete(time, backend.current_key, backend.current_namespace)
 
     def delete_event_time_timer(self, time: int) -> None:
-        """Forget an event-time timer."""
+        """Delete an event-time timer."""
         backend = self._backend
         self._timers.event.delete(time, backend.current_key, backend.current_namespace)
 
@@ -77,11 +77,11 @@ class OperatorTriggerContext(OnMergeContext):
         return self._backend.get_state(state_descriptor, namespaced=True)
 
     def set_merged(self, windows: Iterable[Any]) -> None:
-        """Say which windows the current one was merged from."""
+        """Set the windows that the current one was merged from."""
         self._merged = windows
 
     def merge_partitioned_state(self, state_descriptor: Any) -> None:
-        """Fold the state of the merged windows into that of the current one."""
+        """Merge the state of the merged windows into that of the current one."""
         kind = state_descriptor.kind
         if kind not in {"reducing", "list", "aggregating"}:
             raise UnsupportedOperationError(
@@ -110,7 +110,7 @@ class OperatorTriggerContext(OnMergeContext):
 def _merge_accumulators(state: Any, key: Any, source: Any, target: Any, descriptor: Any) -> None:
     if descriptor.ttl_config is not None:
         raise UnsupportedOperationError(
-            f"aggregating state '{descriptor.name}' of a trigger cannot be merged and have a time to live"
+            f"aggregating state '{descriptor.name}' of a trigger cannot be merged if it has a TTL"
         )
     table = state.table
     found = table.get((key, source))
@@ -143,12 +143,12 @@ class StateStore:
 
 
 class NoWindowStateStore:
-    """Refuses per-window state of merging windows."""
+    """Rejects per-window state of merging windows."""
 
     def get_state(self, state_descriptor: Any) -> Any:
-        """Refuse."""
+        """Raise an error."""
         raise InvalidProgramError(
-            f"window state '{state_descriptor.name}' is not possible in merging windows",
+            f"window state '{state_descriptor.name}' is not supported in merging windows",
             detail="a session's window changes whenever sessions merge",
             hint="use context.global_state()",
         )
@@ -160,7 +160,7 @@ class NoWindowStateStore:
 
 
 class WindowContext:
-    """Given to window functions. One object serves all windows: it always shows the one being evaluated."""
+    """The context of window functions. One object is reused for all windows."""
 
     __slots__ = ("_context", "_global_state", "_window_state", "current")
 
@@ -177,7 +177,7 @@ class WindowContext:
         return self.current
 
     def current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._context.clock()
 
     def current_watermark(self) -> int:

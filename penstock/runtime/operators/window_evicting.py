@@ -1,4 +1,4 @@
-"""Windows with an evictor: elements are kept with their timestamps, and thinned out when a window is evaluated."""
+"""Windows with an evictor: elements are kept with their timestamps, and evicted when a window is evaluated."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from penstock.windowing.evictors import EvictorContext, TimestampedValue
 
 
 class OperatorEvictorContext(EvictorContext):
-    """Given to evictors."""
+    """The context of evictors."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
 
     def get_current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._context.clock()
 
     def get_current_watermark(self) -> int:
@@ -72,7 +72,7 @@ class TimestampedContents:
         return self.inner.result(self._fold(contents))
 
     def elements(self, contents: list[TimestampedValue]) -> list[Any]:
-        """Return what the window function iterates over; nothing if there is nothing left to reduce."""
+        """Return the elements for the window function; none if there is nothing left to reduce."""
         if isinstance(self.inner, ElementContents):
             return [element.value for element in contents]
         if not contents and isinstance(self.inner, ReducedContents):
@@ -93,9 +93,11 @@ class TimestampedContents:
 class _Evicting(WindowOperator):
     """Adds eviction to a window operator.
 
-    When a window is evaluated, the evictor takes elements away before and after the window function. What is left is
-    what the window keeps. A window that the evictor has emptied beforehand is still evaluated, without elements, except
-    that there is no value to emit if elements are reduced.
+    When a window is evaluated, the evictor removes elements before and after the window function. The window keeps the
+    remaining ones. A
+    window that the evictor has emptied beforehand is still evaluated, without elements, except that there is no value to
+    emit if
+    elements are reduced.
     """
 
     def __init__(self, spec: WindowSpec) -> None:
@@ -104,11 +106,11 @@ class _Evicting(WindowOperator):
         self.contents = self.timestamped
 
     def _check_contents(self) -> None:
-        """Refuse contents that were kept without timestamps."""
+        """Reject contents that were kept without timestamps."""
         if self.backend.has_entries(CONTENTS) and not has_timestamps(self.table):
             raise CheckpointError(
-                "the restored windows were kept without an evictor, and the program's windows have one",
-                hint="give the window operator another uid, or leave the evictor out",
+                "the restored windows were kept without an evictor, but the program's windows have one",
+                hint="give the window operator another uid, or remove the evictor",
             )
 
     def _bind(self, context: OperatorContext) -> None:

@@ -1,7 +1,8 @@
-"""The backends that there are, and what asks all of them.
+"""The registry of state backends, and functions that work with all of them.
 
-A new one is a folder beside this module with a StateBackend in it, a line at the end of BACKENDS, and its name among the
-values of `state.backend.type`.
+A new backend is a folder next to this module with a StateBackend in it, a line at the end of BACKENDS, and its name among
+the values
+of `state.backend.type`.
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ BACKENDS: Final[dict[str, StateBackend]] = {
 
 
 def backend_settings(configuration: Configuration) -> StateBackendSettings:
-    """Return what the backend that a configuration names is told."""
+    """Return the settings of the configured backend."""
     return BACKENDS[configuration.get(options.STATE_BACKEND)].settings(configuration)
 
 
 def create_backend(
     settings: StateBackendSettings, clock: Callable[[], int], place: StatePlace
 ) -> KeyedStateBackend:
-    """Return an empty backend for one operator in one subtask; it can start from what any backend has written."""
+    """Return an empty backend for one operator in one subtask; it can be restored from the snapshots of any backend."""
     return BACKENDS[settings.name].create(settings, clock, place, read_chain)
 
 
 def read_chain(
     state_io: Any, chain: Any, max_parallelism: int, owned: range | None = None
 ) -> Iterator[Deltas]:
-    """Read the tables of a chain, oldest first, of whatever backend it is.
+    """Read the tables of a chain, oldest first, whichever backend wrote it.
 
-    With `owned`, entries of other key groups may be left out.
+    With `owned`, entries of other key groups may be omitted.
     """
-    # From the last on: the first one reads tables, whoever wrote them.
+    # From the last on: the first one reads tables, whichever backend wrote them.
     reader = next(backend for backend in reversed(BACKENDS.values()) if backend.reads(chain))
     return reader.read(state_io, chain, max_parallelism, owned)
 
 
 def remove_local_state(settings: StateBackendSettings, job_id: str) -> None:
-    """Delete what a job left on this machine besides its checkpoints."""
+    """Delete the local files of a job on this machine, besides its checkpoints."""
     BACKENDS[settings.name].remove_job(settings, job_id)

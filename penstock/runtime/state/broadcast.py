@@ -9,7 +9,7 @@ from penstock.errors import UnsupportedOperationError
 
 
 class _Entries:
-    """What both sides can do: read."""
+    """The read methods of both sides."""
 
     __slots__ = ("_entries",)
 
@@ -48,14 +48,14 @@ class _Entries:
 
 
 class ReadOnlyBroadcastState(_Entries):
-    """What the side without broadcast sees. The values themselves must not be changed either."""
+    """The state as seen by the non-broadcast side. The values themselves must not be modified either."""
 
     __slots__ = ()
 
     def _refuse(self, *args: Any) -> NoReturn:
         raise UnsupportedOperationError(
-            "broadcast state is read-only on the side without broadcast",
-            detail="its subtasks see different elements, so their copies would grow apart",
+            "broadcast state is read-only on the non-broadcast side",
+            detail="its subtasks see different elements, so their copies would diverge",
             hint="change it in process_broadcast_element",
         )
 
@@ -63,7 +63,7 @@ class ReadOnlyBroadcastState(_Entries):
 
 
 class BroadcastState(_Entries):
-    """What the broadcast side sees."""
+    """The state as seen by the broadcast side."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ class BroadcastState(_Entries):
         self._entries.update(dict_value)
 
     def remove(self, key: Any) -> None:
-        """Remove one entry if it is there."""
+        """Remove one entry if it exists."""
         self._entries.pop(key, None)
 
     def clear(self) -> None:

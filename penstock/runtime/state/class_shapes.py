@@ -1,7 +1,8 @@
-"""The fields of the classes whose objects are in a state: kept with the state, and compared when it is restored.
+"""The fields of classes in state: stored with the state, and compared on restore.
 
-Pickle restores the attributes that an object had. If the program's class has other fields by now, user code fails later, at a field that
-is not there. Shapes can be seen of dataclasses, NamedTuples, attrs classes, classes with __slots__, and of the members of enums.
+Pickle restores the attributes that an object had. If the program's class has other fields by now, user code fails later,
+at a missing
+field. Shapes are known of dataclasses, NamedTuples, attrs classes, classes with __slots__, and the members of enums.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any, Final, NamedTuple
 
 from penstock.errors import RestoreRefusedError
 
-_DEPTH: Final = 6  # of objects inside of objects
+_DEPTH: Final = 6  # nesting depth of objects
 _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
-# Methods for pickling that libraries generate: they restore fields by name or by position, as they find them.
+# Pickle methods that libraries generate: they restore fields by name or by position.
 _GENERATED: Final = ("dataclasses", "attr", "attrs")
 
 
 class ClassShape(NamedTuple):
-    """A class by its address, and what its objects consist of: fields, or of an enum the members that are in use."""
+    """A class by its address, and its parts: fields, or the enum members in use."""
 
     name: str  # module:qualified name
     kind: str  # fields, positions (restored by position), members
@@ -30,11 +31,11 @@ class ClassShape(NamedTuple):
 
 
 def shapes_in(values: Collection[Any], depth: int = _DEPTH) -> dict[str, ClassShape]:
-    """Return the shapes of the classes of some objects, and of those inside of them, by name.
+    """Return the shapes of the classes of some objects, and of those nested in them, by name.
 
-    All objects are looked at; of the fields of a class, those of one object.
+    All objects are inspected; of the fields of a class, those of one object.
     """
-    # 10 ns a value; the loop below takes 100 ns, which state of plain values need not pay.
+    # 10 ns per value; the loop below takes 100 ns, which state of plain values need not pay.
     if _PLAIN.issuperset(map(type, values)):
         return {}
     samples: dict[type, Any] = {}
@@ -69,7 +70,7 @@ def shapes_in(values: Collection[Any], depth: int = _DEPTH) -> dict[str, ClassSh
 
 
 def shape_of(kind: type) -> ClassShape | None:
-    """Return the shape of a class, if it can be seen and is the user's; None for others."""
+    """Return the shape of a class, if it is known and the class is the user's; None for others."""
     if kind.__module__.partition(".")[0] in {"penstock", "builtins"}:
         return None
     name = f"{kind.__module__}:{kind.__qualname__}"
@@ -104,7 +105,7 @@ def _members(kind: type, used: Iterable[enum.Enum]) -> ClassShape | None:
 
 
 def merged(known: Sequence[ClassShape], found: Iterable[ClassShape]) -> tuple[ClassShape, ...]:
-    """Return the shapes of a state in which more objects were found: the newer shape of a class counts, and all members in use."""
+    """Merge shapes: the newer shape of a class counts, and all members in use."""
     shapes = {shape.name: shape for shape in known}
     for shape in found:
         before = shapes.get(shape.name)
@@ -115,7 +116,7 @@ def merged(known: Sequence[ClassShape], found: Iterable[ClassShape]) -> tuple[Cl
 
 
 def check(operator: str, state: str, shapes: Iterable[ClassShape]) -> None:
-    """Refuse state with objects whose class has other fields, or lacks members, by now."""
+    """Reject state with objects whose class has other fields, or lacks members, by now."""
     for old in shapes:
         kind = _find(old.name)
         if kind is None or _restores_itself(kind):
@@ -125,13 +126,13 @@ def check(operator: str, state: str, shapes: Iterable[ClassShape]) -> None:
             raise RestoreRefusedError(
                 f"state '{state}' of operator '{operator}' has objects of the class {old.name.replace(':', '.')}, which has changed",
                 detail=problem,
-                hint="go back to the old names; give new fields a plain default value; let the class have a __setstate__ that takes the old "
-                "ones; or rewrite the state with penstock.state",
+                hint="restore the old names; give new fields a plain default value; add a __setstate__ to the class that handles the old "
+                "fields; or rewrite the state with penstock.state",
             )
 
 
 def _find(name: str) -> type | None:
-    """Return the class that the program has under a name; None if there is none here, which is for pickle to say."""
+    """Return the program's class of a name; None if it does not exist, which pickle will report."""
     module, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -143,7 +144,7 @@ def _find(name: str) -> type | None:
 
 
 def _restores_itself(kind: type) -> bool:
-    """Whether a class has methods of its own for pickling: it knows what to do with old objects."""
+    """Whether a class has its own pickle methods: it handles old objects itself."""
     for name in ("__setstate__", "__reduce__", "__reduce_ex__"):
         method = getattr(kind, name, None)
         if method is None or method in (object.__reduce__, object.__reduce_ex__):
@@ -157,11 +158,11 @@ def _restores_itself(kind: type) -> bool:
 def _difference(old: ClassShape, kind: type) -> str | None:
     if old.kind == "members":
         if not issubclass(kind, enum.Enum):
-            return "it was an enum and is not one any more"
+            return "it was an enum and no longer is"
         values = {repr(each.value) for each in kind}
         gone = [each for each in old.parts if each.partition(" = ")[2] not in values]
         there = ", ".join(f"{each.name} = {each.value!r}" for each in kind)
-        return f"members that are gone: {', '.join(gone)}; members: {there}" if gone else None
+        return f"missing members: {', '.join(gone)}; members: {there}" if gone else None
     new = shape_of(kind)
     if new is None:
         return None
@@ -175,12 +176,12 @@ def _difference(old: ClassShape, kind: type) -> str | None:
         return None
     problem = f"fields in the state: {', '.join(old.parts)}; fields of the program: {', '.join(new.parts)}"
     if fits:
-        problem += f"; new ones that old objects have no value for: {', '.join(missing)}"
+        problem += f"; new ones without a value in old objects: {', '.join(missing)}"
     return problem
 
 
 def _has_default(kind: type, field: str) -> bool:
-    """Whether objects that were pickled without a field have a value for it: pickle does not call __init__."""
+    """Whether objects pickled without a field have a value for it: pickle does not call __init__."""
     if field in getattr(kind, "_field_defaults", {}):
         return True
     value = getattr(kind, field, _MISSING)

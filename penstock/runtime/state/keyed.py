@@ -1,4 +1,4 @@
-"""The keyed state of one operator in one subtask: what every backend offers, and what is the same in all of them."""
+"""The interface of keyed state backends, and the code that they share."""
 
 from __future__ import annotations
 
@@ -20,33 +20,36 @@ from penstock.runtime.state.ttl import STATE_CLASSES
 Deltas = dict[str, TableDelta]  # by the name of the table
 # (state_io, chain, max_parallelism, owned) -> the tables of a chain of snapshots, oldest first, whichever backend wrote it
 ReadChain = Callable[[Any, Any, int, range | None], Iterator[Deltas]]
-# A snapshot that was taken and is not durable yet: the chain that it will be, as far as whoever takes the next one must know it,
-# and what writes it. That is called with the chain that storage has by then, and whether the snapshot before is the last of it (else it
-# could not be written), perhaps in another thread, and returns the new one.
+# A snapshot that was taken but is not durable yet: its future chain, as needed for the next snapshot, and a function that
+# writes it. The
+# function is called with the chain on storage at that time, and whether that ends with the previous snapshot (otherwise
+# writing that
+# failed), perhaps in another thread, and returns the new chain.
 Prepared = tuple[Any, Callable[[Any, bool], Any]]
 
 
 def load_tables(
     state_io: Any,
     chain: Any,
-    max_parallelism: int,  # noqa: ARG001 - only those who read databases must know it
+    max_parallelism: int,  # noqa: ARG001 - used by backends with databases only
     owned: range | None,
 ) -> Iterator[Deltas]:
-    """Read a chain of tables, as those of the hashmap backend and of savepoints are."""
+    """Read a chain of tables, as written by the hashmap backend and by savepoints."""
     deltas: Iterator[Deltas] = state_io.load(chain, owned)
     return deltas
 
 
 class KeyedStateBackend(ABC):
-    """Holds the operator's tables, and the key (and namespace) that state access works on.
+    """Holds the operator's tables, and the current key (and namespace) of state access.
 
     The operator sets `current_key` before it calls user code, and `current_namespace` (a window) where state belongs to
-    one. `read_chain` reads the snapshots that another backend wrote.
+    one. `read_chain`
+    reads the snapshots of other backends.
     """
 
     in_memory: ClassVar[
         bool
-    ]  # whether all state is objects: then nothing is to be gained by `expect` and `relieve`
+    ]  # whether all state is Python objects: then `expect` and `relieve` are pointless
 
     def __init__(
         self, clock: Callable[[], int], operator: str = "", read_chain: ReadChain = load_tables
@@ -56,12 +59,12 @@ class KeyedStateBackend(ABC):
         self.read_chain = read_chain
         self.current_key: Any = None
         self.current_namespace: Any = None
-        # what is known of states, by the name of their table
+        # schemas of states, by the name of their table
         self.schemas: dict[str, StateSchema] = {}
         self._tables: dict[str, Any] = {}
         self._states: dict[str, KeyedState] = {}
 
-    # What a backend is made of
+    # The methods of a backend.
 
     @abstractmethod
     def create_table(self, name: str, namespaced: bool) -> Any:
@@ -72,51 +75,53 @@ class KeyedStateBackend(ABC):
         """Return the queue of the timers `name`, which begins with TIMER_PREFIX."""
 
     def state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
-        """Return the class of the objects that user functions get for a kind of state."""
+        """Return the class of the state objects for user functions."""
         return STATE_CLASSES[kind, ttl]
 
     @abstractmethod
     def convert_ttl(self, table: Any, wanted: StateSchema) -> None:
-        """Rewrite restored entries because their state now expires, or does so no longer."""
+        """Convert restored entries because their TTL was enabled or disabled."""
 
     @abstractmethod
     def snapshot(self) -> Deltas:
-        """End the epoch; return what each table changed, if the backend writes tables."""
+        """End the interval; return the changes of each table, if the backend writes tables."""
 
     @abstractmethod
     def begin_snapshot(
         self, state_io: Any, chain: Any, name: Any, *, force: bool
     ) -> Prepared | None:
-        """End the epoch and take hold of its state; return what makes it durable, or None if nothing has changed.
+        """Take the synchronous part of a snapshot; return the function for the asynchronous part, or None if nothing has changed.
 
-        `chain` is the one that this snapshot continues, None if there is none; `force` asks for a snapshot in any case. Snapshots are
-        written in the order in which they were taken, while state changes already.
+        `chain` is the one that this snapshot continues, None if there is none; `force` requests a snapshot in any case.
+        Snapshots are
+        written in the order in which they were taken, while state already changes.
         """
 
     @abstractmethod
     def restore(
         self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
     ) -> Any:
-        """Start from chains of snapshots; return the one that the next snapshot continues, or None.
+        """Restore chains of snapshots; return the one that the next snapshot continues, or None.
 
-        `owned` are the key groups to keep, None for all. With several chains, or one that holds other subtasks' keys
-        too, or one of another backend or of a savepoint, the next snapshot starts a chain of its own.
+        `owned` are the key groups to keep, None for all. With several chains, or one with keys of other subtasks, or one
+        of another backend
+        or of a savepoint, the next snapshot starts a new chain.
         """
 
     def expect(self, keys: Collection[Any]) -> None:
-        """Prepare for records with these keys, where the backend can: they are processed next."""
+        """Prefetch state for the next records with these keys, if the backend supports it."""
 
     def relieve(self, *, at_once: bool = False) -> None:
-        """Make room in memory, where the backend can: if there is much, or `at_once`."""
+        """Reduce memory usage, if the backend supports it: if it is high, or `at_once`."""
 
     @abstractmethod
     def about_entries(self) -> int | None:
-        """Return about how many entries all tables have, in no time; None if that is not known."""
+        """Return the approximate number of entries of all tables, without counting; None if unknown."""
 
     def close(self) -> None:
         """Release resources."""
 
-    # What all backends share
+    # Shared code.
 
     def table(self, name: str, *, namespaced: bool = False) -> Any:
         """Return the table `name`, created on first use."""
@@ -125,13 +130,13 @@ class KeyedStateBackend(ABC):
             table = self._tables[name] = self.create_table(name, namespaced)
         elif table.namespaced != namespaced:
             raise InvalidProgramError(
-                f"state '{name}' is used both per key and per key and window",
+                f"state '{name}' is used both as global state and as window state",
                 hint="give one of the two state descriptors another name",
             )
         return table
 
     def has_entries(self, name: str) -> bool:
-        """Whether the table `name` is there and holds anything."""
+        """Whether the table `name` exists and is not empty."""
         table = self._tables.get(name)
         return table is not None and next(table.items(), None) is not None
 
@@ -142,7 +147,7 @@ class KeyedStateBackend(ABC):
         if state is not None:
             if state.kind != descriptor.kind:
                 raise InvalidProgramError(
-                    f"state '{descriptor.name}' was registered as {state.kind} state and is now asked for as "
+                    f"state '{descriptor.name}' was registered as {state.kind} state and is now accessed as "
                     f"{descriptor.kind} state",
                     hint="give one of the two state descriptors another name",
                 )
@@ -161,9 +166,9 @@ class KeyedStateBackend(ABC):
         return state
 
     def note_classes(self, name: str, values: Collection[Any]) -> None:
-        """Take note of the classes of values that are written to the table `name`, if it is that of a state.
+        """Record the classes of values that are written to the table `name`, if it belongs to a state.
 
-        What is restored of a state that nobody has asked for yet was not compared: its classes stay as they were noted.
+        The classes of restored state that was not accessed yet were not compared: they stay as recorded.
         """
         schema = self.schemas.get(name)
         if schema is None or name not in self._states or not schema.holds_objects:
@@ -175,7 +180,7 @@ class KeyedStateBackend(ABC):
                 self.schemas[name] = replace(schema, classes=classes)
 
     def full_snapshot(self) -> Deltas:
-        """Return all there is, after `snapshot`, without state that has expired."""
+        """Return all entries, after `snapshot`, without expired state."""
         deltas = {name: table.full() for name, table in self._tables.items()}
         for name, state in self._states.items():
             deltas[name] = state.live(deltas[name])
@@ -189,9 +194,9 @@ class KeyedStateBackend(ABC):
         owns: Callable[[Any], bool] | None = None,
         others: dict[str, StateSchema] | None = None,
     ) -> None:
-        """Replay deltas while restoring; `owns` tells which keys belong to this subtask (None: all).
+        """Apply deltas during restore; `owns` returns whether a key belongs to this subtask (None: all do).
 
-        `others` are the schemas of entries that came from other subtasks.
+        `others` are the schemas of entries from other subtasks.
         """
         for name, delta in deltas.items():
             owned = delta if owns is None else _only_owned(delta, owns)
@@ -212,7 +217,7 @@ class KeyedStateBackend(ABC):
     def combined(
         self, name: str, schema: StateSchema, others: dict[str, StateSchema]
     ) -> StateSchema:
-        """Return the schema of a table that gets the entries of one more subtask."""
+        """Return the schema of a table that gets the entries of another subtask."""
         other = others.get(name)
         if other is None:
             return schema
@@ -228,12 +233,12 @@ class KeyedStateBackend(ABC):
 
 
 def database_of(chain: Any) -> Any:
-    """Return the snapshot of a database that a chain is, or None if it is one of tables."""
+    """Return the database snapshot of a chain, or None if it consists of tables."""
     return getattr(chain, "database", None)
 
 
 def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool] | None:
-    """Return a function that tells whether a key belongs to some key groups; None: all do."""
+    """Return a function that returns whether a key belongs to some key groups; None: all do."""
     if owned is None:
         return None
     return lambda key: key_group_of(key, max_parallelism) in owned

@@ -1,4 +1,4 @@
-"""State that belongs to an operator's subtask rather than to a key."""
+"""Operator state: state of a subtask that does not belong to a key."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, Final
 from penstock.errors import InvalidProgramError
 from penstock.runtime.state.broadcast import BroadcastState
 
-# What an operator that makes watermarks said last; valves downstream are told again after a restart.
+# The last watermark of an operator that generates watermarks; it is sent downstream again after a restart.
 EMITTED: Final = "emitted"
 IDLE: Final = "idle"
 
-# The user's states are told apart by their prefix: it says how they are dealt out when the parallelism changes.
+# The prefix of user states determines how they are redistributed on rescale.
 SPLIT: Final = "list/"
 UNION: Final = "union/"
 BROADCAST: Final = "broadcast/"
 
-# What the last writer of a sink left, as list state: with another parallelism each one goes to one new subtask.
+# The state of a sink's last writer, as list state: on rescale each state goes to one new subtask.
 WRITERS: Final = SPLIT + "writers"
 
 _KINDS: Final = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state"}
 
 
 class OperatorListState:
-    """A list of one subtask, whose elements can go to other subtasks when the parallelism changes."""
+    """A list of one subtask, whose elements are redistributed on rescale."""
 
     __slots__ = ("_elements",)
 
@@ -56,9 +56,9 @@ class OperatorListState:
 
 
 class OperatorStateBackend:
-    """Named values of one operator in one subtask. Small: they are part of every checkpoint in full.
+    """Named values of one operator in one subtask. They must be small: every checkpoint contains all of them.
 
-    `get` and `put` are for operators, the rest is what user functions see as their operator state store.
+    `get` and `put` are for operators, the rest is the operator state store of user functions.
     """
 
     def __init__(self, restored: dict[str, Any] | None = None) -> None:
@@ -78,15 +78,15 @@ class OperatorStateBackend:
         return dict(self._values)
 
     def get_list_state(self, state_descriptor: Any) -> OperatorListState:
-        """Return list state: after a change of parallelism the elements of all subtasks are split evenly."""
+        """Return list state: on rescale the elements of all subtasks are split evenly."""
         return OperatorListState(self._user_state(state_descriptor, "list", SPLIT, []))
 
     def get_union_list_state(self, state_descriptor: Any) -> OperatorListState:
-        """Return list state of which every subtask gets the elements of all subtasks when it is restored."""
+        """Return union list state: on restore every subtask gets the elements of all subtasks."""
         return OperatorListState(self._user_state(state_descriptor, "list", UNION, []))
 
     def get_broadcast_state(self, state_descriptor: Any) -> BroadcastState:
-        """Return a dictionary that is the same in all subtasks."""
+        """Return broadcast state: a dictionary that is the same in all subtasks."""
         return BroadcastState(self._user_state(state_descriptor, "map", BROADCAST, {}))
 
     def _user_state(self, descriptor: Any, kind: str, prefix: str, empty: Any) -> Any:
@@ -97,14 +97,14 @@ class OperatorStateBackend:
             )
         if descriptor.ttl_config is not None:
             raise InvalidProgramError(
-                f"state '{descriptor.name}' has a time to live",
-                detail=f"{_KINDS[prefix]} does not expire",
-                hint="use keyed state, or remove what is old in your function",
+                f"state '{descriptor.name}' has a TTL",
+                detail=f"{_KINDS[prefix]} does not support TTL",
+                hint="use keyed state, or remove old elements in your function",
             )
         for other, name in _KINDS.items():
             if other != prefix and other + descriptor.name in self._values:
                 raise InvalidProgramError(
-                    f"state '{descriptor.name}' was registered as {name} and is now asked for as {_KINDS[prefix]}",
+                    f"state '{descriptor.name}' was registered as {name} and is now accessed as {_KINDS[prefix]}",
                     hint="give one of the two state descriptors another name",
                 )
         return self._values.setdefault(prefix + descriptor.name, empty)

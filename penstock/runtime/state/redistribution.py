@@ -1,7 +1,6 @@
-"""Which part of the former subtasks' state a subtask starts from (pure functions).
+"""Redistribution of operator state and watermarks on restore (pure functions).
 
-Keyed state goes by key groups and is no matter of this module. What is left is the state of operators and the time that
-a subtask had reached.
+Keyed state is redistributed by key groups elsewhere.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _WATERMARKS: Final = frozenset({"watermark", "timer watermark"})
 
 
 def split_evenly(elements: Sequence[Any], parallelism: int, subtask: int) -> list[Any]:
-    """Return a subtask's part of a list: neighbours stay together, no part is longer than another by more than one.
+    """Return a subtask's part of a list: contiguous, and of equal length up to one element.
 
     >>> [split_evenly("abcdefgh", 3, subtask) for subtask in range(3)]
     [['a', 'b', 'c'], ['d', 'e', 'f'], ['g', 'h']]
@@ -31,12 +30,15 @@ def split_evenly(elements: Sequence[Any], parallelism: int, subtask: int) -> lis
 def redistribute(
     former: Sequence[Mapping[str, Any] | None], parallelism: int, subtask: int
 ) -> dict[str, Any] | None:
-    """Return the state that a subtask of an operator starts from; `former` has that of each former subtask.
+    """Return the restored state of a subtask of an operator; `former` has that of each former subtask.
 
-    List state is split evenly, and so is what sinks' writers left; union list state goes to all, of broadcast state any copy
-    will do. Watermarks are the lowest of all (of those that were not idle), so that no record becomes late by the change. What
-    else an operator remembers (that it is idle, a timestamp assigner's own state) belongs to its old subtasks and is
-    forgotten. With an unchanged parallelism a subtask keeps its own; union list state goes to all nevertheless.
+    List state is split evenly, and so are the states of sink writers; union list state goes to all, and any copy of
+    broadcast state is
+    used. Watermarks are the lowest of all (except idle ones), so that no record becomes late by the rescale. Other values
+    of an operator
+    (idleness, the state of a timestamp assigner) belong to its old subtasks and are dropped. With an unchanged
+    parallelism a subtask keeps
+    its own; union list state goes to all nevertheless.
     """
     states = [state for state in former if state is not None]
     if not states:
@@ -55,7 +57,7 @@ def redistribute(
         elif name.startswith(BROADCAST):
             result[name] = found[subtask % len(found)]
         elif name == EMITTED:
-            # A subtask that was idle held nobody's time back, however long ago it spoke.
+            # A subtask that was idle did not hold back the watermark, however old its own is.
             active = [s[name] for s in states if name in s and not s.get(IDLE, False)]
             result[name] = min(active) if active else max(found)
         elif name in _WATERMARKS:
@@ -66,7 +68,7 @@ def redistribute(
 def restore_local(
     restore: SubtaskRestore, operators: Sequence[str], subtask: int, parallelism: int
 ) -> dict[str, Any]:
-    """Return what a subtask had in its last snapshot besides keyed state, or its part of the former subtasks'.
+    """Return the subtask's state besides keyed state from its last snapshot, or its part of the former subtasks'.
 
     `operators` are the ids of the chain; the first one is that of the vertex.
     """
@@ -91,7 +93,7 @@ def restore_local(
 
 
 def count_writer_states(former: Sequence[bytes], operator: str) -> int:
-    """Return how many states the writers of a sink left in the subtasks of its vertex."""
+    """Return the number of writer states of a sink in the subtasks of its vertex."""
     return sum(
         len(local["operators"].get(operator, {}).get(WRITERS, ())) for local in _load(former)
     )

@@ -1,7 +1,8 @@
-"""What a state is: kept with its entries, and compared with what the program says when it is restored.
+"""State schemas: stored with the entries of a state, and compared with the program on restore.
 
-Values are Python objects, so most changes of a type would go unnoticed until user code reads something it does not
-expect. So a change is refused when the state is asked for, unless every value of the old type is one of the new type.
+Values are Python objects, so most changes of a type would go unnoticed until user code reads an unexpected value. So a
+change is
+rejected when the state is accessed, unless every value of the old type is also one of the new type.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from penstock.errors import RestoreRefusedError
 from penstock.runtime.state import class_shapes
 from penstock.runtime.state.class_shapes import ClassShape
 
-VERSION: Final = 1  # of the way in which values are kept
+VERSION: Final = 1  # of the storage format of values
 
-# A type to the ones whose values it may hold as well: as Python objects they are the same.
+# A type to the types whose values it can also hold: as Python objects they are the same.
 _WIDER: Final = {
     "Byte": {"Short", "Integer", "Long", "BigInteger"},
     "Short": {"Integer", "Long", "BigInteger"},
@@ -41,7 +42,7 @@ Shape = tuple[Any, ...]  # name of the type, then its parts
 
 @dataclass(frozen=True, slots=True)
 class StateSchema:
-    """The kind of a state, the type of its values (None: any), whether they expire, and the classes of objects among them."""
+    """The kind of a state, the type of its values (None: any), whether it has a TTL, and the classes of objects in it."""
 
     kind: str
     shape: Shape | None
@@ -51,18 +52,18 @@ class StateSchema:
     classes: tuple[ClassShape, ...] = ()
 
     def __setstate__(self, state: list[Any]) -> None:
-        """Take the fields in their order; state that was written before there were classes has none."""
+        """Restore the fields in order; older state has no classes."""
         for each, value in zip(fields(self), [*state, ()], strict=False):
             object.__setattr__(self, each.name, value)
 
     @property
     def holds_objects(self) -> bool:
-        """Whether values may be objects of any class: their type is not declared, or not in all its parts."""
+        """Whether values may be objects of any class: their type is not declared, or not completely."""
         return _is_open(self.shape)
 
     @classmethod
     def of(cls, descriptor: Any) -> StateSchema:
-        """Return the schema that a descriptor asks for."""
+        """Return the schema of a descriptor."""
         type_info = getattr(descriptor, "type_info", None)
         return cls(
             kind=descriptor.kind,
@@ -97,7 +98,7 @@ def _is_open(shape: Any) -> bool:
 
 
 def difference(old: Shape | None, new: Shape | None) -> str | None:
-    """Say why values of the old type cannot stand for the new one, or return None: they can.
+    """Return why values of the old type are not compatible with the new one, or None if they are.
 
     >>> difference(("Integer",), ("Long",)) is None
     True
@@ -125,9 +126,9 @@ def difference(old: Shape | None, new: Shape | None) -> str | None:
 
 
 def combined(operator: str, state: str, one: StateSchema, other: StateSchema) -> StateSchema:
-    """Return the schema of a state whose entries come from two subtasks, which knew it at different times.
+    """Return the combined schema of a state whose entries come from two subtasks with different schemas.
 
-    It is the one whose type holds the values of both. Whether they expire is what `one` says.
+    It is the one whose type can hold the values of both. The TTL setting is that of `one`.
     """
     if one.kind == other.kind:
         classes = class_shapes.merged(other.classes, one.classes)
@@ -138,32 +139,32 @@ def combined(operator: str, state: str, one: StateSchema, other: StateSchema) ->
     raise RestoreRefusedError(
         f"state '{state}' of operator '{operator}' is {one.kind} state of {one.text} in one subtask and {other.kind} "
         f"state of {other.text} in another",
-        detail="the program has changed the state before all subtasks had used it, and their entries come together now",
+        detail="the program changed the state before all subtasks had used it, and now their entries are merged",
         hint="restore without changing the parallelism, or from a checkpoint or savepoint before the change",
     )
 
 
 def ttl_converter(expires: bool, now: int) -> Callable[[Any], Any]:
-    """Return what makes a value one that expires, or no longer does. What did not expire is as old as `now`."""
+    """Return a function that adds or removes the TTL timestamp of a value. New timestamps are `now`."""
     if expires:
         return lambda value: (value, now)
     return lambda value: value[0]
 
 
 def check(operator: str, state: str, old: StateSchema, new: StateSchema) -> None:
-    """Refuse a state that the program wants to read as something else than it is."""
+    """Reject a state that the program accesses with an incompatible schema."""
     reason = None
     if old.version > new.version:
-        reason = f"it was written in format {old.version}, this Penstock knows format {new.version}"
+        reason = f"it was written in format {old.version}, but this version of Penstock supports format {new.version}"
     elif old.kind != new.kind:
         reason = f"{old.kind} state became {new.kind} state"
     else:
         reason = difference(old.shape, new.shape)
     if reason is not None:
         raise RestoreRefusedError(
-            f"state '{state}' of operator '{operator}' was {old.kind} state of {old.text}, the program asks for "
+            f"state '{state}' of operator '{operator}' was {old.kind} state of {old.text}, but the program declares "
             f"{new.kind} state of {new.text}",
             detail=reason,
-            hint="go back to the old type, or give the state descriptor another name: the state then starts empty",
+            hint="restore the old type, or rename the state descriptor: the state then starts empty",
         )
     class_shapes.check(operator, state, old.classes)

@@ -1,4 +1,4 @@
-"""The interface of a state backend: what a folder beside this module has to offer (see `backends.py`)."""
+"""The interface of a state backend package (see `backends.py`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.runtime.state.keyed import Deltas, KeyedStateBackend, ReadChain
 
 @dataclass(frozen=True, slots=True)
 class StatePlace:
-    """Whose keyed state it is. `operator` is for messages, `place` names the operator among those of the job."""
+    """The owner of keyed state. `operator` is for messages, `place` identifies the operator in the job."""
 
     job_id: str
     operator: str
@@ -24,10 +24,10 @@ class StatePlace:
 
 
 class StateBackend(Protocol):
-    """A way to keep keyed state."""
+    """A kind of state backend."""
 
     def settings(self, configuration: Configuration) -> StateBackendSettings:
-        """Return what the backend is told by the configuration of a job."""
+        """Return the settings in the configuration of a job."""
 
     def create(
         self, settings: Any, clock: Callable[[], int], place: StatePlace, read_chain: ReadChain
@@ -37,18 +37,18 @@ class StateBackend(Protocol):
     def create_temporary(
         self, clock: Callable[[], int], operator: str, max_parallelism: int
     ) -> KeyedStateBackend:
-        """Return an empty backend that belongs to no job, for tests."""
+        """Return an empty backend without a job, for tests."""
 
     def reads(self, chain: Any) -> bool:
-        """Whether a chain of snapshots is one that this backend has written, or reads as its own."""
+        """Whether this backend has written a chain of snapshots, or reads it as its own."""
 
     def read(
         self, state_io: Any, chain: Any, max_parallelism: int, owned: range | None
     ) -> Iterator[Deltas]:
-        """Read the tables of a chain, oldest first; with `owned`, entries of other key groups may be left out."""
+        """Read the tables of a chain, oldest first; with `owned`, entries of other key groups may be omitted."""
 
     def read_files(self, directory: Path, max_parallelism: int) -> Iterator[Deltas]:
-        """Read the tables of a database in a directory, for a backend that writes snapshots as files."""
+        """Read the tables of a database in a directory, for a backend whose snapshots are files."""
 
     def remove_job(self, settings: Any, job_id: str) -> None:
-        """Delete what a job left on this machine besides its checkpoints."""
+        """Delete the local files of a job on this machine, besides its checkpoints."""

@@ -1,4 +1,4 @@
-"""State objects as user functions see them: value, list, map, reducing, aggregating."""
+"""State objects for user functions: value, list, map, reducing, aggregating."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.runtime.user_code import method_of
 
 
 class KeyContext(Protocol):
-    """What a state object must know of the backend it belongs to: whose state is meant now, and the time."""
+    """The backend as seen by state objects: the current key and namespace, and the time."""
 
     clock: Callable[[], int]
     current_key: Any
@@ -18,7 +18,7 @@ class KeyContext(Protocol):
 
 
 class KeyedState:
-    """Base: finds the entry of the current key (and, in a namespaced table, the current window)."""
+    """Base class: finds the entry of the current key (and, in a namespaced table, the current window)."""
 
     kind = ""
     __slots__ = ("backend", "descriptor", "namespaced", "table")
@@ -41,7 +41,7 @@ class KeyedState:
         self.table.remove(self.entry())
 
     def live(self, delta: TableDelta) -> TableDelta:
-        """Return a full snapshot of the table without what has expired; here, nothing ever has."""
+        """Return a full snapshot of the table without expired entries; here, none expire."""
         return delta
 
 
@@ -140,7 +140,7 @@ class MapState(KeyedState):
             self.table.put(entry, mapping)
 
     def remove(self, key: Any) -> None:
-        """Remove one entry if it is there."""
+        """Remove one entry if it exists."""
         entry = self.entry()
         mapping = self.table.get(entry)
         if mapping is not None and key in mapping:

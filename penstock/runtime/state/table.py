@@ -1,4 +1,4 @@
-"""State tables: the entries of one named state, as operators and state objects see them in every backend."""
+"""State tables: the entries of one named state, as used by operators and state objects."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ REMOVED: Final[Any] = _Sentinel("REMOVED")
 
 @dataclass(slots=True)
 class TableDelta:
-    """What a table wrote and removed since its last snapshot; for a full snapshot, everything it holds.
+    """The entries that a table wrote and removed since its last snapshot; for a full snapshot, all entries.
 
-    `schema` says what state it is, for tables that belong to one.
+    `schema` is set for tables of declared states.
     """
 
     namespaced: bool
@@ -49,16 +49,16 @@ class StateTable(Protocol):
         """Write an entry."""
 
     def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
-        """Return the entries under many keys, read in one go where the backend can."""
+        """Return the entries under many keys, read in one call if the backend supports it."""
 
     def put_many(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
         """Write many entries."""
 
     def remove(self, key: Any) -> None:
-        """Remove an entry if it is there."""
+        """Remove an entry if it exists."""
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
 
     def keys(self) -> Iterator[Any]:
         """Iterate over the keys of all entries: pairs if namespaced."""
@@ -66,16 +66,16 @@ class StateTable(Protocol):
     def __len__(self) -> int: ...
 
     def full(self) -> TableDelta:
-        """Return everything, at a barrier."""
+        """Return all entries, at a barrier."""
 
     def apply(self, delta: TableDelta) -> None:
-        """Replay a delta while restoring."""
+        """Apply a delta during restore."""
 
     def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
-        """Return what looks for expired entries, `size` at a time; None if the backend does so by itself."""
+        """Return a function that checks `size` entries at a time for expiration; None if the backend does so itself."""
 
 
-# Return what is left of an entry at a time: itself if nothing has expired, None if all has.
+# Returns the live part of an entry at a time: itself if nothing has expired, None if everything has.
 Pruned = Callable[[Any, int], Any]
-# To be called at every access, with the entry in use, which is left alone, and the time.
+# Called at every access, with the current entry, which is skipped, and the time.
 Sweep = Callable[[Any, int], None]

@@ -1,8 +1,10 @@
-"""State that expires: the five kinds of state with a time to live.
+"""State with a TTL: the five kinds of state that expire.
 
 Entries hold their values with the time of the last access: `(value, timestamp)`, per element in lists and per entry in
-maps. A value has expired when timestamp + ttl <= now. Expired values go when they are read; values that nobody reads are
-found by looking at a few entries at every access, and are left out of full snapshots.
+maps. A value
+has expired when timestamp + ttl <= now. Expired values are removed when they are read; values that are never read are
+found by checking
+a few entries at every access, and are omitted from full snapshots.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from penstock.runtime.state.table import StateTable, TableDelta
 
 
 class TtlState(KeyedState):
-    """Base: knows what has expired, and removes it."""
+    """Base class: determines and removes expired values."""
 
     def __init__(self, backend: KeyContext, table: StateTable, descriptor: Any) -> None:
         super().__init__(backend, table, descriptor)
@@ -50,18 +52,18 @@ class TtlState(KeyedState):
         self.clean_snapshots = cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background()
 
     def pruned(self, stored: Any, now: int) -> Any:
-        """Return what is left of an entry without what has expired: itself if nothing has, None if all has."""
+        """Return the live part of an entry: itself if nothing has expired, None if everything has."""
         return None if stored[1] + self.ttl <= now else stored
 
     def access(self, entry: Any) -> int:
-        """Return the time now, after a look at some other entries."""
+        """Return the current time, after checking some other entries."""
         now = self.backend.clock()
         if self._sweep is not None:
             self._sweep(entry, now)
         return now
 
     def live(self, delta: TableDelta) -> TableDelta:
-        """Return a full snapshot of the table without what has expired."""
+        """Return a full snapshot of the table without expired entries."""
         if not self.clean_snapshots:
             return delta
         now = self.backend.clock()
@@ -112,7 +114,7 @@ class TtlValueState(TtlState, ValueState):
 
 
 class TtlListState(TtlState, ListState):
-    """A list per key whose elements expire one by one."""
+    """A list per key whose elements expire individually."""
 
     def pruned(self, stored: Any, now: int) -> Any:
         """Return the elements that have not expired."""
@@ -153,7 +155,7 @@ class TtlListState(TtlState, ListState):
 
 
 class TtlMapState(TtlState, MapState):
-    """A dictionary per key whose entries expire one by one."""
+    """A dictionary per key whose entries expire individually."""
 
     def pruned(self, stored: Any, now: int) -> Any:
         """Return the entries that have not expired."""
@@ -162,7 +164,7 @@ class TtlMapState(TtlState, MapState):
         return stored if len(left) == len(stored) else left or None
 
     def _lookup(self, key: Any) -> tuple[Any] | None:
-        """Return the value under `key` in a tuple of one, or None if there is none to see."""
+        """Return the value under `key` in a one-tuple, or None if there is no visible value."""
         entry = self.entry()
         now = self.access(entry)
         mapping = self.table.get(entry)
@@ -222,7 +224,7 @@ class TtlMapState(TtlState, MapState):
         return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
-        """Whether there is no entry to see. This is not a read: it prolongs nothing."""
+        """Whether there is no visible entry. This is not a read: it does not refresh the TTL."""
         stored = self.table.get(self.entry())
         if stored is None or self.return_expired:
             return not stored

@@ -1,1 +1,1 @@
-"""A slot and its subtasks: chains of operators, fed by channels."""
+"""Slots and their subtasks: chains of operators, fed by channels."""

@@ -1,11 +1,14 @@
-"""Decides what the barriers of checkpoints do to the channels of a subtask that stays (pure cores).
+"""Barrier handling of a pipelined subtask (pure cores).
 
-Events are a barrier that a channel brought and a checkpoint that was given up; decisions are what to do about it. A checkpoint
-begins in a subtask when the last channel has brought its barrier. Exactly once, a channel that has brought it waits
-for the others, so that nothing from after the barrier is in the snapshot. At least once, nobody waits.
+Events are barriers from channels and aborted checkpoints; decisions are the actions to take. A checkpoint starts in a
+subtask when the
+last channel has delivered its barrier. With exactly-once, a channel that has delivered it is blocked until then (barrier
+alignment), so
+that no record from after the barrier is in the snapshot. With at-least-once, no channel is blocked.
 
-A barrier of a later checkpoint on any channel says that an earlier one which still lacks barriers has been given up upstream: it is
-abandoned here, too. Barriers of what was given up or is over mean nothing any more.
+A barrier of a later checkpoint on any channel implies that an earlier one with missing barriers was aborted upstream: it
+is abandoned
+here, too. Barriers of aborted or finished checkpoints are ignored.
 """
 
 from __future__ import annotations
@@ -22,30 +25,30 @@ Channel = tuple[int, int]  # gate, source subtask
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A channel waits, with all that it brings."""
+    """Stop reading a channel."""
 
     channel: Channel
 
 
 @dataclass(frozen=True, slots=True)
 class Unblock:
-    """All channels are read again."""
+    """Resume reading all channels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The subtask takes its snapshot and passes the barrier on; `barriers` are those that have arrived."""
+    """Take the snapshot and forward the barrier; `barriers` are those that have arrived."""
 
     checkpoint: int
     barriers: dict[Channel, BarrierMessage]
-    first_ms: float  # when the first barrier came
+    first_ms: float  # when the first barrier arrived
     last_ms: float
     unaligned: bool = False  # it overtakes records, and barriers may be missing
 
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """The subtask takes no part in a checkpoint that it has seen barriers of."""
+    """Abandon a checkpoint of which barriers have arrived."""
 
     checkpoint: int
     reason: str
@@ -53,21 +56,21 @@ class Abandon:
 
 @dataclass(frozen=True, slots=True)
 class Hasten:
-    """Barriers of a checkpoint that lie in the queues of input channels overtake what lies before them."""
+    """Let queued barriers of a checkpoint overtake the records before them in the input channels."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """All channels have brought the barrier of a checkpoint that has begun: nothing more is in flight for it."""
+    """All barriers of a started checkpoint have arrived: its in-flight data is complete."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A checkpoint that has begun was given up: what is in flight for it need not be known."""
+    """A started checkpoint was aborted: its in-flight data is discarded."""
 
     checkpoint: int
 
@@ -76,7 +79,7 @@ Decision = Block | Unblock | Begin | Abandon | Hasten | Complete | Drop
 
 
 class Barriers(ABC):
-    """What decides about barriers. If none overtakes, most questions have simple answers."""
+    """Base class of barrier handlers, with defaults for handlers without overtaking."""
 
     may_overtake: ClassVar[bool] = False
 
@@ -84,34 +87,34 @@ class Barriers(ABC):
     def on_barrier(
         self, channel: Channel, message: BarrierMessage, now_ms: float, *, overtakes: bool = False
     ) -> list[Decision]:
-        """A channel brought a barrier: in its turn, or before records that it has overtaken."""
+        """A barrier arrived on a channel: in order, or ahead of records that it has overtaken."""
 
     @abstractmethod
     def on_aborted(self, checkpoint: int) -> list[Decision]:
-        """A checkpoint was given up."""
+        """A checkpoint was aborted."""
 
     @property
     def in_flight(self) -> dict[Channel, tuple[int, ...]]:
-        """The channels whose records are in flight, and for which checkpoints: they have begun, and the barrier has not come."""
+        """The channels whose records are in flight, and for which started checkpoints."""
         return {}
 
     @property
     def deadline_ms(self) -> float | None:
-        """When `on_time` is to be called at the latest, on the wall clock."""
+        """When `on_time` must be called at the latest, by the wall clock."""
         return None
 
     def on_announced(self, message: BarrierMessage, now_ms: float) -> list[Decision]:
-        """A barrier has come into the queue of a channel, perhaps behind records."""
+        """A barrier was queued in a channel, perhaps behind records."""
         return []
 
     def on_time(self, now_ms: float) -> list[Decision]:
-        """Let barriers overtake that have waited for too long."""
+        """Let barriers overtake that have exceeded the alignment timeout."""
         return []
 
 
 @dataclass(slots=True)
 class _Pending:
-    """A checkpoint that some channels have brought the barrier of."""
+    """A checkpoint with barriers on some channels."""
 
     checkpoint: int
     first_ms: float
@@ -122,29 +125,29 @@ class _Pending:
 
 
 class Past:
-    """Which checkpoints are over: up to a number, and some that were given up before their barriers came."""
+    """Finished checkpoints: all up to a number, and some that were aborted before their barriers arrived."""
 
     def __init__(self) -> None:
         self._last = -1
         self._aborted: set[int] = set()
 
     def has(self, checkpoint: int) -> bool:
-        """Whether a barrier of this checkpoint means nothing any more."""
+        """Whether a barrier of this checkpoint is ignored."""
         return checkpoint <= self._last or checkpoint in self._aborted
 
     def end(self, checkpoint: int) -> None:
-        """This checkpoint is over here, and so are all before it."""
+        """This checkpoint and all before it are finished here."""
         self._last = max(self._last, checkpoint)
         self._aborted = {number for number in self._aborted if number > self._last}
 
     def abort(self, checkpoint: int) -> None:
-        """This one was given up; others may still be under way."""
+        """This checkpoint was aborted; others may still be pending."""
         if checkpoint > self._last:
             self._aborted.add(checkpoint)
 
 
 class AlignedBarriers(Barriers):
-    """Exactly once: channels wait for each other. One checkpoint at a time, since a channel that waits brings no other barrier.
+    """Exactly-once: barrier alignment. One checkpoint at a time, since a blocked channel delivers no other barrier.
 
     >>> barriers = AlignedBarriers([(0, 0), (0, 1)])
     >>> barriers.on_barrier((0, 0), BarrierMessage(1, "a", finished=False), 0)
@@ -167,7 +170,7 @@ class AlignedBarriers(Barriers):
         *,
         overtakes: bool = False,
     ) -> list[Decision]:
-        """Let the channel wait; begin with the last one."""
+        """Block the channel; start with the last barrier."""
         number, pending = message.checkpoint, self._pending
         if self._past.has(number) or (pending is not None and number < pending.checkpoint):
             return []
@@ -186,7 +189,7 @@ class AlignedBarriers(Barriers):
         return [*decisions, pending.begin(now_ms), Unblock()]
 
     def on_aborted(self, checkpoint: int) -> list[Decision]:
-        """Let nobody wait for its barriers any more."""
+        """Stop waiting for its barriers."""
         pending = self._pending
         if pending is None or pending.checkpoint != checkpoint:
             self._past.abort(checkpoint)
@@ -197,7 +200,7 @@ class AlignedBarriers(Barriers):
 
 
 class CountedBarriers(Barriers):
-    """At least once: barriers are counted, and nobody waits. Several checkpoints may be under way.
+    """At-least-once: barriers are counted, and no channel is blocked. Several checkpoints may be pending.
 
     >>> barriers = CountedBarriers([(0, 0), (0, 1)])
     >>> barriers.on_barrier((0, 0), BarrierMessage(1, "a", finished=False), 0)
@@ -222,7 +225,7 @@ class CountedBarriers(Barriers):
         *,
         overtakes: bool = False,
     ) -> list[Decision]:
-        """Begin with the last one."""
+        """Start with the last barrier."""
         number = message.checkpoint
         if self._past.has(number):
             return []
@@ -236,12 +239,12 @@ class CountedBarriers(Barriers):
         return [*(Abandon(each, overtaken_by(number)) for each in overtaken), pending.begin(now_ms)]
 
     def on_aborted(self, checkpoint: int) -> list[Decision]:
-        """Forget its barriers."""
+        """Drop its barriers."""
         self._pending.pop(checkpoint, None)
         self._past.abort(checkpoint)
         return []
 
 
 def overtaken_by(number: int) -> str:
-    """Say why an earlier checkpoint is abandoned."""
-    return f"the barrier of checkpoint {number} came before all of its own"
+    """Return why an earlier checkpoint is abandoned."""
+    return f"a barrier of checkpoint {number} arrived before all barriers of this one"

@@ -1,4 +1,4 @@
-"""The chain of operators inside a subtask: outputs that call the next operator directly."""
+"""The operator chain of a subtask: outputs that call the next operator directly."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from penstock.runtime.task.chain_times import ChainTimes, Timed
 from penstock.runtime.task.typed_output import TypedOutput, typed_output
 from penstock.runtime.user_code import RecordFailedError
 
-# Of batches by the main output, of batches by side outputs, of watermarks.
+# Consumers of the main output, of side outputs, and of watermarks.
 _Consumers = tuple[list[Any], dict[str, list[Any]], list[Any]]
 
 
 class ChainOutput:
-    """Where one operator of a chain emits to: chained operators and edges, main and side.
+    """The output of one operator of a chain: chained operators and edges, main and side.
 
-    `types` are the declared types of what it emits, by side output tag, None for the main output.
+    `types` are the declared output types, by side output tag, None for the main output.
     """
 
     def __init__(
@@ -37,18 +37,18 @@ class ChainOutput:
         self._edges: list[tuple[EdgeOutput, str | None]] = []
         self._main: list[Any] = []
         self._side: dict[str, list[Any]] = {}
-        self._followers: list[Any] = []  # who is told watermarks
+        self._followers: list[Any] = []  # consumers of watermarks
         self._plain = (self._main, self._side, self._followers)
-        self._timed: _Consumers | None = None  # the same, measured
-        # The places of consumers in the chain, None for edges: by tag as in `_main` and `_side`, and of the followers.
+        self._timed: _Consumers | None = None  # the same, with time measurement
+        # The chain positions of consumers, None for edges: by tag as in `_main` and `_side`, and of the followers.
         self._places: dict[str | None, list[int | None]] = {}
         self._chained: list[int | None] = []
         self.records_out = 0
         self.side_out: dict[str, int] = {}
-        self.watermark = MIN_WATERMARK  # the last one
+        self.watermark = MIN_WATERMARK  # the last one emitted
 
     def add_operator(self, operator: StreamOperator, tag: str | None, position: int) -> None:
-        """Chain an operator, which has this place in the chain, to the main output or to a side output."""
+        """Chain an operator with this position to the main output or to a side output."""
         self._operators.append((operator, tag))
         self._followers.append(operator.process_watermark)
         self._chained.append(position)
@@ -64,7 +64,7 @@ class ChainOutput:
         self._places.setdefault(tag, []).append(position)
 
     def sample(self, times: ChainTimes | None) -> None:
-        """Tell these times who has the turn, from now on; None: nobody, which costs nothing."""
+        """Report the active operator to `times` from now on; None stops it at no cost."""
         if times is None:
             self._main, self._side, self._followers = self._plain
             return
@@ -89,14 +89,14 @@ class ChainOutput:
         )
 
     def emit(self, batch: Batch) -> None:
-        """Send records to everything on the main output."""
+        """Emit records to all consumers of the main output."""
         if self._main_type is not None:
             self._check(self._main_type, batch)
         self.records_out += len(batch)
         _deliver(self._main, batch)
 
     def emit_side(self, tag: str, batch: Batch) -> None:
-        """Send records to everything on a side output; without a consumer they are dropped, as in Flink."""
+        """Emit records to all consumers of a side output; without a consumer they are dropped, as in Flink."""
         consumers = self._side.get(tag, ())
         typed = self._types.get(tag)
         if typed is not None and consumers:
@@ -117,7 +117,7 @@ class ChainOutput:
             ) from None
 
     def emit_watermark(self, watermark: int) -> None:
-        """Send a watermark everywhere."""
+        """Emit a watermark to all consumers."""
         self.watermark = watermark
         for follow in self._followers:
             follow(watermark)
@@ -125,7 +125,7 @@ class ChainOutput:
             edge.watermark(watermark)
 
     def emit_status(self, idle: bool) -> None:
-        """Send a status everywhere."""
+        """Emit a status to all consumers."""
         for operator, _ in self._operators:
             operator.process_status(idle)
         for edge, _ in self._edges:
@@ -133,7 +133,7 @@ class ChainOutput:
 
 
 def _deliver(consumers: Any, batch: Batch) -> None:
-    """Give every consumer a batch of its own, without copying for the last one."""
+    """Pass every consumer its own batch, without copying for the last one."""
     if not len(batch):
         return
     for consumer in consumers[:-1]:

@@ -1,4 +1,4 @@
-"""What a subtask counts and measures: its own figures, and those of each operator of its chain."""
+"""Metrics of a subtask, and of each operator of its chain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Operators = dict[str, dict[str, Measured]]  # by operator id, in the order of th
 
 
 class ChainMetrics:
-    """The figures of one subtask. In epochs they are those of one epoch, else of the whole attempt."""
+    """The metrics of one subtask: of one epoch or, in pipelined mode, of the whole attempt."""
 
     def __init__(
         self,
@@ -34,15 +34,15 @@ class ChainMetrics:
         self.times = ChainTimes(outputs)
         self.records_in = 0
         self.bytes_in = 0
-        self.busy_s = 0.0  # in epochs; who stays has TimeShares
+        self.busy_s = 0.0  # in epoch mode; pipelined mode has TimeShares
         self._ids = [info.operator_id for info in deployment.operators]
         self._outputs = outputs
-        self._edges = edges  # those that have a writer; they are added later
+        self._edges = edges  # those with a writer; they are added later
         self._sent_before = 0  # bytes
         self._keyed = keyed
         self._source = source
         self._ends = {edge.operator for edge in deployment.edges}
-        # Which output of which operator each of the chain reads; the head reads what comes from outside.
+        # The operator and output that each operator of the chain reads; the head reads the input.
         self._upstream: dict[int, tuple[int, str | None]] = {
             target: (position, tag)
             for position, info in enumerate(deployment.operators)
@@ -50,7 +50,7 @@ class ChainMetrics:
         }
 
     def reset(self) -> None:
-        """Begin an epoch: all counts are zero."""
+        """Start an epoch: reset all counts."""
         self.records_in = self.bytes_in = 0
         self.busy_s = 0.0
         self._sent_before = sum(edge.bytes_out for edge in self._edges)
@@ -62,7 +62,7 @@ class ChainMetrics:
             output.side_out = {}
 
     def io(self) -> dict[str, int]:
-        """Return what went in and out, under Flink's names."""
+        """Return the I/O metrics, under Flink's names."""
         return {
             names.RECORDS_IN: self._received,
             names.RECORDS_OUT: sum(self._outputs[position].records_out for position in self._ends),
@@ -87,7 +87,7 @@ class ChainMetrics:
     def measure(
         self, contexts: Sequence[OperatorContext], watermark: int, now_ms: int
     ) -> dict[str, Any]:
-        """Return all figures as they are now. `watermark` is the time of the input, of a source what it has said last."""
+        """Return all current values. `watermark` is that of the input, for a source the last one emitted."""
         operators = self._operators(contexts, watermark, now_ms)
         report: dict[str, Any] = {
             **self.io(),
@@ -102,7 +102,7 @@ class ChainMetrics:
         return report
 
     def _time(self, watermark: int, now_ms: int) -> dict[str, int]:
-        """Return what is known of event time; without a watermark there is no lag."""
+        """Return the event-time metrics; without a watermark there is no lag."""
         name = names.INPUT_WATERMARK if self._source is None else names.OUTPUT_WATERMARK
         found = {name: watermark}
         if self._source is None and self._outputs[0].watermark != MIN_WATERMARK:
@@ -131,7 +131,7 @@ class ChainMetrics:
         return found
 
     def _input(self, position: int, watermark: int) -> tuple[int, int]:
-        """Return how many records an operator has got, and the watermark that it has seen."""
+        """Return the number of input records of an operator, and its input watermark."""
         if position not in self._upstream:
             return self._received, watermark
         upstream, tag = self._upstream[position]
@@ -154,7 +154,7 @@ class ChainMetrics:
 
 
 def _summed(operators: Mapping[str, Mapping[str, Measured]]) -> dict[str, int]:
-    """Return what operators have that a subtask has the sum of."""
+    """Return the operator metrics that a subtask sums up."""
     found: dict[str, int] = {}
     for measured in operators.values():
         for name in names.SUMMED:

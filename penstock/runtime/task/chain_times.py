@@ -1,8 +1,10 @@
-"""Which operator of a chain has the time of its subtask, by samples.
+"""Sampled time shares of the operators of a chain.
 
-A subtask works in spans: it takes a few buffers, lets its source read, fires timers. Of many spans in a second only some are measured; in
-those, every step from one operator to the next reads the clock, which takes 0.3 us. So a chain of five operators that is busy
-all the time loses well below 1 % of it (`python -m benchmarks.metrics`).
+A subtask works in spans: it takes a few buffers, polls its source, fires timers. Only some spans per second are measured;
+in those, every
+step from one operator to the next reads the clock, which takes 0.3 us. So a fully busy chain of five operators loses well
+below 1 % of
+its time (`python -m benchmarks.metrics`).
 """
 
 from __future__ import annotations
@@ -11,20 +13,21 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, Final, Protocol
 
-_SAMPLES: Final = 16  # spans that are measured between two reports, about; more if there are more spans than before
+_SAMPLES: Final = 16  # approximate number of spans measured between two reports; more if there are more spans than before
 
 
 class Sampled(Protocol):
-    """An output of the chain, which tells who has the turn only while somebody wants to know."""
+    """An output of the chain, which reports the active operator only while sampled."""
 
     def sample(self, times: ChainTimes | None) -> None:
-        """Tell these times from now on; None: nobody."""
+        """Report to `times` from now on; None stops it."""
 
 
 class ChainTimes:
-    """Adds up the time of each operator without that of the operators after it.
+    """Sums up the time of each operator without that of its downstream operators.
 
-    The last place is for what belongs to none: decoding input, and sending. A span that is measured stands for all since the one before.
+    The last position is for work outside of operators: decoding input, and sending. A measured span represents all since
+    the last one.
     """
 
     __slots__ = (
@@ -43,11 +46,11 @@ class ChainTimes:
 
     @property
     def outside(self) -> int:
-        """The place of what is done in no operator."""
+        """The position of work outside of operators."""
         return len(self._outputs)
 
     def begin(self) -> None:
-        """A span begins; perhaps it is measured."""
+        """Begin a span, which may be measured."""
         self._spans += 1
         self._left -= 1
         if self._left > 0 or self.running:
@@ -64,7 +67,7 @@ class ChainTimes:
         self._since = perf_counter()
 
     def end(self) -> None:
-        """A span has ended."""
+        """End a span."""
         if self.running:
             self.enter(self.outside)
             self.running = False
@@ -72,18 +75,18 @@ class ChainTimes:
                 output.sample(None)
 
     def enter(self, position: int) -> int:
-        """Take note whose turn it is from now on; return whose it was."""
+        """Record the active operator from now on; return the previous one."""
         moment, before = perf_counter(), self._current
         self._seconds[before] += (moment - self._since) * self._weight
         self._since, self._current = moment, position
         return before
 
     def skip(self) -> None:
-        """Leave out the time since the last step: another subtask had it."""
+        """Exclude the time since the last step: another subtask used it."""
         self._since = perf_counter()
 
     def take(self) -> list[float]:
-        """Return the share that each has had since this was asked last, which add up to 1; nothing if nothing was measured."""
+        """Return the share of each since the last call, which add up to 1; empty if nothing was measured."""
         self._gap = max(1, self._spans // _SAMPLES)
         self._left = min(self._left, self._gap)
         self._spans = self._samples = 0
@@ -94,7 +97,7 @@ class ChainTimes:
 
 
 class Timed:
-    """A call that belongs to an operator, or to none, and is measured as such."""
+    """A measured call that belongs to an operator, or to none."""
 
     __slots__ = ("_call", "_position", "_times")
 

@@ -1,4 +1,4 @@
-"""What user functions see of the subtask that runs them."""
+"""The runtime context of user functions."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from penstock.runtime.metrics import MetricGroup
 
 
 class FunctionInitializationContext:
-    """What `initialize_state` of a CheckpointedFunction gets."""
+    """The context of `initialize_state` of a CheckpointedFunction."""
 
     def __init__(self, runtime_context: RuntimeContext, operator_state: Any) -> None:
         self._runtime_context = runtime_context
         self._operator_state = operator_state
 
     def is_restored(self) -> bool:
-        """Whether the function starts from a checkpoint."""
+        """Whether the function is restored from a checkpoint."""
         restored: bool = self._operator_state.is_restored
         return restored
 
     def get_operator_state_store(self) -> Any:
-        """Return the state that belongs to the operator."""
+        """Return the operator state store."""
         return self._operator_state
 
     def get_keyed_state_store(self) -> RuntimeContext:
-        """Return the state that belongs to the current key."""
+        """Return the keyed state store."""
         return self._runtime_context
 
 
 class FunctionSnapshotContext:
-    """What `snapshot_state` of a CheckpointedFunction gets."""
+    """The context of `snapshot_state` of a CheckpointedFunction."""
 
     def __init__(self, epoch: int, now: int) -> None:
         self._epoch = epoch
         self._now = now
 
     def get_checkpoint_id(self) -> int:
-        """Return the number of the checkpoint."""
+        """Return the checkpoint id."""
         return self._epoch
 
     def get_checkpoint_timestamp(self) -> int:
-        """Return when it is taken, in epoch milliseconds."""
+        """Return the checkpoint timestamp in epoch milliseconds."""
         return self._now
 
 
 class RuntimeContext:
-    """The context given to `open`: who this subtask is, its state, its metrics."""
+    """The context passed to `open`: information about this subtask, its state, its metrics."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RuntimeContext:
         self._operator_state = operator_state
         self._job_parameters = job_parameters or {}
         self._metrics = metrics if metrics is not None else MetricGroup()
-        self._checkpointed: list[Any] = []  # the functions that take part in checkpoints
+        self._checkpointed: list[Any] = []  # the CheckpointedFunctions
 
     def get_task_name(self) -> str:
         """Return the name of the task."""
@@ -89,11 +89,11 @@ class RuntimeContext:
         return self._max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """Return the number of this subtask, from 0."""
+        """Return the index of this subtask, from 0."""
         return self._subtask
 
     def get_attempt_number(self) -> int:
-        """Return how often the job was restarted."""
+        """Return the number of restarts of the job."""
         return self._attempt_number
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
@@ -105,11 +105,11 @@ class RuntimeContext:
         return self._metrics
 
     def get_operator_state_store(self) -> Any:
-        """Return the state that belongs to the operator rather than to a key."""
+        """Return the operator state store."""
         return self._operator_state
 
     def initialize_function(self, function: Any) -> None:
-        """Let a CheckpointedFunction get its state; from now on it takes part in checkpoints."""
+        """Initialize the state of a CheckpointedFunction; from now on it takes part in checkpoints."""
         self._checkpointed.append(function)
         function.initialize_state(FunctionInitializationContext(self, self._operator_state))
 

@@ -1,4 +1,4 @@
-"""What a subtask runs in."""
+"""The environment of a subtask."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from penstock.runtime.time.pace import Pace
 
 
 class LiveEnvironment(Protocol):
-    """What is there for a subtask where records flow between barriers: every edge is a channel, and nobody waits inside a call."""
+    """Services for a subtask in pipelined mode: every edge is a channel, and no call blocks."""
 
     def wake(self, operator: StreamOperator) -> None:
-        """Call `on_wakeup` of an operator soon. By any thread."""
+        """Call `on_wakeup` of an operator soon. Thread-safe."""
 
     def watch(self, operator: StreamOperator, file: int | None) -> None:
-        """Call `on_wakeup` of an operator whenever a file can be read; None: no more."""
+        """Call `on_wakeup` of an operator whenever a file is readable; None stops it."""
 
     def tell(self, operator: str, data: bytes) -> None:
-        """Send what a sink puts out on the driver."""
+        """Send the output of a sink to the driver."""
 
 
 @dataclass(slots=True)
 class TaskEnvironment:
-    """What a subtask runs in: its job's settings, the attempt, and where records and state go."""
+    """The environment of a subtask: its job's settings, the attempt, and the writers for records and state."""
 
     settings: JobSettings
-    epoch: int  # the checkpoint that ends it has this number
+    epoch: int  # id of the checkpoint that ends it
     attempt: str
     attempt_number: int
     staging: str
@@ -40,4 +40,6 @@ class TaskEnvironment:
     writer_of: WriterOf
     pace_of: Callable[[TaskId], Pace] | None = None  # None: the wall clock
     live: LiveEnvironment | None = None  # None: the input is one epoch
-    drains: bool = False  # if the input ends with this epoch, there may be more for a job that goes on from its savepoint
+    drains: bool = (
+        False  # if the input ends with this epoch, a job restored from its savepoint may have more
+    )

@@ -1,4 +1,4 @@
-"""What the driver is told when a subtask fails."""
+"""Describes failures of subtasks for the driver."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from penstock.runtime.user_code import user_traceback
 
 
 def _ended_itself(ending: SystemExit) -> UserCodeError:
-    """Return the failure that a call of `sys.exit` in user code is: it would end the worker, and nobody were told why."""
-    error = UserCodeError("a function of the program called sys.exit()")
+    """Return the failure for a call of `sys.exit` in user code, which would otherwise end the worker without a report."""
+    error = UserCodeError("user code called sys.exit()")
     error.__cause__ = ending
     return error.with_traceback(ending.__traceback__)
 
 
 def as_failure(raised: BaseException) -> PenstockError | None:
-    """Return what fails a subtask as an error; None for what is of no concern to the job: it goes on its way."""
+    """Return the error that fails a subtask; None for exceptions that do not concern the job."""
     if isinstance(raised, PenstockError):
         return raised
     if isinstance(raised, SystemExit):
@@ -33,9 +33,10 @@ def as_failure(raised: BaseException) -> PenstockError | None:
 
 
 def locate(error: BaseException) -> None:
-    """Tell a failure of user code the operator that it came up in, where that is not known yet.
+    """Add the operator to a failure of user code, if it is not known yet.
 
-    Whatever calls a function of a query (an expression, an aggregate, a condition) does not know which operator it works for: the frames tell.
+    The caller of a query's function (an expression, an aggregate, a condition) does not know its operator: the stack
+    frames do.
     """
     if not isinstance(error, UserCodeError) or error.operator_id is not None:
         return
@@ -66,8 +67,8 @@ def _operator_at_work(error: BaseException) -> StreamOperator | None:
 
 
 def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | None) -> TaskFailure:
-    """Return what the driver is told about a failure."""
-    # Of the user's exception the operator and record are told besides; an error of ours says all by itself.
+    """Return the description of a failure for the driver."""
+    # For exceptions of user code the operator and record are added; Penstock's own errors already contain them.
     wrapped = isinstance(error, UserCodeError) and error.__cause__ is not None
     cause = error.__cause__ if wrapped and error.__cause__ is not None else error
     detail, operator = error.detail if wrapped else None, getattr(error, "operator_id", None)
@@ -78,7 +79,7 @@ def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | N
     try:
         pickled = dumps(cause)
         pickle.loads(pickled)
-    except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
+    except Exception:  # noqa: BLE001 - pickling a user exception may raise anything
         pickled = None
     return TaskFailure(
         task=None if subtask is None else subtask.id,

@@ -1,8 +1,8 @@
-"""Python's cycle collector, held back while a task runs.
+"""Limits Python's cyclic garbage collector while a task runs.
 
-Records and state are many small tuples without cycles. Scanning them again and again takes a fifth of the time of a
-windowed job (measured: 8.2 s of CPU with the collector on, 6.8 s with it off). So it runs only when memory has
-grown.
+Records and state are many small tuples without cycles. Scanning them repeatedly takes a fifth of the time of a windowed
+job (measured:
+8.2 s of CPU with the collector on, 6.8 s with it off). So it runs only when memory has grown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import time
 
 _GROWTH_BYTES = 192 << 20
-_LOOK_EVERY_S = 0.05  # to ask for the memory takes a few microseconds, and batches come often
+_LOOK_EVERY_S = 0.05  # reading the memory usage takes a few microseconds, and batches are frequent
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -25,11 +25,11 @@ class GarbageControl:
         self._limit = _peak_memory() + _GROWTH_BYTES
         self._next_look = 0.0
         gc.disable()
-        # What is there now are modules and the like: to look at them each time takes most of a collection.
+        # Existing objects are modules and the like: scanning them takes most of a collection.
         gc.freeze()
 
     def check(self) -> None:
-        """Collect if the process has grown much since the last time."""
+        """Collect if the process has grown enough since the last time."""
         now = time.monotonic()
         if now < self._next_look:
             return

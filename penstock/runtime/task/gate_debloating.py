@@ -1,4 +1,4 @@
-"""Lets the senders of a subtask have about as much under way as it processes in a second."""
+"""Buffer debloating of a subtask's input gates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.runtime.network.debloating import BufferDebloater
 
 
 class GateDebloating:
-    """Measures each input of a subtask, on a clock that stands still while there is nothing to read."""
+    """Measures each input of a subtask, on a clock that stands still while there is no input."""
 
     __slots__ = ("_gates", "_inputs", "_now", "_settings", "_starved_s", "_starved_since")
 
@@ -31,7 +31,7 @@ class GateDebloating:
         self._gates: dict[int, BufferDebloater] = {}
 
     def open(self) -> None:
-        """Begin with little under way to all inputs that there are."""
+        """Start with little in-flight data for all inputs."""
         if not self._settings.enabled:
             return
         channels = self._inputs.channels
@@ -41,28 +41,28 @@ class GateDebloating:
             channel.fit(self._gates[gate].size)
 
     def starve(self) -> None:
-        """Take note that there is nothing to read."""
+        """Stop the clock: there is no input."""
         if self._starved_since is None:
             self._starved_since = self._now()
 
     def feed(self) -> None:
-        """Take note that there is something to read."""
+        """Resume the clock: there is input."""
         if self._starved_since is not None:
             self._starved_s += self._now() - self._starved_since
             self._starved_since = None
 
     def weigh(self, channel: tuple[int, int], records: int, size: int) -> None:
-        """Take note of the size in which records came; nothing that came from the same slot has one."""
+        """Record the serialized size of records; local ones have none."""
         if size > 0 and (gate := self._gates.get(channel[0])) is not None:
             gate.weigh(records, size + ITEM_OVERHEAD)
 
     def took(self, channel: tuple[int, int], records: int) -> None:
-        """Take note that records were processed."""
+        """Record that records were processed."""
         if (gate := self._gates.get(channel[0])) is not None:
             gate.took(channel[1], records)
 
     def adapt(self) -> None:
-        """Change what may be under way, where it is time for it."""
+        """Adapt the in-flight data where a measurement is due."""
         if not self._gates:
             return
         clock = self._clock()

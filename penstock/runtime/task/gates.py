@@ -1,4 +1,4 @@
-"""The input gates of a subtask: its channels, the order of what they bring, their barriers, and the time that they agree on."""
+"""The input gates of a subtask: its channels, their order, barriers and watermarks."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ Channel = tuple[int, int]  # gate, source subtask
 
 
 class ChannelError(PenstockError, RuntimeError):
-    """A channel did not deliver what it must: records before the barrier, in order, then the barrier."""
+    """A channel violated the protocol: records in order, then the barrier."""
 
 
 class TimePolicy(Protocol):
-    """Decides when what the channels say about time reaches the operators."""
+    """Decides when watermarks and status changes of the channels reach the operators."""
 
     def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
-        """Take a channel's watermark."""
+        """Handle a channel's watermark."""
 
     def on_status(self, channel: int, idle: bool) -> Iterator[ValveOutput]:
-        """Take a channel's status."""
+        """Handle a channel's status."""
 
     def on_barriers(self) -> Iterator[ValveOutput]:
-        """All channels have brought their barrier."""
+        """All channels have delivered their barrier."""
 
 
 class ImmediateTime:
-    """Time moves at once: for channels that are read side by side, and for one that is alone."""
+    """Applies watermarks immediately: for channels that are read concurrently, and for a single channel."""
 
     def __init__(self, valve: InputValves) -> None:
         self._valve = valve
 
     def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
-        """Move time between the records of the channel."""
+        """Apply the watermark between the records of the channel."""
         yield self._valve.on_watermark(channel, watermark)
 
     def on_status(self, channel: int, idle: bool) -> Iterator[ValveOutput]:
-        """Let the channel count, or not."""
+        """Apply the status."""
         yield self._valve.on_status(channel, idle)
 
     def on_barriers(self) -> Iterator[ValveOutput]:
-        """Nothing has waited for them."""
+        """Return nothing: no watermarks are pending."""
         return iter(())
 
 
 class BarrierTime:
-    """Time moves at the barrier: for channels that arrive one after another although they stand for the same span of time."""
+    """Applies watermarks at the barrier: for channels that arrive one after another but cover the same span of time."""
 
     def __init__(self, valve: InputValves) -> None:
         self._valve = valve
@@ -66,12 +66,12 @@ class BarrierTime:
         self._idle: dict[int, None] = {}
 
     def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
-        """Remember it."""
+        """Store it."""
         self._watermarks[channel] = watermark
         return iter(())
 
     def on_status(self, channel: int, idle: bool) -> Iterator[ValveOutput]:
-        """Remember it."""
+        """Store it."""
         if idle:
             self._idle[channel] = None
         else:
@@ -81,7 +81,7 @@ class BarrierTime:
         return iter(())
 
     def on_barriers(self) -> Iterator[ValveOutput]:
-        """Tell the valve what was said since the last barrier."""
+        """Apply the stored watermarks and statuses to the valve."""
         for channel in self._active:
             yield self._valve.on_status(channel, idle=False)
         for channel, watermark in self._watermarks.items():
@@ -100,12 +100,12 @@ def epoch_time(valve: InputValves, channels: int) -> TimePolicy:
 
 
 def flowing_time(valve: InputValves, _: int) -> TimePolicy:
-    """Return the policy of a subtask whose channels are read side by side."""
+    """Return the policy of pipelined mode, in which channels are read concurrently."""
     return ImmediateTime(valve)
 
 
 class Alignment:
-    """Which channels have brought the barrier of the checkpoint that is under way."""
+    """The channels that have delivered the barrier of the current checkpoint."""
 
     def __init__(self, channels: Sequence[Channel], where: str) -> None:
         self._channels = channels
@@ -113,7 +113,7 @@ class Alignment:
         self.barriers: dict[Channel, BarrierMessage] = {}
 
     def on_barrier(self, channel: Channel, message: BarrierMessage) -> None:
-        """Take a channel's barrier: what it brings after that belongs to the next checkpoint."""
+        """Record a channel's barrier: later records belong to the next checkpoint."""
         self.barriers[channel] = message
 
     def blocks(self, channel: Channel) -> bool:
@@ -127,7 +127,7 @@ class Alignment:
 
     @property
     def finished(self) -> bool:
-        """Whether all channels have come to their end."""
+        """Whether all channels have ended."""
         return all(message.finished for message in self.barriers.values())
 
     def check(self, checkpoint: int, *, all_there: bool = True) -> None:
@@ -141,13 +141,13 @@ class Alignment:
         for channel, message in self.barriers.items():
             if message.checkpoint != checkpoint:
                 raise ChannelError(
-                    f"the barrier of checkpoint {message.checkpoint} arrived where that of {checkpoint} was due",
+                    f"received the barrier of checkpoint {message.checkpoint} instead of {checkpoint}",
                     detail=f"{self._where}, (gate, channel) {channel}",
                 )
 
 
 class InputGates:
-    """All channels of one subtask. What it says about time is for the operator at the head of the chain."""
+    """All channels of one subtask. Their combined watermark is for the head of the chain."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class InputGates:
         self._name = name
         self._numbers: dict[Channel, int] = {}
         self._sources: dict[Channel, TaskId] = {}
-        inputs: list[int] = []  # of each channel
+        inputs: list[int] = []  # input index of each channel
         for gate in gates:
             for source in connected_sources(
                 gate.partitioning, subtask, gate.source_parallelism, parallelism
@@ -173,63 +173,63 @@ class InputGates:
         self._policy = policy_of(self._valve, len(self._numbers))
         self._sequences: dict[Channel, int] = {}
         self.alignment = Alignment(list(self._numbers), f"vertex '{name}', subtask {subtask}")
-        # Where time stood before a start from a checkpoint: the valve begins anew, but time does not go back.
+        # The watermark before a restore: the valve starts again, but the watermark never decreases.
         self._floor = MIN_WATERMARK
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def renumber(self) -> None:
-        """Expect the next buffer of each channel to have the number 0."""
+        """Expect the next buffer of each channel to have number 0."""
         self._sequences.clear()
 
     def check_sequence(self, gate: int, channel: int, sequence: int) -> None:
-        """Raise ChannelError if a buffer of a channel was lost, doubled or overtaken."""
+        """Raise ChannelError if a buffer of a channel was lost, duplicated or reordered."""
         expected = self._sequences.get((gate, channel), 0)
         if sequence != expected:
             raise ChannelError(
-                f"row {sequence} arrived where row {expected} was due",
+                f"received row {sequence} instead of row {expected}",
                 detail=f"vertex '{self._name}', gate {gate}, channel {channel}",
             )
         self._sequences[gate, channel] = expected + 1
 
     @property
     def channels(self) -> Mapping[Channel, TaskId]:
-        """All channels, and who sends to them."""
+        """All channels, and their senders."""
         return self._sources
 
-    # Barriers
+    # Barriers.
 
     def start_alignment(self) -> None:
-        """Wait for the next checkpoint's barriers."""
+        """Wait for the barriers of the next checkpoint."""
         self.alignment.barriers = {}
 
     def upstream_attempts(self) -> dict[TaskId, str]:
-        """Return which attempt of each task before this one sent what has arrived."""
+        """Return the attempts of the upstream tasks that sent the received data."""
         barriers = self.alignment.barriers
         return {self._sources[channel]: message.attempt for channel, message in barriers.items()}
 
-    # Time
+    # Time.
 
     @property
     def watermark(self) -> int:
-        """The time that all channels have reached."""
+        """The combined watermark of all channels."""
         return max(self._valve.watermark, self._floor)
 
     @property
     def timers_watermark(self) -> int:
-        """Where the time of timers starts if nobody remembers it."""
+        """The initial watermark of timers that have none restored."""
         return self._valve.watermark
 
     def on_time(self, channel: Channel, kind: int, content: Any) -> Iterator[ValveOutput]:
-        """Take a watermark or a status; return what the operator must be told now."""
+        """Handle a watermark or a status; return the output for the operator."""
         number = self._numbers[channel]
         policy = self._policy
-        told = (policy.on_watermark if kind == WATERMARK else policy.on_status)(number, content)
-        return self._above_floor(told)
+        outputs = (policy.on_watermark if kind == WATERMARK else policy.on_status)(number, content)
+        return self._above_floor(outputs)
 
     def on_barriers(self) -> Iterator[ValveOutput]:
-        """Return what the operator must be told when all barriers have arrived."""
+        """Return the output for the operator when all barriers have arrived."""
         return self._above_floor(self._policy.on_barriers())
 
     def _above_floor(self, outputs: Iterator[ValveOutput]) -> Iterator[ValveOutput]:
@@ -240,11 +240,11 @@ class InputGates:
                 yield output
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what must be remembered of time."""
+        """Return the watermark state for a snapshot."""
         return {"valve": self._valve.snapshot(), "floor": self._floor}
 
     def restore(self, local: dict[str, Any]) -> None:
-        """Go on from what `snapshot` returned, or from a part of it."""
+        """Restore what `snapshot` returned, or a part of it."""
         if "valve" in local:
             self._valve.restore(local["valve"])
         self._floor = local.get("floor", MIN_WATERMARK)

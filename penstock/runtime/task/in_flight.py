@@ -1,13 +1,20 @@
-"""Records that were under way between subtasks when a checkpoint was taken: how they are kept, and where they go afterwards.
+"""In-flight records of unaligned checkpoints: how they are stored, and how they are redistributed on restore.
 
-A subtask keeps what lay before the barriers in its input channels, and what its own barriers have overtaken in its output channels. So
-what a channel held is in two snapshots: the older part in that of the receiver, the younger part in that of the sender.
+A subtask stores the records before the barriers in its input channels, and those that its own barriers have overtaken in
+its output
+channels. So the content of a channel is in two snapshots: the older part in the receiver's, the newer part in the sender's.
 
-After a restore a subtask sends what was in its output channels before anything else, and gets what was in its input channels before what the
-channels bring. If the parallelism of either end has changed, channels are others: then receivers take all of it, so that what is older
-comes first wherever it goes, and no barrier overtakes it: the next checkpoint would not know any more what is older. Each takes the records whose keys it owns now; without keys, what was for some of the former subtasks. On a
-broadcast edge it takes what that former subtask lacked whose broadcast state it has taken over. Only where a partitioner of the
-user decides, senders send it all anew.
+After a restore a subtask first sends the records of its output channels, and processes those of its input channels before
+new input. If
+the parallelism of either end has changed, so have the channels: then the receivers take everything, so that older records
+come first
+wherever they go, and no barrier overtakes them, because the next checkpoint would not know which records are older. Each
+receiver takes
+the records whose keys it owns now; without keys, those for some of the former subtasks. On a broadcast edge it takes the
+records that
+were missing in the former subtask whose broadcast state it has taken over. Only with a user-defined partitioner the
+senders send all
+of them again.
 """
 
 from __future__ import annotations
@@ -31,10 +38,11 @@ CUSTOM: Final = "CUSTOM"
 
 @dataclass(slots=True)
 class InFlight:
-    """What was in the channels of one subtask, as encoded batches. Channels without records are left out.
+    """The in-flight records of one subtask's channels, as encoded batches. Channels without records are omitted.
 
-    `inputs` are by gate and sending subtask, `outputs` by edge and receiving subtask. `gates` and `edges` have the ids of the vertices at
-    the other end, to notice a program that is another.
+    `inputs` are by gate and sending subtask, `outputs` by edge and receiving subtask. `gates` and `edges` have the ids of
+    the vertices at the
+    other end, to detect a changed program.
     """
 
     gates: dict[int, str] = field(default_factory=dict)
@@ -44,7 +52,7 @@ class InFlight:
 
     @property
     def size(self) -> int:
-        """The bytes of all batches."""
+        """The size of all batches in bytes."""
         return sum(
             len(payload)
             for channels in (self.inputs, self.outputs)
@@ -53,7 +61,7 @@ class InFlight:
         )
 
     def dump(self) -> bytes:
-        """Return it as the bytes that a checkpoint holds."""
+        """Serialize it for a checkpoint."""
         return pickle.dumps((1, self.gates, self.edges, self.inputs, self.outputs), 5)
 
     @classmethod
@@ -64,7 +72,7 @@ class InFlight:
 
 
 class Capture:
-    """Collects what is in flight for one checkpoint of one subtask."""
+    """Collects the in-flight records of one checkpoint of one subtask."""
 
     def __init__(self, deployment: VertexDeployment) -> None:
         self._deployment = deployment
@@ -72,17 +80,17 @@ class Capture:
         self._outputs: dict[tuple[int, int], list[bytes]] = defaultdict(list)
 
     def add_inputs(self, channel: Channel, items: Sequence[Item]) -> None:
-        """Keep records of an input channel; they are processed all the same."""
+        """Add records of an input channel; they are still processed."""
         if items:
             self._inputs[channel] += map(_encoded, items)
 
     def add_outputs(self, edge: int, target: int, items: Sequence[Item]) -> None:
-        """Keep records of an output channel; they are sent all the same."""
+        """Add records of an output channel; they are still sent."""
         if items:
             self._outputs[edge, target] += map(_encoded, items)
 
     def result(self) -> InFlight | None:
-        """Return all that was collected, None if that is nothing."""
+        """Return everything collected, None if nothing was."""
         if not (self._inputs or self._outputs):
             return None
         gates = {gate.gate: gate.source_id for gate in self._deployment.gates}
@@ -98,7 +106,7 @@ def _encoded(item: Item) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """Records that go out again over an edge: to one target, or (None) to whom the edge's router picks."""
+    """Records that are sent again over an edge: to one target, or (None) by the edge's router."""
 
     edge: int
     target: int | None
@@ -109,9 +117,9 @@ Load = Callable[[Any], bytes]  # a handle -> what `dump` returned
 
 
 class RestoredInFlight:
-    """What one subtask starts with.
+    """The in-flight records that one subtask is restored with.
 
-    `handles` are those of all former subtasks of its vertex, of those that it sends to and of those that send to it, by vertex id.
+    `handles` are those of all former subtasks of its vertex, of its consumers and of its producers, by vertex id.
     """
 
     def __init__(
@@ -128,7 +136,7 @@ class RestoredInFlight:
         self._loaded: dict[tuple[str, int], InFlight | None] = {}
 
     def inputs(self) -> Iterator[tuple[Channel, list[bytes]]]:
-        """Iterate over what is processed before anything that the channels bring."""
+        """Iterate over the records to process before any new input."""
         for gate in self._deployment.gates:
             if not self.has_changed(gate.gate):
                 mine = self._of(self._deployment.id, self._index)
@@ -139,14 +147,14 @@ class RestoredInFlight:
                 yield from self._taken_over(gate)
 
     def has_changed(self, gate: int) -> bool:
-        """Whether the channels of a gate are others than those of the checkpoint."""
+        """Whether the channels of a gate differ from those of the checkpoint."""
         deployment = self._deployment
         (found,) = (each for each in deployment.gates if each.gate == gate)
         former = self._former_parallelism(found.source_id), self._former_parallelism(deployment.id)
         return former != (found.source_parallelism, deployment.parallelism)
 
     def _taken_over(self, gate: InputGate) -> Iterator[tuple[Channel, list[bytes]]]:
-        """Iterate over what former channels held for those whose work this subtask goes on with."""
+        """Iterate over the records of former channels whose receivers this subtask replaces."""
         sources = self._former_parallelism(gate.source_id)
         targets = self._former_parallelism(self._deployment.id)
         channels = connected_sources(
@@ -163,7 +171,7 @@ class RestoredInFlight:
 
     def _takes_over(self, partitioning: str, target: int, targets: int) -> bool:
         if partitioning == "HASH":
-            return True  # some of its records, perhaps
+            return True  # perhaps some of its records
         if partitioning == "BROADCAST":
             return self._index % targets == target
         return target % self._deployment.parallelism == self._index
@@ -184,7 +192,7 @@ class RestoredInFlight:
         return parts[self._index].encode() if self._index in parts else None
 
     def _held(self, gate: InputGate, source: int, target: int) -> Iterator[bytes]:
-        """Iterate over what a former channel held, the oldest first."""
+        """Iterate over the records of a former channel, oldest first."""
         receiver = self._of(self._deployment.id, target)
         if receiver is not None:
             yield from receiver.inputs.get((gate.gate, source), ())
@@ -195,7 +203,7 @@ class RestoredInFlight:
                     yield from payloads
 
     def outputs(self) -> Iterator[Resent]:
-        """Iterate over what is sent before anything else."""
+        """Iterate over the records to send before anything else."""
         deployment = self._deployment
         sources = self._former_parallelism(deployment.id)
         for edge in deployment.edges:
@@ -203,7 +211,7 @@ class RestoredInFlight:
             if (sources, targets) == (deployment.parallelism, edge.target_parallelism):
                 yield from self._as_before(edge)
             elif edge.partitioning == CUSTOM:
-                yield from self._routed_anew(edge, sources, targets)
+                yield from self._rerouted(edge, sources, targets)
 
     def _as_before(self, edge: ResultEdge) -> Iterator[Resent]:
         mine = self._of(self._deployment.id, self._index)
@@ -212,8 +220,8 @@ class RestoredInFlight:
                 for payload in payloads:
                     yield Resent(index, target, payload)
 
-    def _routed_anew(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
-        """Iterate over what the channels of some former senders held: only the sender has the user's partitioner."""
+    def _rerouted(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
+        """Iterate over the records of some former senders' channels: only the sender has the user's partitioner."""
         for source in range(self._index, sources, self._deployment.parallelism):
             sender = self._of(self._deployment.id, source)
             for target in range(targets):
@@ -239,7 +247,7 @@ class RestoredInFlight:
 
 
 def _check(deployment: VertexDeployment, found: InFlight | None) -> None:
-    """Refuse records of channels that the job does not have."""
+    """Reject records of channels that the job does not have."""
     if found is None:
         return
     gates = {gate.gate: gate.source_id for gate in deployment.gates}
@@ -249,6 +257,6 @@ def _check(deployment: VertexDeployment, found: InFlight | None) -> None:
     if any(here != there for here, there in used):
         raise RestoreRefusedError(
             f"the checkpoint has records in flight to or from '{deployment.name}' on an exchange that the job does not have",
-            detail="an unaligned checkpoint fits only the program that took it, at any parallelism",
+            detail="an unaligned checkpoint can be restored only by the program that took it, at any parallelism",
             hint="take a savepoint of the old program, and start the new one from that",
         )

@@ -1,4 +1,4 @@
-"""One subtask in the event loop of a slot: reads its channels or its source while there is room for what it emits."""
+"""A pipelined subtask in the event loop of a slot: reads its channels or its source while its outputs have capacity."""
 
 from __future__ import annotations
 
@@ -46,29 +46,29 @@ from penstock.runtime.task.task_checkpoints import CheckpointServices, TaskCheck
 from penstock.runtime.task.task_metrics import LatencyHistogram
 from penstock.runtime.task.time_shares import BACK_PRESSURED, BUSY, IDLE, TimeShares
 
-# How much a subtask reads before it is the turn of the next one in the slot.
+# How much a subtask reads before the next one of the slot runs.
 _BUFFERS_PER_TURN: Final = 16
 _SECONDS_PER_TURN: Final = 0.005
-# A source that gives fewer records than this, or than half of what it was asked for, has no more of them.
+# A source that returns fewer records than this, or than half of the requested number, has no backlog.
 _FULL_BATCH: Final = 512
 _SMALLEST_FULL_BATCH: Final = 32
 
 
 class SlotServices(CheckpointServices, Protocol):
-    """What a slot does for its subtasks."""
+    """Services of a slot for its subtasks."""
 
     def wake(self) -> None:
-        """Let the loop make another turn. By any thread."""
+        """Start another iteration of the loop. Thread-safe."""
 
     def watch(self, file: int, call: Callable[[], None] | None) -> None:
-        """Call something in the loop while a file can be read; None: no more."""
+        """Call a function in the loop while a file is readable; None stops it."""
 
     def report_soon(self) -> None:
-        """Tell the driver how the subtasks are doing, at once."""
+        """Send the metrics of the subtasks to the driver immediately."""
 
 
 class LiveTask:
-    """Runs one subtask for the life of an attempt. Nothing in here waits."""
+    """Runs one subtask in pipelined mode, for the life of an attempt. Nothing in here blocks."""
 
     def __init__(self, subtask: Subtask, stage: StageDeployment, slot: SlotServices) -> None:
         self.subtask = subtask
@@ -78,35 +78,35 @@ class LiveTask:
         self.latencies: dict[str, LatencyHistogram] = {}  # since the last report, by source
         self.shares = TimeShares(time.monotonic())
         self._times = subtask.metrics.times
-        self.wakeup: int | None = None  # when the clock lets something happen
-        self.step_at: float | None = None  # when an operator is to be woken by the monotonic clock
-        self.poll_at: float | None = 0.0  # when the source is to be asked again; None: when woken
+        self.wakeup: int | None = None  # when the next processing-time timer is due
+        self.step_at: float | None = None  # when an operator must be woken, by the monotonic clock
+        self.poll_at: float | None = 0.0  # when to poll the source again; None: when woken
         self._slot = slot
         self._stage = stage
         self._checkpoints = TaskCheckpoints(subtask, self.inputs, stage, slot)
         self._unended: set[Channel] = set(subtask.gates.channels)
         self._finishing = False
-        self.ended = False  # nothing but barriers follows
+        self.ended = False  # only barriers follow
         self._triggers: deque[Trigger] = deque()
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
         self._portion = Portion()
         self._debloating = GateDebloating(stage.network.debloat, self.inputs)
-        self._batch = LARGEST_BATCH_SIZE  # what the source is asked for at once
-        self._stopped = False  # it reads nothing more, and comes to no end
-        self._backlog = False  # has the source given as much as it could when it was last asked?
-        self._stirred = False  # has it done anything since it was quiet?
+        self._batch = LARGEST_BATCH_SIZE  # batch size for the source
+        self._stopped = False  # it stops reading, without finishing
+        self._backlog = False  # whether the last poll of the source returned a full batch
+        self._active_since_quiet = False  # whether it has worked since it was last quiet
         timeout = subtask.deployment.buffer_timeout_ms
         if timeout is None:
             timeout = stage.network.buffer_timeout_ms
         self.flush_after_s = None if timeout is None else timeout / 1000  # None: full buffers only
         self._flush_at: float | None = None
-        self.key_sample: KeySample | None = None  # while somebody wants to know which are frequent
+        self.key_sample: KeySample | None = None  # while frequent keys are being sampled
 
-    # Opening
+    # Opening.
 
     def fit_inputs(self) -> None:
-        """Let little be under way to its inputs, until it is known how fast it is."""
+        """Limit the in-flight data of its inputs, until its speed is known."""
         self._debloating.open()
 
     def open(self, attempt: str, writer_of: WriterOf) -> None:
@@ -126,31 +126,31 @@ class LiveTask:
         self.subtask.connect(self._environment, {})
 
     def resume(self) -> None:
-        """After a restore, send and receive first what was in the channels when the checkpoint was taken."""
+        """After a restore, send and process the in-flight records of the checkpoint first."""
         self.subtask.resend()
         for name, payloads, moved in self.subtask.restored_inputs():
             channel = self.inputs.channels[name]
             (channel.restore_moved if moved else channel.restore)(payloads)
 
     def start(self) -> None:
-        """Repeat what was said about time before a restart; then a source gets its first splits, which may change its status."""
+        """Repeat watermarks and statuses after a restart; then give a source its first splits, which may change its status."""
         self.subtask.announce_time()
         source = self.subtask.source
         if source is not None:
             source.add_splits(self._stage.assignments.get(self.id, SourceAssignment()))
-        # What the clock showed until here is part of the opening, as in a replay, which opens a subtask at any checkpoint.
+        # Clock readings up to here belong to the opening, as in a replay, which opens a subtask at any checkpoint.
         self._checkpoints.begin_epoch(self._environment)
         self.wakeup = self.subtask.next_wakeup()
         self.step_at = self.subtask.next_step()
 
     def wake(self, operator: StreamOperator) -> None:
-        """Call `on_wakeup` of an operator in the next turn. By any thread."""
+        """Call `on_wakeup` of an operator in the next iteration. Thread-safe."""
         if operator not in self._woken:
             self._woken.add(operator)
             self._slot.wake()
 
     def watch(self, operator: StreamOperator, file: int | None) -> None:
-        """Call `on_wakeup` of an operator whenever a file can be read."""
+        """Call `on_wakeup` of an operator whenever a file is readable."""
         before = self._watched.pop(operator, None)
         if before is not None:
             self._slot.watch(before, None)
@@ -158,17 +158,17 @@ class LiveTask:
             self._watched[operator] = file
             self._slot.watch(file, functools.partial(self._woken.add, operator))
 
-    # Working
+    # Working.
 
     def work(self) -> bool:
-        """Do some of what is to be done; return whether there was anything."""
+        """Do a slice of work; return whether there was any."""
         worked = False
         if self.step_at is not None and (moment := time.monotonic()) >= self.step_at:
             self._woken.update(self.subtask.due_to_step(moment))
         if self._woken:
             worked = self._answer_wakeups()
         if self._finishing:
-            return self._go_on_finishing() or worked
+            return self._continue_finishing() or worked
         worked = self.pass_barriers() or worked
         if self.ended:
             return self._read() or worked  # barriers
@@ -180,16 +180,16 @@ class LiveTask:
         if self.subtask.has_room and (self._read() if self.inputs.channels else self._poll()):
             worked = True
         if worked:
-            self._stirred = True
+            self._active_since_quiet = True
             self.wakeup = None if self.ended else self.subtask.next_wakeup()
             self.step_at = self.subtask.next_step()
         return worked
 
     def pass_barriers(self) -> bool:
-        """Begin checkpoints that do not wait for records: triggered ones, and those whose barriers overtake; return whether there were any."""
+        """Start checkpoints that do not wait for records: triggered and overtaking ones; return whether there were any."""
         if self._finishing:
             return False
-        worked = self._hurry()
+        worked = self._expedite_barriers()
         if self._triggers:
             self._begin_triggered()
             worked = True
@@ -197,7 +197,7 @@ class LiveTask:
 
     @property
     def caught_up(self) -> bool:
-        """Whether all that there was to read has been read."""
+        """Whether all available input has been read."""
         return not (self.inputs.line or self._backlog)
 
     def _enter(self, state: int) -> None:
@@ -205,8 +205,8 @@ class LiveTask:
             self.shares.enter(state, time.monotonic())
             (self._times.begin if state == BUSY else self._times.end)()
 
-    def _settle(self) -> None:
-        """Take note that it has worked for now. Another subtask's turn is no work of this one: in a busy slot, shares add up."""
+    def _leave_busy(self) -> None:
+        """Mark it as not busy. The time of other subtasks in the slot does not count: in a busy slot, shares add up."""
         self._enter(IDLE if self.outputs.has_room else BACK_PRESSURED)
 
     def _answer_wakeups(self) -> bool:
@@ -214,17 +214,17 @@ class LiveTask:
         while self._woken:
             self.subtask.on_wakeup(self._woken.pop())
         self.step_at = self.subtask.next_step()
-        self._settle()
+        self._leave_busy()
         self._ask_source()
         return True
 
     def _ask_source(self) -> None:
-        """Let the source be asked at once, unless it has been stopped."""
+        """Poll the source at once, unless it has been stopped."""
         if not self._stopped:
             self.poll_at = 0.0
 
     def assign(self, command: Assign) -> None:
-        """Give the source more splits; a checkpoint that was triggered before does not know of them."""
+        """Add splits to the source; a checkpoint that was triggered before does not contain them."""
         source = self.subtask.source
         assert source is not None
         if self._triggers:
@@ -233,11 +233,11 @@ class LiveTask:
         self._ask_source()
 
     def tell(self, operator: str, data: bytes) -> None:
-        """Send what a sink puts out on the driver."""
+        """Send the output of a sink to the driver."""
         self._slot.report(SinkOutput(self.id, operator, data))
 
     def allow_time(self, command: AllowTime) -> None:
-        """Let the source wait for others of its group, if it has one."""
+        """Apply watermark alignment to the source, if it has a group."""
         source = self.subtask.source
         if (
             source is not None
@@ -249,7 +249,7 @@ class LiveTask:
 
     @property
     def alignment(self) -> WatermarkAlignment | None:
-        """The group of sources that it waits for, and that wait for it."""
+        """The watermark alignment group of the source."""
         source = self.subtask.source
         return None if source is None else source.spec.watermark_strategy.alignment
 
@@ -258,8 +258,8 @@ class LiveTask:
         self._enter(BUSY)
         self.subtask.advance_processing_time()
         self.wakeup = self.subtask.next_wakeup()
-        self._settle()
-        # What stays due although time was told (another clock) must not keep the loop busy.
+        self._leave_busy()
+        # Timers that stay due (another clock) must not keep the loop busy.
         return self.wakeup != before
 
     def _read(self) -> bool:
@@ -279,10 +279,10 @@ class LiveTask:
             left -= 1
             if self._finishing or not (left and outputs.has_room and subtask.has_room):
                 break
-            # Whoever is taken out of the line is read.
+            # A channel that is taken out of the queue is read.
             channel = inputs.next() if time.monotonic() < end else None
         self._debloating.adapt()
-        self._settle()
+        self._leave_busy()
         return True
 
     def _take(self, channel: InputChannel) -> None:
@@ -306,7 +306,7 @@ class LiveTask:
             self.subtask.receive(*name, kind, content)
 
     def _take_records(self, channel: InputChannel, item: Item, records: Batch) -> None:
-        """Take as many records as can be processed in some milliseconds; the rest waits for its turn."""
+        """Take as many records as can be processed in some milliseconds; the rest stays queued."""
         name, size = channel.id[2:], max(self._portion.size, records.LEAST_PORTION)
         self._debloating.weigh(name, len(records), item.size)
         if len(records) > size:
@@ -336,7 +336,7 @@ class LiveTask:
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
             self._times.begin()
-        # Receivers may want less than when the last batch was read, which may be long ago.
+        # Receivers may want smaller batches than at the last poll, which may be long ago.
         if (wanted := self._wanted_downstream()) < self._batch:
             self._batch = wanted
             source.limit_batches(wanted)
@@ -347,11 +347,11 @@ class LiveTask:
         self._backlog = read >= full
         if read:
             self._portion.took(read, source.chain_s - chain_s)
-            # What waits for room is in the way of barriers: a batch is large only where there is room for it.
+            # Records that wait for capacity delay barriers: a batch is large only if there is capacity for it.
             most = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
             self._batch = min(self._portion.size, most, self._wanted_downstream())
             source.limit_batches(self._batch)
-        self._settle()
+        self._leave_busy()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
         if polled is Polled.MORE:
@@ -366,15 +366,15 @@ class LiveTask:
         return False
 
     def _wanted_downstream(self) -> int:
-        """Return how many records fill one buffer for each channel: of what a source reads beyond that, the rest waits.
+        """Return the number of records that fill one buffer per channel: more than that would only wait.
 
-        It is a power of two, so that it seldom changes: readers begin again then.
+        It is a power of two, so that it rarely changes, because readers restart then.
         """
         channels = self.subtask.output_channels()
         wanted = sum(channel.most_records for channel in channels) or LARGEST_BATCH_SIZE
         return 1 << (wanted.bit_length() - 1)
 
-    # The end
+    # Finishing.
 
     def _end_of(self, channel: Channel) -> None:
         self._unended.discard(channel)
@@ -382,13 +382,13 @@ class LiveTask:
             self._finishing = True
             self._finish()
 
-    def _go_on_finishing(self) -> bool:
-        """Let operators that wait for something have their time, and end if they have it."""
+    def _continue_finishing(self) -> bool:
+        """Let operators with outstanding results work, and finish when they are done."""
         advanced = self.wakeup is not None and now_ms() >= self.wakeup and self._advance_time()
         return self._finish() or advanced
 
     def _finish(self) -> bool:
-        """Come to the end, once nothing is under way; return whether it has."""
+        """Finish, once no results are outstanding; return whether it has finished."""
         if not self.subtask.finish():
             self.wakeup = self.subtask.next_wakeup()
             self.step_at = self.subtask.next_step()
@@ -398,13 +398,13 @@ class LiveTask:
         self.wakeup = None
         self.subtask.send_end()
         self._enter(IDLE)
-        self._slot.report_soon()  # its figures are the last ones
+        self._slot.report_soon()  # its last metrics
         return True
 
-    # Checkpoints
+    # Checkpoints.
 
     def trigger(self, command: Trigger) -> None:
-        """Begin a checkpoint, if it is a source."""
+        """Start a checkpoint, if it is a source."""
         if self.subtask.source is not None:
             self._triggers.append(command)
 
@@ -424,10 +424,10 @@ class LiveTask:
                 self._stopped = True
                 self.poll_at = None
 
-    def _hurry(self) -> bool:
-        """Let barriers overtake for which it is time, and take those that have; return whether there were any.
+    def _expedite_barriers(self) -> bool:
+        """Let barriers overtake if their timeout is over, and take those that have; return whether there were any.
 
-        None overtakes records that a change of parallelism has moved.
+        None overtakes records that a rescale has moved.
         """
         if self.inputs.moved or not self._checkpoints.may_hurry:
             return False
@@ -440,25 +440,25 @@ class LiveTask:
 
     @property
     def barrier_due(self) -> float | None:
-        """When a barrier has waited long enough, on the wall clock in milliseconds."""
+        """When a barrier times out, by the wall clock in milliseconds."""
         return None if self.inputs.moved else self._checkpoints.due_ms
 
     def completed(self, checkpoint: int) -> None:
-        """Let go of what was kept for a checkpoint; what was triggered before still belongs to the time before it was complete."""
+        """Release what was kept for a checkpoint; commands before it are handled first."""
         if self._triggers:
             self._begin_triggered()
         self._checkpoints.completed(checkpoint)
         self.subtask.on_completed(checkpoint)
 
     def aborted(self, checkpoint: int) -> None:
-        """Forget a checkpoint."""
+        """Drop an aborted checkpoint."""
         self._triggers = deque(each for each in self._triggers if each.checkpoint != checkpoint)
         self._checkpoints.aborted(checkpoint)
 
-    # Sending
+    # Sending.
 
     def flush_due(self, moment: float) -> None:
-        """Send what has waited for as long as its buffer timeout."""
+        """Send buffers whose timeout has expired."""
         timeout_s = self.flush_after_s
         if timeout_s is None:
             return
@@ -471,19 +471,19 @@ class LiveTask:
             self.flush()
 
     def flush(self) -> bool:
-        """Send what waits; return whether anything did."""
+        """Send buffered records; return whether there were any."""
         self._flush_at = None
         if not self.subtask.waiting:
             return False
         self._enter(BUSY)
         self.subtask.flush()
-        self._settle()
+        self._leave_busy()
         return True
 
     def on_quiet(self) -> None:
-        """Emit what is held back: the whole slot has nothing to do."""
-        if self._stirred:
-            self._stirred = False
+        """Emit records that are held back: the whole slot is idle."""
+        if self._active_since_quiet:
+            self._active_since_quiet = False
             self.subtask.on_quiet()
 
     def mark(self) -> None:

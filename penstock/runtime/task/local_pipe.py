@@ -1,6 +1,6 @@
-"""The pipe in one process, without Spark: level after level, slot after slot.
+"""Runs the pipe of an epoch in one process, without Spark: level after level, slot after slot.
 
-Rows are pickled on their way as they are in Spark, so nothing is shared between subtasks by accident.
+Rows are pickled in between as in Spark, so nothing is shared between subtasks by accident.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def run_pipe_locally(
     on_ack: Callable[[TaskAck], None],
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Run one epoch, and hand over each ACK as it comes; raises TaskFailedError if a task's user code failed.
+    """Run one epoch, and pass each ACK on as it arrives; raises TaskFailedError if a task's user code failed.
 
-    It ends with JobCancelledError soon after `cancelled` says so.
+    Raises JobCancelledError soon after `cancelled` returns True.
     """
     arriving: list[list[Row]] = [[] for _ in range(levels[0].slots)]
     for level in levels:
@@ -45,7 +45,7 @@ def run_pipe_locally(
 
 
 def deliver(rows: Iterable[Row], on_ack: Callable[[TaskAck], None]) -> None:
-    """Hand over the ACKs that came out of a pipe; if a failure did, raise TaskFailedError after them."""
+    """Pass on the ACKs of a pipe; if it has a failure, raise TaskFailedError after them."""
     failures: list[TaskFailure] = []
     for row in rows:
         message = pickle.loads(row[6])

@@ -1,4 +1,4 @@
-"""Stages that stay, without Spark: their slots are threads of this process, with the network that they have on a cluster."""
+"""Runs pipelined stages without Spark: slots are threads of this process, with the network of a cluster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _HOST = "127.0.0.1"
 
 
 def run_stage_locally(deployment: StageDeployment, stop: StopSignal | None = None) -> None:
-    """Run a stage until all its slots have ended; raises what a slot raised that could not tell the driver.
+    """Run a stage until all its slots have ended; raises the error of a slot that could not report it to the driver.
 
-    Once `stop` is set, all slots leave as soon as user code returns. What the slots are told is pickled for each, as Spark does it, so
-    that they share nothing by accident.
+    Once `stop` is set, all slots end as soon as user code returns. The deployment is pickled for each slot, as in Spark,
+    so that they share
+    nothing by accident.
     """
     stop = stop or StopSignal()
     shipped = pickle.dumps(deployment, 5)
@@ -24,7 +25,7 @@ def run_stage_locally(deployment: StageDeployment, stop: StopSignal | None = Non
     def run(slot: int) -> None:
         try:
             run_stage_slot(pickle.loads(shipped), slot, _HOST, stop)
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - reported to the waiting thread
             errors.append(error)
 
     threads = [

@@ -1,4 +1,4 @@
-"""What the thread of a slot works for, for its log lines."""
+"""Log scopes of a slot's thread: the subtask that it works for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.runtime.task.subtask import Subtask
 
 
 def scope_of(settings: JobSettings, attempt: int, subtask: Subtask) -> LogScope:
-    """Return what lines of a subtask are about."""
+    """Return the log scope of a subtask."""
     vertex = subtask.deployment
     return LogScope(
         settings.job_id,
@@ -26,7 +26,7 @@ def scope_of(settings: JobSettings, attempt: int, subtask: Subtask) -> LogScope:
 def following(
     settings: JobSettings, attempt: int, current: Callable[[], Subtask | None]
 ) -> Provider:
-    """Return how to find out what a thread works for that works for several subtasks in turn."""
+    """Return a provider of the log scope for a thread that works for several subtasks."""
     job = LogScope(settings.job_id, settings.job_name)
 
     def provide() -> LogScope:

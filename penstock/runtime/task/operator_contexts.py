@@ -1,4 +1,4 @@
-"""What an operator of a chain knows of where it runs."""
+"""Creates the contexts of the operators of a chain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def create_context(
     pace: Pace,
     metrics: MetricGroup,
 ) -> OperatorContext:
-    """Return the context of the operator at a position of the chain of a subtask; `state` is what was restored of its operator state."""
+    """Return the context of the operator at a position of a subtask's chain; `state` is its restored operator state."""
     info, settings = deployment.operators[position], task.settings
     operator_state = OperatorStateBackend(state)
     timers = None
@@ -79,7 +79,7 @@ def create_context(
 
 
 def about_the_job(task: TaskEnvironment) -> dict[str, Any]:
-    """Return what some operators want to know of the job and its attempt."""
+    """Return information about the job and its attempt for some operators."""
     return {
         "job_id": task.settings.job_id,
         "attempt": task.attempt,

@@ -1,4 +1,4 @@
-"""Snapshots of checkpoints that may be unaligned: each is held until all is known that is in flight for it."""
+"""Snapshots of unaligned checkpoints, held until their in-flight data is complete."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from penstock.runtime.task.uploads import Upload
 class _Held:
     upload: Upload
     capture: Capture
-    first_ms: float  # when its first barrier came
-    # Until when its barrier may wait in output channels, on the wall clock; None: it waits in none.
+    first_ms: float  # when its first barrier arrived
+    # Until when its barrier may wait in output channels, by the wall clock; None: it does not.
     hasten_at: float | None
-    has_inputs: bool  # whether all channels have brought their barriers
+    has_inputs: bool  # whether all channels have delivered their barriers
     unaligned: bool
     upstream: dict[TaskId, str] = field(default_factory=dict)
     declined: str | None = None
-    waited_ms: float = 0.0  # for the last of its barriers
+    waited_ms: float = 0.0  # wait for the last of its barriers
     processed: int = 0  # bytes, until the last of its barriers
 
     @property
@@ -35,7 +35,7 @@ class _Held:
         return self.declined is not None or (self.has_inputs and self.hasten_at is None)
 
     def finished(self) -> Upload:
-        """Return what is to be written."""
+        """Return the upload."""
         upload = self.upload
         if self.declined is not None:
             return replace(upload, declined=self.declined)
@@ -61,8 +61,9 @@ class _Held:
 class HeldSnapshots:
     """The snapshots of one subtask that cannot be written yet, in order.
 
-    A barrier that was sent on in its turn may be stuck in an output channel. When its time is over it overtakes, and what it
-    overtakes is in flight as well; so its snapshot waits until it has left.
+    A barrier that was forwarded in order may be stuck in an output channel. When its timeout is over it overtakes, and
+    the overtaken
+    records are in flight as well; so its snapshot waits until the barrier was sent.
     """
 
     def __init__(self, subtask: Subtask, write: Callable[[Upload], None]) -> None:
@@ -75,7 +76,7 @@ class HeldSnapshots:
 
     @property
     def deadline_ms(self) -> float | None:
-        """When a barrier in an output channel is to overtake."""
+        """When a barrier in an output channel must overtake."""
         times = [each.hasten_at for each in self._held if each.hasten_at is not None]
         return min(times, default=None)
 
@@ -94,7 +95,7 @@ class HeldSnapshots:
         self.check(begin.last_ms)
 
     def take(self, checkpoint: int, channel: Channel, items: Sequence[Item]) -> None:
-        """Keep records that are in flight for a checkpoint."""
+        """Add in-flight records of a checkpoint."""
         held = self._of(checkpoint)
         if held is not None and held.declined is None:
             try:
@@ -105,7 +106,7 @@ class HeldSnapshots:
     def barrier(
         self, sender: TaskId, message: BarrierMessage, now_ms: float, processed: int
     ) -> None:
-        """Take note of a barrier of a checkpoint that has begun, and of the bytes that came since the first."""
+        """Record a barrier of a started checkpoint, and the bytes received since the first."""
         held = self._of(message.checkpoint)
         if held is not None:
             held.upstream[sender] = message.attempt
@@ -113,21 +114,21 @@ class HeldSnapshots:
             held.processed = processed
 
     def complete(self, checkpoint: int) -> None:
-        """All input channels have brought their barriers."""
+        """All input channels have delivered their barriers."""
         held = self._of(checkpoint)
         if held is not None:
             held.has_inputs = True
         self._release()
 
     def drop(self, checkpoint: int) -> None:
-        """The checkpoint was given up; its state is written all the same, since later snapshots go on from it."""
+        """The checkpoint was aborted; its state is still written, since later snapshots build on it."""
         held = self._of(checkpoint)
         if held is not None:
-            held.declined = "it was given up"
+            held.declined = "the checkpoint was aborted"
         self._release()
 
     def check(self, now_ms: float) -> bool:
-        """Look after barriers in output channels; return whether there was anything to do."""
+        """Check the barriers in output channels; return whether there was anything to do."""
         before = len(self._held)
         for held in self._held:
             message = held.upload.snapshot.barrier

@@ -1,4 +1,4 @@
-"""How many records a subtask takes at once, so that a slot whose functions are slow still hears of barriers and timers in time."""
+"""Limits how many records a subtask processes at once, so that slow functions do not delay barriers and timers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ LARGEST: Final = 16_384
 _LONG_S: Final = 0.020  # a portion that takes longer is too large
 _SHORT_S: Final = 0.005  # one that takes less may be larger
 _AIM_S: Final = 0.010
-_VERY_LONG_S: Final = 0.050  # one that takes longer is too large for sure; others may have had to wait for a processor
+_VERY_LONG_S: Final = 0.050  # a portion that takes longer is certainly too large; others may have had to wait for a CPU
 
 
 class Portion:
-    """Learns from what the last portions took (a pure core).
+    """Adapts to the duration of the last portions (a pure core).
 
     >>> portion = Portion()
     >>> portion.took(1000, 1.0)  # a millisecond for each record
@@ -21,7 +21,7 @@ class Portion:
     >>> portion.took(10, 0.001)
     >>> portion.size
     20
-    >>> portion.took(20, 0.030)  # once: something else has kept it
+    >>> portion.took(20, 0.030)  # a single slow portion is ignored
     >>> portion.size
     20
     """
@@ -33,7 +33,7 @@ class Portion:
         self._was_long = False
 
     def took(self, records: int, seconds: float) -> None:
-        """Take note of how long so many records took."""
+        """Record the duration of a portion."""
         was_long, self._was_long = self._was_long, seconds > _LONG_S
         if seconds > _LONG_S:
             if was_long or seconds > _VERY_LONG_S:

@@ -1,9 +1,12 @@
-"""A subtask that stays and notes what happens to it, so that what lies between two checkpoints can be run again at a desk.
+"""A pipelined subtask that records its calls, so that an interval between two checkpoints can be replayed.
 
-Each call is noted before it is made: the last one of a subtask that failed is the one that failed. At a barrier the trace so far
-becomes a *part*, which travels with the ACK. It is kept until a checkpoint is complete that has it: the ACK of the next one has all
-parts since then, for those of checkpoints that were given up belong to the same interval. A job without a journal has subtasks of
-the plain kind, so it does not pay for this.
+Each call is recorded before it is made: the last one of a failed subtask is the one that failed. At a barrier the trace
+so far becomes a
+*part*, which is sent with the ACK. It is kept until a checkpoint that contains it is complete: the ACK of the next one
+has all parts
+since then, because those of aborted checkpoints belong to the same interval. Jobs without a journal use plain subtasks,
+without this
+overhead.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ NO_SLOT: Final = -1
 
 
 class _Part:
-    """A trace that ends with a barrier, packed when it is first asked for."""
+    """A trace that ends with a barrier, packed on first access."""
 
     def __init__(self, checkpoint: int | None, make: Callable[[], SubtaskTrace]) -> None:
         self.checkpoint = checkpoint
@@ -52,17 +55,17 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _TracedSnapshot(Snapshot):
-    """A snapshot whose ACK has a trace; packing it is part of the writing, which another thread does."""
+    """A snapshot whose ACK has a trace; it is packed while the snapshot is written, by another thread."""
 
     parts: tuple[_Part, ...] = ()
 
     def finish(self) -> TaskAck:
-        """Write, and pack."""
+        """Write the snapshot, and pack the trace."""
         return replace(Snapshot.finish(self), trace=tuple(part.get() for part in self.parts))
 
 
 class RecordedSubtask(Subtask):
-    """Notes its calls, and keeps the parts of its trace that no completed checkpoint has."""
+    """Records its calls, and keeps the parts of its trace that no completed checkpoint contains."""
 
     def __init__(
         self, deployment: VertexDeployment, index: int, policy_of: PolicyOf = flowing_time
@@ -75,10 +78,10 @@ class RecordedSubtask(Subtask):
     def _create_pace(self, task: TaskEnvironment) -> Pace:
         return RecordingPace(wall_clock, FLOW_RUNS)
 
-    # Calls
+    # Calls.
 
     def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
-        """Note what comes, and take it."""
+        """Record the item, and process it."""
         number = self._numbers[gate, channel]
         if kind == DATA:
             self._calls.records(number, len(content))
@@ -88,12 +91,12 @@ class RecordedSubtask(Subtask):
         super().receive(gate, channel, kind, content)
 
     def advance_processing_time(self) -> None:
-        """Note it, and do it. Where a barrier does it, it is part of that."""
+        """Record the call, and make it. Within a barrier it is part of that."""
         self._calls.note(Call.TIME)
         super().advance_processing_time()
 
     def poll(self) -> Polled:
-        """Do it, and note it if there was something: that there was nothing has no effect."""
+        """Make the call, and record it if it returned records: otherwise it has no effect."""
         try:
             polled = super().poll()
         except BaseException:
@@ -104,39 +107,39 @@ class RecordedSubtask(Subtask):
         return polled
 
     def add_splits(self, more: MoreSplits) -> None:
-        """Note the splits, and take them."""
+        """Record the splits, and add them."""
         self._calls.keep(Call.SPLITS, more)
         super().add_splits(more)
 
     def drain(self) -> None:
-        """Note it, and do it."""
+        """Record the call, and make it."""
         self._calls.note(Call.DRAIN)
         super().drain()
 
     def on_wakeup(self, operator: StreamOperator) -> None:
-        """Note whose it is, and do it."""
+        """Record the operator, and wake it."""
         self._calls.note(Call.WAKEUP, self.operators.index(operator))
         super().on_wakeup(operator)
 
     def on_quiet(self) -> None:
-        """Note it, and do it."""
+        """Record the call, and make it."""
         self._calls.note(Call.QUIET)
         super().on_quiet()
 
     def finish(self) -> bool:
-        """Note it, and do it."""
+        """Record the call, and make it."""
         self._calls.note(Call.FINISH)
         return super().finish()
 
     def next_wakeup(self) -> int | None:
-        """Ask, without a note: nothing asks in a replay, where it is known when time went on."""
+        """Make the call without recording it: a replay does not make it, because the times are recorded."""
         pace = self.pace
         if not isinstance(pace, RecordingPace):
             return super().next_wakeup()
         with pace.unnoted():
             return super().next_wakeup()
 
-    # Checkpoints
+    # Checkpoints.
 
     def begin_checkpoint(
         self,
@@ -149,7 +152,7 @@ class RecordedSubtask(Subtask):
         """Pass the barrier, which ends a part."""
         calls = self._calls
         calls.note(Call.BARRIER, number)
-        self._calls = CallLog()  # what a barrier does is no call of its own
+        self._calls = CallLog()  # calls within a barrier are not recorded
         try:
             snapshot = super().begin_checkpoint(
                 number, triggered_ms, aligned=aligned, overtaken=overtaken
@@ -167,7 +170,7 @@ class RecordedSubtask(Subtask):
         )
 
     def on_completed(self, checkpoint: int) -> None:
-        """Note it, and forget what the checkpoint has."""
+        """Record the call, and drop the parts that the checkpoint contains."""
         self._calls.note(Call.COMPLETED, checkpoint)
         self._parts = [
             part for part in self._parts if part.checkpoint is None or part.checkpoint > checkpoint
@@ -175,7 +178,7 @@ class RecordedSubtask(Subtask):
         super().on_completed(checkpoint)
 
     def trace(self) -> tuple[SubtaskTrace, ...]:
-        """Return all parts, the last one up to now: the subtask has failed, or leaves."""
+        """Return all parts, the last one up to now: the subtask has failed or ends."""
         self._end_part(None)
         return tuple(part.get() for part in self._parts)
 
@@ -190,7 +193,7 @@ class RecordedSubtask(Subtask):
 
 
 def trace_of(subtasks: Sequence[Subtask]) -> SlotTrace | None:
-    """Return what the subtasks of a slot have noted up to now; None if they note nothing."""
+    """Return the recorded traces of a slot's subtasks; None if they record nothing."""
     recorded = [each for each in subtasks if isinstance(each, RecordedSubtask)]
     if not recorded:
         return None

@@ -1,8 +1,10 @@
 """The event loop of a slot: all its subtasks in one thread, for the life of an attempt.
 
-A turn takes what has arrived, does what the driver says, and lets each subtask work for a few milliseconds, those downstream first. It never
-blocks in a send: a subtask reads only while there is room for what it emits. When there is nothing to do, records that wait for
-their buffers to be full are sent, and the loop waits exactly until the next thing is due.
+An iteration receives data, handles the driver's commands, and lets each subtask work for a few milliseconds, downstream
+ones first. It
+never blocks in a send: a subtask reads only while its outputs have capacity. When there is nothing to do, buffered
+records are sent, and
+the loop waits exactly until the next deadline.
 """
 
 from __future__ import annotations
@@ -71,12 +73,12 @@ _log = logging.getLogger(__name__)
 
 _REPORT_EVERY_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 1.0
-# A slot that keeps up with its input may never be without work. It sends what it has as often as this, which takes 2 % of its time.
+# A slot that keeps up with its input may never be idle. It flushes its buffers this often, which takes 2 % of its time.
 _SEND_EVERY_S: Final = 0.002
 
 
 class SlotNetwork(Protocol):
-    """The network of a slot, as its loop uses it. Nothing but `wait` waits."""
+    """The network of a slot, as used by its loop. Only `wait` blocks."""
 
     address: str
 
@@ -93,33 +95,33 @@ class SlotNetwork(Protocol):
         """Return the receiving end of a channel, and add it to the inputs of its subtask."""
 
     def pump(self) -> bool:
-        """Take what has arrived, send what may be sent."""
+        """Receive everything that has arrived and send what is allowed."""
 
     def wait(self, seconds: float) -> None:
-        """Wait until something arrives, somebody calls `wake`, or the time is over."""
+        """Wait until data arrives, `wake` is called, or the time is over."""
 
     def wake(self) -> None:
-        """End a `wait`, or the next one. By any thread."""
+        """End a `wait`, or the next one. Thread-safe."""
 
     def watch(self, file: int, call: Callable[[], None] | None) -> None:
-        """Call something in a `pump` while a file can be read, which ends a `wait`, too; None: no more."""
+        """Call a function in a `pump` while a file is readable, which also ends a `wait`; None stops it."""
 
     def commands(self) -> list[Any]:
-        """Return what the driver has sent."""
+        """Return the commands of the driver."""
 
     def report(self, message: Any) -> None:
-        """Tell the driver. By any thread."""
+        """Send a report to the driver. Thread-safe."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all connections."""
 
 
 class SlotError(PenstockError, RuntimeError):
-    """A slot failed for a reason that is not the program's."""
+    """A slot failed for a reason outside of the program."""
 
 
 class StopSignal:
-    """Lets slots of this process leave, by any thread: for those that nobody can kill."""
+    """Stops slots of this process, from any thread: for slots that cannot be killed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,12 +129,12 @@ class StopSignal:
         self.is_set = False
 
     def add(self, wake: Callable[[], None]) -> None:
-        """Wake this one, too."""
+        """Add a slot."""
         with self._lock:
             self._wakers.append(wake)
 
     def set(self) -> None:
-        """Let all leave."""
+        """Stop all slots."""
         self.is_set = True
         with self._lock:
             wakers = list(self._wakers)
@@ -151,7 +153,7 @@ def run_stage_slot(
 def run_slot_with(
     network: SlotNetwork, stage: StageDeployment, slot: int, host: str, stop: StopSignal
 ) -> None:
-    """Run the subtasks of one slot until the driver lets it leave, or one of them fails: then the driver is told why."""
+    """Run the subtasks of one slot until the driver ends it, or one of them fails: then the failure is reported."""
     loop: SlotLoop | None = None
     inspector: SlotInspector | None = None
     line: InspectionLine | None = None
@@ -195,7 +197,7 @@ def run_slot_with(
 
 
 def _as_error(raised: BaseException) -> PenstockError | None:
-    """Return what the driver is told: of anything but an interrupt."""
+    """Return the error to report: for everything except interrupts."""
     failure = as_failure(raised)
     if failure is not None or not isinstance(raised, Exception):
         return failure
@@ -205,7 +207,7 @@ def _as_error(raised: BaseException) -> PenstockError | None:
 
 
 class SlotLoop:
-    """The subtasks of one slot, and their turns."""
+    """The subtasks of one slot and their scheduling."""
 
     def __init__(
         self, stage: StageDeployment, slot: int, network: SlotNetwork, stop: StopSignal
@@ -226,7 +228,7 @@ class SlotLoop:
         self._metrics = SlotMetrics(begun)
         self._report_at = begun + _REPORT_EVERY_S
         self._mark_at = begun + self._marker_s
-        self._times_every_s: float | None = None  # between two reports of alignment groups
+        self._times_every_s: float | None = None  # interval of watermark alignment reports
         self._times_at = begun
         self._send_at = begun
         create = RecordedSubtask if stage.settings.journal else Subtask
@@ -241,7 +243,7 @@ class SlotLoop:
         for task in self.tasks:
             self._open_inputs(task)
 
-    # Opening
+    # Opening.
 
     def _open_inputs(self, task: LiveTask) -> None:
         subtask = task.subtask
@@ -251,7 +253,7 @@ class SlotLoop:
         task.fit_inputs()
 
     def connect(self) -> bool:
-        """Wait for the addresses of the other slots, and connect to them; return False if the driver gives the stage up."""
+        """Wait for the addresses of the other slots, and connect to them; return False if the driver cancels the stage."""
         network = self._network
         while not (self._left or self._stop.is_set):
             network.pump()
@@ -264,7 +266,7 @@ class SlotLoop:
         return False
 
     def open(self) -> None:
-        """Open all subtasks; they send what was in the channels before a restart, then tell the time again, then begin to read."""
+        """Open all subtasks; they send in-flight records of the checkpoint, then watermarks, then start reading."""
         for task in self.tasks:
             self.current = task.subtask
             task.open(
@@ -272,7 +274,7 @@ class SlotLoop:
             )
         for (
             task
-        ) in self.tasks:  # downstream first: what was in a channel comes before what is sent to it
+        ) in self.tasks:  # downstream first: the content of a channel comes before new records
             self.current = task.subtask
             task.resume()
         for task in self.tasks:
@@ -292,11 +294,11 @@ class SlotLoop:
                 neighbours.add(index)
         return ChannelWriter(channels, frozenset(neighbours))
 
-    # For whoever looks at it, from any thread
+    # Inspection, from any thread.
 
     @property
     def working_for(self) -> TaskId | None:
-        """The task whose turn it is, None while the slot waits."""
+        """The task that is being processed, None while the slot waits."""
         current = self.current
         return None if self._waits or current is None else current.id
 
@@ -306,11 +308,11 @@ class SlotLoop:
         return list(self._by_id)
 
     def watch_keys(self, task: TaskId, sample: KeySample | None) -> None:
-        """Let the keys that a task takes be counted; None: no more."""
+        """Start counting the keys that a task receives; None stops it."""
         self._by_id[task].key_sample = sample
 
     def details(self, task: TaskId) -> TaskDetail:
-        """Return what a task tells of itself."""
+        """Return the details of a task."""
         subtask = self._by_id[task].subtask
         source = subtask.source
         splits = () if source is None else source.split_times()
@@ -324,42 +326,42 @@ class SlotLoop:
         )
 
     def logging(self) -> contextlib.AbstractContextManager[None]:
-        """Let lines of this thread be about the subtask whose turn it is."""
+        """Attribute log lines of this thread to the active subtask."""
         stage = self._stage
         return working_for(following(stage.settings, stage.attempt_number, lambda: self.current))
 
     def tell_log(self, what: str) -> None:
-        """Write a line for every subtask."""
+        """Log a line for every subtask."""
         for task in self.tasks:
             self.current = task.subtask
             _log.info("%s %s in slot %d, process %d", task.id, what, self._slot, os.getpid())
 
-    # What a slot does for its subtasks
+    # Services for subtasks.
 
     def report(self, message: Report) -> None:
-        """Tell the driver."""
+        """Send a report to the driver."""
         self._network.report(message)
 
     def report_soon(self) -> None:
-        """Tell the driver how the subtasks are doing at the end of this turn."""
+        """Send the metrics of the subtasks to the driver at the end of this iteration."""
         self._report_at = 0.0
 
     def upload(self, upload: Upload) -> None:
-        """Write a snapshot beside the loop."""
+        """Write a snapshot in the background."""
         self._uploads.submit(upload)
 
     def wake(self) -> None:
-        """Let the loop make another turn. By any thread."""
+        """Start another iteration of the loop. Thread-safe."""
         self._network.wake()
 
     def watch(self, file: int, call: Callable[[], None] | None) -> None:
-        """Call something in the loop while a file can be read; None: no more."""
+        """Call a function in the loop while a file is readable; None stops it."""
         self._network.watch(file, call)
 
-    # Turns
+    # Iterations.
 
     def run(self) -> None:
-        """Make turns until the driver lets the slot leave."""
+        """Run until the driver ends the slot."""
         while not (self._left or self._stop.is_set):
             seconds = self.turn()
             if seconds > 0:
@@ -368,11 +370,11 @@ class SlotLoop:
                 self._waits = False
 
     def turn(self) -> float:
-        """Do some of what is to be done; return how many seconds there is nothing else to do."""
+        """Run one iteration; return the seconds until there is something else to do."""
         network = self._network
         network.pump()
         for command in network.commands():
-            self._obey(command)
+            self._handle(command)
         worked = self._stage.barriers.unaligned and self._pass_barriers()
         for task in self.tasks:
             self.current = task.subtask
@@ -395,7 +397,7 @@ class SlotLoop:
         return self._idle_seconds(moment)
 
     def _pass_barriers(self) -> bool:
-        """Let barriers overtake that may, upstream first: through the whole slot and out of it before any record is processed."""
+        """Let barriers overtake, upstream first: through the whole slot and out of it before any record is processed."""
         passed = False
         for task in reversed(self.tasks):
             self.current = task.subtask
@@ -405,7 +407,7 @@ class SlotLoop:
         return passed
 
     def _send_rest(self, moment: float) -> bool:
-        """Send what waits for its buffers to be full, since there is nothing else to do; return whether there was anything."""
+        """Send buffered records, since the slot is idle; return whether there were any."""
         self._send_at = moment + _SEND_EVERY_S
         sent = False
         for task in self.tasks:
@@ -417,7 +419,7 @@ class SlotLoop:
         return sent
 
     def _idle_seconds(self, moment: float) -> float:
-        """Return how long nothing is due."""
+        """Return the time until the next deadline."""
         due = min(moment + _LONGEST_WAIT_S, self._report_at)
         if self._marker_s:
             due = min(due, self._mark_at)
@@ -453,7 +455,7 @@ class SlotLoop:
             self.report(TimesReached(self._slot, self._reached_times()))
 
     def _reached_times(self) -> dict[str, int]:
-        """Return what the sources of each alignment group have reached, the lowest of each."""
+        """Return the lowest source watermark of each watermark alignment group."""
         reached: dict[str, int] = {}
         for task in self.tasks:
             alignment, source = task.alignment, task.subtask.source
@@ -463,14 +465,14 @@ class SlotLoop:
                     reached[alignment.group] = min(reached.get(alignment.group, moment), moment)
         return reached
 
-    # Commands
+    # Commands.
 
-    def _obey(self, command: Command) -> None:
+    def _handle(self, command: Command) -> None:
         if isinstance(command, Leave):
             self._left = True
             self._tell_trace(command)
         elif isinstance(command, Connect):
-            raise SlotError("a slot that is connected was told to connect")
+            raise SlotError("received a Connect command twice")
         elif isinstance(command, Assign):
             task = self._by_id[command.task]
             self.current = task.subtask
@@ -480,9 +482,9 @@ class SlotLoop:
         else:
             for task in self.tasks:
                 self.current = task.subtask
-                self._tell(task, command)
+                self._dispatch(task, command)
 
-    def _tell(self, task: LiveTask, command: Trigger | Completed | Aborted | AllowTime) -> None:
+    def _dispatch(self, task: LiveTask, command: Trigger | Completed | Aborted | AllowTime) -> None:
         if isinstance(command, Trigger):
             task.trigger(command)
         elif isinstance(command, Completed):
@@ -492,11 +494,11 @@ class SlotLoop:
         else:
             task.allow_time(command)
 
-    # The end
+    # Ending.
 
     def trace(self) -> SlotTrace | None:
-        """Return what its subtasks have noted up to now, if the job keeps a journal."""
-        with contextlib.suppress(Exception):  # nothing depends on it
+        """Return the trace of its subtasks up to now, if the job keeps a journal."""
+        with contextlib.suppress(Exception):  # it is not essential
             return trace_of([task.subtask for task in self.tasks])
         return None
 
@@ -505,7 +507,7 @@ class SlotLoop:
             self.report(SlotTraced(self._slot, trace))
 
     def close(self) -> None:
-        """Close all subtasks; the first error is raised when all were closed."""
+        """Close all subtasks; the first error is raised after all were closed."""
         self._uploads.close()
         errors: list[PenstockError] = []
         while self.tasks:
@@ -518,9 +520,9 @@ class SlotLoop:
             raise errors[0]
 
     def abandon(self) -> None:
-        """Close what a failure left open, so that functions and sinks let go of what they hold."""
+        """Close everything after a failure, so that functions and sinks release their resources."""
         self._uploads.close()
         for task in self.tasks:
-            with contextlib.suppress(Exception):  # the failure is what counts
+            with contextlib.suppress(Exception):  # the original failure matters
                 task.subtask.close()
         self._garbage.close()

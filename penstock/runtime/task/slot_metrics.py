@@ -1,4 +1,4 @@
-"""How the subtasks of a slot are doing, for a report to the driver."""
+"""Collects the metrics of a slot's subtasks for a report to the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.runtime.task.live_task import LiveTask
 
 
 class SlotMetrics:
-    """Makes a report of each subtask, with rates since the last one."""
+    """Creates a report of each subtask, with rates since the last one."""
 
     def __init__(self, moment: float) -> None:
         self._since = moment
@@ -21,7 +21,7 @@ class SlotMetrics:
         self._process = ProcessFigures()
 
     def take(self, tasks: Iterable[LiveTask], moment: float) -> dict[TaskId, dict[str, Any]]:
-        """Return the metrics of all subtasks; the next ones begin here."""
+        """Return the metrics of all subtasks, and start the next interval."""
         seconds = max(moment - self._since, 1e-9)
         self._since = moment
         clock, process = now_ms(), self._process.take()

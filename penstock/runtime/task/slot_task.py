@@ -1,4 +1,4 @@
-"""The body of a Spark task: one slot of one level, as a generator over rows of the pipe."""
+"""The body of a Spark task in epoch mode: one slot of one level, as a generator over rows of the pipe."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class _UpstreamFailedError(Exception):
-    """A task before this one failed, so nothing here counts; carries what that task said."""
+    """An upstream task failed, so the results of this task are void; carries its failure."""
 
     def __init__(self, payload: bytes) -> None:
         super().__init__("a task of an earlier level failed")
@@ -45,16 +45,16 @@ class _UpstreamFailedError(Exception):
 
 
 class SlotObserver(Protocol):
-    """Who watches a slot while an epoch is run again."""
+    """Observes a slot in a replay."""
 
     def pace_of(self, task: TaskId) -> Pace:
-        """Return what decides in the place of the wall clock."""
+        """Return the recorded decisions that replace the wall clock."""
 
     def opened(self, subtask: Subtask) -> None:
-        """Take note of a subtask before its first record."""
+        """Called for a subtask before its first record."""
 
     def failed(self, error: PenstockError, subtask: Subtask | None) -> None:
-        """Take note of a failure, while everything is as it was when it came."""
+        """Called on a failure, before anything is closed."""
 
 
 def run_slot(
@@ -66,11 +66,11 @@ def run_slot(
     *,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Row]:
-    """Run the subtasks of one slot over the rows that reach it; yield the rows for the next level.
+    """Run the subtasks of one slot over its rows; yield the rows for the next level.
 
-    What fails in user code, or on a bad record, would fail again: it becomes a FAILURE row that takes the place of all ACKs.
-    Any other exception is raised, for Spark to try the task again. A job with a journal sends the ACKs that it has all the
-    same: they tell how the failure can be brought about again. It ends in the middle when `cancelled` says so.
+    A failure in user code, or on a bad record, would occur again: it becomes a FAILURE row that replaces all ACKs. Any
+    other exception is raised, so that Spark retries the task. A job with a journal sends its ACKs nevertheless: they are
+    needed to replay the failure. The subtasks stop in the middle of the epoch when `cancelled` returns True.
     """
     rows = iter(rows)
     sent: list[Row] = []
@@ -125,7 +125,7 @@ def run_slot(
 
 
 def _failure_rows(level: LevelDeployment, slot: int, payload: bytes) -> Iterator[Row]:
-    """Tell every slot of the next level, so that none of them goes on for nothing."""
+    """Notify every slot of the next level, so that none of them continues in vain."""
     for target in range(max(level.next_slots, 1)):
         yield Row(target, -1, -1, slot, 0, FAILURE, payload)
 
@@ -170,7 +170,7 @@ class _SlotTask:
         for subtask in self._subtasks.values():
             subtask.connect(self._task, neighbours)
             subtask.begin_epoch(self._task)
-        # Downstream first: what was in a channel comes before what is sent to it.
+        # Downstream first: the content of a channel comes before new records.
         for subtask in reversed(self._subtasks.values()):
             self.current = subtask
             subtask.resend()
@@ -202,7 +202,7 @@ class _SlotTask:
             )
 
     def trace(self) -> SlotTrace | None:
-        """Return what the wall clock and chance have decided, if the job keeps a journal."""
+        """Return the decisions of the wall clock and of chance, if the job keeps a journal."""
         if not self._level.settings.journal:
             return None
         return SlotTrace(
@@ -217,9 +217,9 @@ class _SlotTask:
         )
 
     def abandon(self) -> None:
-        """Close what a failure left open, so that functions and sinks let go of what they hold."""
+        """Close everything after a failure, so that functions and sinks release their resources."""
         for subtask in self._subtasks.values():
-            with contextlib.suppress(Exception):  # the failure is what counts
+            with contextlib.suppress(Exception):  # the original failure matters
                 subtask.close()
 
     def _obtain(self, vertex: VertexDeployment, index: int) -> None:
@@ -282,7 +282,7 @@ class _SlotTask:
 
 
 def _report(subtask: Subtask) -> dict[str, Any]:
-    """Return how a subtask did in the epoch."""
+    """Return the metrics of a subtask in the epoch."""
     busy_ms = round(subtask.metrics.busy_s * 1000, 3)
     return {
         **subtask.measure(clock.now_ms()),
@@ -293,5 +293,5 @@ def _report(subtask: Subtask) -> dict[str, Any]:
 
 @functools.cache
 def _process_figures() -> ProcessFigures:
-    """Return the one of this process, which runs many epochs."""
+    """Return the instance of this process, which runs many epochs."""
     return ProcessFigures()

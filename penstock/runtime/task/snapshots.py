@@ -1,4 +1,4 @@
-"""What a subtask remembers: the keyed state of its chain, and how it is read from and written to checkpoint storage."""
+"""Snapshots of a subtask: the keyed state of its chain, read from and written to checkpoint storage."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from penstock.runtime.state.table import TableDelta
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a subtask has at a barrier. It is to be written, by any thread, while the subtask may go on."""
+    """The snapshot of a subtask at a barrier. It is written by any thread while the subtask continues."""
 
     ack: TaskAck  # without keyed state
     write: Callable[[], dict[str, Any]]
-    barrier: BarrierMessage | None = None  # that was sent on
-    in_flight: bytes | None = None  # what was in the channels
+    barrier: BarrierMessage | None = None  # the forwarded barrier
+    in_flight: bytes | None = None  # the in-flight records
     write_in_flight: Callable[[bytes], Any] | None = None
 
     def finish(self) -> TaskAck:
-        """Write it; return the ACK."""
+        """Write the snapshot; return the ACK."""
         ack = replace(self.ack, keyed=self.write())
         if self.in_flight is None or self.write_in_flight is None:
             return ack
@@ -39,7 +39,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotName:
-    """Who takes a snapshot, and when: unique to the attempt."""
+    """The task and time of a snapshot: unique to the attempt."""
 
     epoch: int
     operator: str
@@ -49,10 +49,10 @@ class SnapshotName:
 
 
 class StateIO(Protocol):
-    """How a subtask reads and writes its keyed state on checkpoint storage."""
+    """Reads and writes keyed state on checkpoint storage."""
 
     def load(self, chain: Any, owned: range | None = None) -> Iterator[dict[str, TableDelta]]:
-        """Read the snapshots of a chain, oldest first; entries of key groups that are not `owned` may be left out."""
+        """Read the snapshots of a chain, oldest first; entries of key groups that are not `owned` may be omitted."""
 
     def prepare(
         self,
@@ -61,45 +61,44 @@ class StateIO(Protocol):
         delta: dict[str, TableDelta],
         full: Callable[[], dict[str, TableDelta]],
     ) -> Prepared:
-        """Pickle `delta` (or, if that is due or `chain` is None, `full()`) and return what writes it."""
+        """Pickle `delta` (or `full()`, if that is due or `chain` is None) and return a function that writes it."""
 
     def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> Any:
-        """Write the files of a database that storage does not have yet, and return the new chain."""
+        """Upload the files of a database that are not on storage yet, and return the new chain."""
 
     def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
-        """Read the files of a database (`chain.database`) into a directory."""
+        """Download the files of a database (`chain.database`) into a directory."""
 
     def store_in_flight(self, name: SnapshotName, payload: bytes) -> Any:
-        """Write what was under way between subtasks; return its handle."""
+        """Write the in-flight records; return their handle."""
 
     def load_in_flight(self, handle: Any) -> bytes:
-        """Read what was under way between subtasks."""
+        """Read the in-flight records."""
 
 
-# Writes what a snapshot has taken hold of, perhaps in another thread; returns the chain of each operator that has state.
+# Writes a snapshot, perhaps in another thread; returns the chain of each operator that has state.
 Upload = Callable[[], dict[str, Any]]
 
 
 @dataclass(slots=True)
 class _Line:
-    """The snapshots of one operator: those that were taken, and those that storage has.
+    """The snapshots of one operator: those taken, and those on storage.
 
-    `planned`, `taken` and `due` belong to the thread of the subtask, `chain`, `tried` and `whole` to the one that writes, which is behind.
+    `planned`, `taken` and `due` belong to the thread of the subtask, `chain`, `tried` and `whole` to the writing thread,
+    which is behind.
     """
 
     planned: Any = None  # None: the next snapshot must be a full one
     taken: int = 0
     due: bool = False  # the next snapshot is taken even if nothing has changed
     chain: Any = None
-    tried: int = 0  # how many of those that were taken
-    whole: bool = True  # the last snapshot that was to be written was
-    lost: bool = (
-        False  # said by the one who writes to the one who takes: a snapshot was not written
-    )
+    tried: int = 0  # number of snapshots that were taken and written or failed
+    whole: bool = True  # whether the last snapshot was written
+    lost: bool = False  # set by the writing thread: a snapshot was not written
 
 
 class KeyedSnapshots:
-    """The keyed state of a chain: one backend per operator that has some, each with its chain of snapshots on storage."""
+    """The keyed state of a chain: one backend per stateful operator, each with its chain of snapshots on storage."""
 
     def __init__(self, deployment: VertexDeployment, index: int) -> None:
         self._deployment = deployment
@@ -115,7 +114,7 @@ class KeyedSnapshots:
         return self._backends.get(position)
 
     def stored_bytes(self, position: int) -> int | None:
-        """Return how large the last snapshot of an operator is on storage; None if there is none. By the subtask's thread."""
+        """Return the size of an operator's last snapshot on storage; None if there is none. For the subtask's thread."""
         chain = self._lines[position].chain
         return getattr(chain, "size", None)
 
@@ -126,7 +125,7 @@ class KeyedSnapshots:
         state_io: StateIO,
         restore: SubtaskRestore,
     ) -> None:
-        """Create the backends and fill them with what the checkpoint has for them."""
+        """Create the backends and restore their state from the checkpoint."""
         deployment = self._deployment
         for position in deployment.keyed:
             info = deployment.operators[position]
@@ -151,19 +150,22 @@ class KeyedSnapshots:
                 )
                 line.due = line.chain is None
             elif restore.owned is not None and info.operator_id in restore.keyed:
-                line.due = True  # its key groups are empty, and the checkpoint must say so
+                line.due = (
+                    True  # its key groups are empty, which must be recorded in the checkpoint
+                )
 
     def begin(self, state_io: StateIO, checkpoint: int, attempt: str) -> Upload:
-        """Take hold of what has changed, so that processing can go on; return what writes it.
+        """Take the synchronous part of a snapshot, so that processing can continue; return a function that writes it.
 
-        Uploads are called once each, in the order in which they were begun, by one thread at a time. If one fails, its checkpoint
-        must be declined: what it has lost is in the next one.
+        Uploads are called once each, in the order in which they were begun, by one thread at a time. If one fails, its
+        checkpoint must be
+        declined: its changes are part of the next one.
         """
         taken = {}
         for position, backend in self._backends.items():
             line = self._lines[position]
             if line.tried == line.taken:
-                line.planned = line.chain  # as it is: deltas may have been merged
+                line.planned = line.chain  # the current one: deltas may have been merged
             if line.lost:
                 line.lost, line.planned, line.due = False, None, True
             name = SnapshotName(
@@ -189,7 +191,7 @@ class KeyedSnapshots:
             line = self._lines[position]
             try:
                 line.chain = write(line.chain, line.whole)
-            except Exception as error:  # noqa: BLE001 - the others learn of theirs all the same
+            except Exception as error:  # noqa: BLE001 - the others are notified nevertheless
                 errors.append(error)
                 line.whole, line.lost = False, True
             else:
@@ -204,12 +206,12 @@ class KeyedSnapshots:
         }
 
     def in_flight_name(self, checkpoint: int, attempt: str) -> SnapshotName:
-        """Return how what was under way to and from the subtask is called."""
+        """Return the snapshot name of the subtask's in-flight records."""
         where = f"{self._deployment.vertex}.in-flight"
         return SnapshotName(checkpoint, where, self._index, attempt, self._key_groups)
 
     def close(self) -> None:
-        """Let go of all state."""
+        """Release all state."""
         for backend in self._backends.values():
             backend.close()
 
@@ -217,7 +219,7 @@ class KeyedSnapshots:
 def pack_local(
     time: dict[str, Any], contexts: Sequence[OperatorContext], *, finished: bool
 ) -> bytes:
-    """Return what a subtask remembers besides keyed state, as the checkpoint holds it; `restore_local` reads it."""
+    """Return the subtask's state besides keyed state, pickled for the checkpoint; `restore_local` reads it."""
     states: dict[str, Any] = {}
     for context in contexts:
         if context.timers is not None:
@@ -236,7 +238,7 @@ def pack_local(
 
 def _not_storable(operator: str, error: NotPicklableError) -> RecordError:
     return RecordError(
-        f"the state of operator '{operator}' cannot be kept in a checkpoint",
+        f"could not write the state of operator '{operator}' to a checkpoint",
         detail=f"{error.detail or 'a value'} cannot be pickled: {error.message}",
         hint="keep plain data in state; create connections, locks and the like in open()",
     )

@@ -1,4 +1,4 @@
-"""What the driver and the slots of a pipelined stage tell each other. Each direction keeps its order."""
+"""Messages between the driver and the slots of a pipelined stage. Each direction is ordered."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import TaskAck, TaskFailure
 
-# From the driver to a slot
+# From the driver to a slot.
 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """All slots of the stage listen: here are their addresses, by slot. Comes once, before anything else."""
+    """The addresses of all slots of the stage, by slot. Sent once, before anything else."""
 
     addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Sources of the slot begin a checkpoint: they take their snapshot and send its barrier.
+    """Start a checkpoint in the sources of the slot: they take their snapshot and send its barrier.
 
-    `drain`: they read nothing more, time goes to its end, and so do they. `stop`: they read nothing after it, the job ends with this
-    checkpoint. `aligned`: it must be aligned, whatever the job's settings say (a savepoint).
+    `drain`: they stop reading, emit MAX_WATERMARK and finish. `stop`: they read nothing after it, the job ends with this
+    checkpoint.
+    `aligned`: it must be aligned, whatever the job's settings are (a savepoint).
     """
 
     checkpoint: int
@@ -35,21 +36,21 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A checkpoint is durable and its output is committed: what was kept for it can go."""
+    """A checkpoint is durable and its output is committed: data kept for it can be released."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """A checkpoint will never be complete: nobody needs to wait for its barriers any more."""
+    """A checkpoint was aborted: tasks no longer wait for its barriers."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A source subtask gets more splits; `idle` and `no_more_splits` as in SourceAssignment."""
+    """More splits for a source subtask; `idle` and `no_more_splits` as in SourceAssignment."""
 
     task: TaskId
     splits: tuple[Any, ...]  # SplitProgress
@@ -59,9 +60,9 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class AllowTime:
-    """The slowest source of an alignment group has reached this watermark.
+    """The lowest watermark of a watermark alignment group.
 
-    Splits that are ahead of it by more than their source allows are not read until it comes nearer.
+    Splits that are ahead of it by more than their source allows are paused until it comes closer.
     """
 
     group: str
@@ -70,7 +71,7 @@ class AllowTime:
 
 @dataclass(frozen=True, slots=True)
 class OutputTaken:
-    """The driver has taken so many bytes of what a sink sent to it: there is room for more."""
+    """The driver has received this many bytes of a sink's output: there is capacity for more."""
 
     task: TaskId
     operator: str
@@ -79,19 +80,19 @@ class OutputTaken:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The slot ends: its work is done, or given up, because a task has `failed` or for another reason."""
+    """The slot ends: its work is done or cancelled, because a task has `failed` or for another reason."""
 
     failed: bool = False
 
 
 Command = Connect | Trigger | Completed | Aborted | Assign | AllowTime | OutputTaken | Leave
 
-# From a slot to the driver
+# From a slot to the driver.
 
 
 @dataclass(frozen=True, slots=True)
 class SlotListening:
-    """The slot can be reached by the others at an address; it waits for Connect. The first that it tells."""
+    """The slot listens at an address and waits for Connect. Its first message."""
 
     slot: int
     address: str
@@ -109,7 +110,7 @@ class SlotRunning:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A subtask has passed the barrier of a checkpoint, and what it has written is durable."""
+    """A subtask has passed the barrier of a checkpoint, and its snapshot is durable."""
 
     checkpoint: int
     ack: TaskAck
@@ -117,7 +118,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """A subtask cannot take part in a checkpoint; the job goes on. `failed`: not because a later one has come first."""
+    """A subtask declines a checkpoint; the job continues. `failed`: not because a later one came first."""
 
     checkpoint: int
     task: TaskId
@@ -127,14 +128,14 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class SourceFinished:
-    """A source subtask has read all that it will ever read."""
+    """A source subtask has read all its input."""
 
     task: TaskId
 
 
 @dataclass(frozen=True, slots=True)
 class SplitsFinished:
-    """A source subtask has read splits to their end; checkpoints tell it again."""
+    """A source subtask has finished splits; checkpoints contain that, too."""
 
     task: TaskId
     splits: tuple[str, ...]  # their ids
@@ -142,7 +143,7 @@ class SplitsFinished:
 
 @dataclass(frozen=True, slots=True)
 class TimesReached:
-    """How far the sources of alignment groups have come in a slot, by group: the slowest of each that is not idle."""
+    """The lowest watermark of the sources in a slot that are not idle, by watermark alignment group."""
 
     slot: int
     watermarks: dict[str, int]
@@ -150,7 +151,7 @@ class TimesReached:
 
 @dataclass(frozen=True, slots=True)
 class SinkOutput:
-    """What a sink puts out on the driver, at once (`print`)."""
+    """Output of a sink for the driver, written immediately (`print`)."""
 
     task: TaskId
     operator: str
@@ -167,7 +168,7 @@ class SlotFailed:
 
 @dataclass(frozen=True, slots=True)
 class SlotReport:
-    """How the subtasks of a slot are doing, once a second. `metrics` are by subtask; names are Flink's."""
+    """The metrics of the subtasks of a slot, once a second. `metrics` are by subtask; names are Flink's."""
 
     slot: int
     metrics: dict[TaskId, dict[str, Any]] = field(default_factory=dict)
@@ -175,7 +176,7 @@ class SlotReport:
 
 @dataclass(frozen=True, slots=True)
 class SlotTraced:
-    """What the subtasks of a slot have noted up to now, if the job keeps a journal: another slot has failed, and this one leaves."""
+    """The trace of a slot's subtasks up to now, if the job keeps a journal: another slot has failed, and this one ends."""
 
     slot: int
     trace: Any  # SlotTrace

@@ -1,7 +1,8 @@
 """One subtask of one vertex: a chain of operators between input gates and result writers.
 
-It does not know what feeds it: records and control messages are handed to `receive`, a source is asked to `poll`, and
-`checkpoint` is called when the gates have all barriers. Everything between two checkpoints is called an epoch.
+It is independent of its transport: records and control messages are passed to `receive`, a source is polled by `poll`,
+and `checkpoint`
+is called when the gates have all barriers. In this module an epoch is the interval between two checkpoints, in both modes.
 """
 
 from __future__ import annotations
@@ -44,18 +45,19 @@ from penstock.runtime.time.valve import ValveOutput
 
 
 class Receiver(Protocol):
-    """A subtask of the same slot, as an edge sees it."""
+    """A subtask of the same slot, as seen by an edge."""
 
     def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
-        """Take records or a control message from a channel."""
+        """Process records or a control message from a channel."""
 
 
 class Subtask:
     """Runs a chain.
 
-    Life cycle: `open` and `connect`; then, again and again, `begin_epoch`, any mix of `receive` (or `read_source`) and
-    `advance_processing_time`, and `checkpoint`; `close` at last. Where records flow between barriers, its source is polled, `finish` is
-    called as soon as all input has ended, and `begin_checkpoint` leaves the writing to somebody else.
+    Life cycle: `open` and `connect`; then, repeatedly, `begin_epoch`, any mix of `receive` (or `read_source`) and
+    `advance_processing_time`, and `checkpoint`; finally `close`. In pipelined mode its source is polled, `finish` is
+    called as soon as all
+    input has ended, and `begin_checkpoint` leaves the writing to another thread.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Subtask:
         self._outputs = [ChainOutput(*each) for each in zip(self.operators, types, strict=True)]
         self._partitionings = code.partitionings
         self._edges: list[BufferedEdge | LocalEdge] = []
-        self._buffered: list[BufferedEdge] = []  # those of them that have a writer
+        self._buffered: list[BufferedEdge] = []  # those with a writer
         self._contexts: list[OperatorContext] = []
         self.gates = InputGates(
             deployment.name, deployment.gates, index, deployment.parallelism, policy_of
@@ -85,11 +87,11 @@ class Subtask:
         )
         self._times = self.metrics.times
         self._announces = False
-        self._in_flight: RestoredInFlight | None = None  # until it has been sent and received
-        self._ended = 0  # operators that have come to their end
+        self._in_flight: RestoredInFlight | None = None  # until it has been sent and processed
+        self._ended = 0  # number of finished operators
         self.pace: Pace = WALL
 
-    # Opening
+    # Opening.
 
     def open(
         self,
@@ -99,7 +101,7 @@ class Subtask:
     ) -> None:
         """Build the chain, restore its state, open its functions.
 
-        `kept` is what a subtask in this place left when it was retired.
+        `kept` is what a retired subtask in this place returned.
         """
         self.pace = self._create_pace(task)
         operator_ids = [info.operator_id for info in self.deployment.operators]
@@ -169,7 +171,7 @@ class Subtask:
         )
 
     def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Receiver]) -> None:
-        """Send to the writers of `task`, and to neighbours in the same slot, from now on; channels count from 0 again."""
+        """Use the writers of `task`, and neighbours in the same slot, from now on; channels are numbered from 0 again."""
         self._task = task
         self.gates.renumber()
         for edge, output in zip(self.deployment.edges, self._edges, strict=True):
@@ -179,7 +181,7 @@ class Subtask:
                 output.bind(task.writer_of(edge, self.index))
 
     def begin_epoch(self, task: TaskEnvironment) -> None:
-        """Begin what ends with the checkpoint of this number."""
+        """Begin the interval that ends with the checkpoint of this number."""
         self._task = task
         self.gates.start_alignment()
         self.pace.begin_epoch()
@@ -196,7 +198,7 @@ class Subtask:
                 operator.open_epoch(context)
 
     def announce_time(self) -> None:
-        """After a restart, repeat what the chain's own sources of time said last: valves downstream begin anew."""
+        """After a restart, emit the last watermarks of the chain's own generators again: valves downstream start from scratch."""
         if not self._announces:
             return
         self._announces = False
@@ -208,7 +210,7 @@ class Subtask:
                 output.emit_status(True)
 
     def resend(self) -> None:
-        """After a restore, send what was in the output channels before anything else."""
+        """After a restore, send the in-flight records of the output channels before anything else."""
         if self._in_flight is not None:
             for resent in self._in_flight.outputs():
                 batch, edge = decode(resent.payload), self._edges[resent.edge]
@@ -218,24 +220,24 @@ class Subtask:
                     edge.send_to(resent.target, batch)
 
     def restored_inputs(self) -> Iterator[tuple[Channel, list[bytes], bool]]:
-        """After a restore, return what was in the input channels, and whether in others than now: it comes before what they bring."""
+        """After a restore, return the in-flight records of the input channels, and whether the channels have changed."""
         found, self._in_flight = self._in_flight, None
         if found is not None:
             for channel, payloads in found.inputs():
                 yield channel, payloads, found.has_changed(channel[0])
 
     def receive_restored(self) -> None:
-        """Process what was in the input channels."""
+        """Process the in-flight records of the input channels."""
         for channel, payloads, _ in self.restored_inputs():
             for payload in payloads:
                 self.receive(*channel, DATA, decode(payload))
 
-    # Receiving
+    # Receiving.
 
     def receive_buffer(
         self, gate: int, channel: int, sequence: int, kind: int, payload: bytes
     ) -> None:
-        """Take what a writer sent."""
+        """Process an item sent by a writer."""
         if self._task.settings.check_order:
             self.gates.check_sequence(gate, channel, sequence)
         self.metrics.bytes_in += len(payload)
@@ -243,7 +245,7 @@ class Subtask:
         self.receive(gate, channel, kind, content)
 
     def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
-        """Take records or a control message from a channel."""
+        """Process records or a control message from a channel."""
         if kind == DATA:
             self.metrics.records_in += len(content)
             if self._times.running:
@@ -255,7 +257,7 @@ class Subtask:
         elif kind == BARRIER:
             self.gates.alignment.on_barrier((gate, channel), content)
         else:
-            self._tell_time(self.gates.on_time((gate, channel), kind, content))
+            self._apply_time(self.gates.on_time((gate, channel), kind, content))
 
     def _process(self, records: Batch, input_index: int) -> None:
         on_disk = self._keyed.on_disk
@@ -267,7 +269,7 @@ class Subtask:
         for backend in on_disk:
             backend.relieve()
 
-    def _tell_time(self, outputs: Iterable[ValveOutput]) -> None:
+    def _apply_time(self, outputs: Iterable[ValveOutput]) -> None:
         head = self.operators[0]
         before = self._times.enter(0) if self._times.running else None
         for output in outputs:
@@ -281,7 +283,7 @@ class Subtask:
             self._times.enter(before)
 
     def read_source(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
-        """Let the source at the head of the chain read its splits, for so long."""
+        """Let the source at the head of the chain read its splits, for a limited time."""
         head = self.operators[0]
         assert isinstance(head, SourceOperator)
         steps, times = head.run(assignment, seconds), self._times
@@ -293,7 +295,7 @@ class Subtask:
             yield
 
     def advance_processing_time(self) -> None:
-        """Fire what the wall clock allows; at any time between two records."""
+        """Fire processing-time timers that are due; may be called between any two records."""
         now, times = self.pace.clock(), self._times
         if not times.running:
             for operator in self.operators[self._ended :]:
@@ -306,16 +308,16 @@ class Subtask:
         times.enter(before)
 
     def next_wakeup(self) -> int | None:
-        """Return when (epoch milliseconds) processing time should be advanced even if no record comes."""
+        """Return when (epoch milliseconds) processing time must be advanced even if no record arrives."""
         going = self.operators[self._ended :]
         wakeups = [wakeup for op in going if (wakeup := op.next_wakeup()) is not None]
         return min(wakeups, default=None)
 
-    # Where records flow between barriers
+    # Pipelined mode.
 
     @property
     def source(self) -> SourceOperator | None:
-        """The source at the head of the chain, if there is one."""
+        """The source at the head of the chain, if any."""
         head = self.operators[0]
         return head if isinstance(head, SourceOperator) else None
 
@@ -336,30 +338,30 @@ class Subtask:
         return polled
 
     def add_splits(self, more: MoreSplits) -> None:
-        """Let the source read these, too."""
+        """Add splits to the source."""
         source = self.source
         assert source is not None
         source.add_splits(more)
 
     def drain(self) -> None:
-        """Let the source read nothing more: time goes to its end."""
+        """Stop the source: it reads no more, and its watermark goes to MAX."""
         source = self.source
         assert source is not None
         source.drain()
 
     def next_step(self) -> float | None:
-        """Return when (on time.monotonic()) an operator is to be woken although nobody does; None: not at all."""
+        """Return when (by time.monotonic()) an operator must be woken; None: never."""
         steps = [step for op in self._stepping if (step := op.next_step()) is not None]
         return min(steps, default=None)
 
     def due_to_step(self, moment: float) -> list[StreamOperator]:
-        """Return the operators that are to be woken by now."""
+        """Return the operators that must be woken by now."""
         return [
             op for op in self._stepping if (step := op.next_step()) is not None and step <= moment
         ]
 
     def on_wakeup(self, operator: StreamOperator) -> None:
-        """Let an operator go on with what has arrived from outside."""
+        """Let an operator handle external events."""
         if not self._times.running:
             operator.on_wakeup()
             return
@@ -368,24 +370,24 @@ class Subtask:
         self._times.enter(before)
 
     def on_quiet(self) -> None:
-        """Let operators emit what they hold back: there is nothing more to read now."""
+        """Let operators emit records that they hold back: there is no more input now."""
         for operator in self.operators:
             operator.on_quiet()
 
     def on_taken(self, operator: str, size: int) -> None:
-        """Take note that the driver has taken so much of what a sink put out."""
+        """Record that the driver has received this much of a sink's output."""
         for context, each in zip(self._contexts, self.operators, strict=True):
             if context.operator_id == operator:
                 each.on_taken(size)
 
     def on_completed(self, checkpoint: int) -> None:
-        """Take note that a checkpoint is durable."""
+        """Notify all operators that a checkpoint is durable."""
         for operator in self.operators:
             with _user_code(operator):
                 operator.on_completed(checkpoint)
 
     def finish(self) -> bool:
-        """End: all input has ended. Returns False if an operator waits for results; then it is to be called again."""
+        """Finish: all input has ended. Returns False if an operator waits for results; then it must be called again."""
         if self.finished:
             return True
         source = self.source
@@ -403,7 +405,7 @@ class Subtask:
         return True
 
     def send_end(self) -> None:
-        """Say on all edges that nothing but barriers follows."""
+        """Send the end of the channel on all edges: only barriers follow."""
         for edge in self._buffered:
             edge.end()
 
@@ -414,26 +416,26 @@ class Subtask:
 
     @property
     def waiting(self) -> bool:
-        """Whether records wait for their buffers to be full."""
+        """Whether records wait for their buffers to fill up."""
         return any(edge.waiting for edge in self._buffered)
 
     def flush(self) -> None:
-        """Send all records that wait."""
+        """Send all buffered records."""
         for edge in self._buffered:
             edge.flush()
 
     def holds_barrier(self, message: BarrierMessage) -> bool:
-        """Whether a barrier that was sent on still waits in an output channel."""
+        """Whether a forwarded barrier is still queued in an output channel."""
         return any(edge.holds(message) for edge in self._buffered)
 
     def hasten_barrier(self, message: BarrierMessage, overtaken: Capture) -> None:
-        """Let a barrier that was sent on overtake what the output channels hold."""
+        """Let a forwarded barrier overtake the records in the output channels."""
         for edge in self._buffered:
             for target, items in edge.hasten(message):
                 overtaken.add_outputs(edge.index, target, items)
 
     def state_schemas(self) -> dict[str, dict[str, StateSchema]]:
-        """Return what is known of the keyed states of the chain: by operator id, then by table. By any thread."""
+        """Return the schemas of the chain's keyed states: by operator id, then by table. Thread-safe."""
         found = {}
         for position, operator in enumerate(self.deployment.operators):
             backend = self._keyed.get(position)
@@ -442,17 +444,17 @@ class Subtask:
         return found
 
     def output_channels(self) -> list[OutputChannel]:
-        """Return all channels that stay and lead out."""
+        """Return all output channels of pipelined mode."""
         return [channel for edge in self._buffered for channel in edge.channels()]
 
     def measure(self, now_ms: int) -> dict[str, Any]:
-        """Return how it is doing, as `task_metrics` says."""
+        """Return the metrics, as described in `task_metrics`."""
         return self.metrics.measure(self._contexts, self.watermark, now_ms)
 
-    # Checkpoints
+    # Checkpoints.
 
     def checkpoint(self, number: int) -> TaskAck:
-        """Pass the barrier that all channels have brought, and write the snapshot; return the ACK."""
+        """Pass the barrier that all channels have delivered, and write the snapshot; return the ACK."""
         return self.begin_checkpoint(number).finish()
 
     def begin_checkpoint(
@@ -463,13 +465,14 @@ class Subtask:
         aligned: bool = False,
         overtaken: Capture | None = None,
     ) -> Snapshot:
-        """Pass the barrier that all channels have brought: advance time, flush, send it on, take the snapshot.
+        """Pass the barrier that all channels have delivered: advance time, flush, forward it, take the snapshot.
 
-        With `overtaken` the barrier overtakes what the output channels hold, which is put in there; some input channels may not have
-        brought it then.
+        With `overtaken` the barrier overtakes the records in the output channels, which are added to it; then the
+        barriers of some input
+        channels may be missing.
         """
         self.gates.alignment.check(number, all_there=overtaken is None)
-        self._tell_time(self.gates.on_barriers())
+        self._apply_time(self.gates.on_barriers())
         head = self.operators[0]
         source = head if isinstance(head, SourceOperator) else None
         ends = self._ends_here(source)
@@ -479,7 +482,7 @@ class Subtask:
         sink_times: dict[str, tuple[int, bool]] = {}
         for context, operator in zip(self._contexts, self.operators, strict=True):
             with _user_code(operator):
-                # A source emits MAX in its barrier, before the operators after it finish.
+                # A source emits MAX in its barrier, before the downstream operators finish.
                 if ends and not self.finished and operator is not source:
                     context.ends_for_good = not self._task.drains
                     operator.finish()
@@ -523,32 +526,34 @@ class Subtask:
         )
 
     def _ends_here(self, source: SourceOperator | None) -> bool:
-        """Whether this barrier is the end of all that the subtask will ever send."""
+        """Whether this barrier ends the output of the subtask."""
         if self._task.live is not None:
             return self.finished
         return self.gates.alignment.finished if source is None else source.finished
 
     @property
     def watermark(self) -> int:
-        """The time that all input has reached; of a source, what it has said last."""
+        """The combined input watermark; for a source, the last one emitted."""
         if len(self.gates):
             return self.gates.watermark
         emitted: int = self._contexts[0].operator_state.get(EMITTED, MIN_WATERMARK)
         return emitted
 
     def close(self) -> None:
-        """Close all functions; the first error is raised when all were closed."""
+        """Close all functions; the first error is raised after all were closed."""
         self._end(lambda operator: operator.close())
 
     def retire(self) -> dict[int, Any]:
-        """Close, but return what the next subtask in this place can go on with, by position in the chain."""
+        """Close, but return what the next subtask in this place can reuse, by position in the chain."""
         kept: dict[int, Any] = {}
 
         def end(operator: StreamOperator) -> None:
             if (found := operator.retire()) is not None:
                 kept[self.operators.index(operator)] = found
 
-        with contextlib.suppress(Exception):  # its work does not count: no other attempt may fail
+        with contextlib.suppress(
+            Exception
+        ):  # its work does not count: errors must not fail another attempt
             self._end(end)
         return kept
 
@@ -577,7 +582,7 @@ class Subtask:
 
 @contextlib.contextmanager
 def _user_code(operator: StreamOperator) -> Iterator[None]:
-    """Report what user code raises outside of records (open, close, commits) under its operator."""
+    """Report exceptions of user code outside of records (open, close, commits) under its operator."""
     try:
         yield
     except PenstockError:

@@ -1,10 +1,12 @@
-"""Subtasks that stay alive in this process from one epoch to the next.
+"""A cache of subtasks in this process between two epochs.
 
-Only a cache: an entry is used if it is exactly the snapshot that the last checkpoint names, and it is taken out while it
-runs, so a failed attempt leaves nothing behind.
+An entry is used only if it is exactly the snapshot named by the last checkpoint, and it is removed while it runs, so a
+failed attempt
+leaves nothing behind.
 
-Spark gives a slot to another process about every second epoch, so many an entry is stale when its slot comes back. Then its state is
-of no use, but what its operators keep (a sink's connection, between two epochs) is handed to the subtask that takes its place.
+Spark moves a slot to another process about every second epoch, so many entries are stale when their slot comes back. Then
+the state is
+useless, but resources of its operators (a sink's connection, between two epochs) are passed to the subtask that replaces it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.runtime.task.subtask import Subtask
 
 _KEEP_OTHER_JOBS_S = 60.0
-# In a large cluster a slot rarely comes back to a process: what is kept there would be so many idle connections.
+# In a large cluster a slot rarely comes back to a process: the cache would keep many idle connections.
 _KEEP_PARTS_EPOCHS = 6
 
 _Place = tuple[str, int, int]  # job, vertex, index of the subtask
@@ -39,7 +41,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is left of a subtask whose state is stale: of use to the same code in the same attempt at the job."""
+    """The resources of a subtask whose state is stale: usable by the same code in the same attempt of the job."""
 
     kept: dict[int, Any]
     deployment: VertexDeployment
@@ -53,7 +55,7 @@ _parts: dict[_Place, _Parts] = {}
 
 
 def take(job_id: str, vertex: int, index: int, snapshot: str | None) -> Subtask | None:
-    """Return the cached subtask if it holds the wanted snapshot; it leaves the cache either way."""
+    """Return the cached subtask if it has the requested snapshot; it is removed from the cache in any case."""
     place = (job_id, vertex, index)
     entry = _entries.pop(place, None)
     if entry is None:
@@ -67,7 +69,7 @@ def take(job_id: str, vertex: int, index: int, snapshot: str | None) -> Subtask 
 def take_parts(
     job_id: str, deployment: VertexDeployment, index: int, attempt_number: int
 ) -> Mapping[int, Any]:
-    """Return what a stale subtask left for the one that takes its place, by position in the chain."""
+    """Return the resources of a stale subtask for the one that replaces it, by position in the chain."""
     found = _parts.pop((job_id, deployment.vertex, index), None)
     if found is None:
         return {}
@@ -78,7 +80,7 @@ def take_parts(
 
 
 def put(job_id: str, subtask: Subtask, epoch: int, snapshot: str, attempt_number: int = 0) -> None:
-    """Keep a subtask after its barrier. One that has finished is closed instead, and all that stale ones of its job left."""
+    """Cache a subtask after its barrier. A finished one is closed instead, with the resources of all stale ones of its job."""
     if subtask.finished:
         _close_parts(lambda place, _: place[0] == job_id)
         subtask.close()
@@ -88,7 +90,7 @@ def put(job_id: str, subtask: Subtask, epoch: int, snapshot: str, attempt_number
 
 
 def forget_older(job_id: str, epoch: int) -> None:
-    """Drop what can no longer be the latest snapshot: older epochs of this job, and jobs not seen for a while."""
+    """Drop entries that cannot be the latest snapshot: older epochs of this job, and jobs not seen for a while."""
     before = time.monotonic() - _KEEP_OTHER_JOBS_S
 
     def is_stale(place: _Place, entry: _Entry | _Parts, epochs: int) -> bool:
@@ -102,7 +104,7 @@ def forget_older(job_id: str, epoch: int) -> None:
 
 
 def _retire(place: _Place, entry: _Entry) -> None:
-    """Close a subtask whose work does not count, but for what the next one can use."""
+    """Close a subtask whose work does not count, except for reusable resources."""
     kept = entry.subtask.retire()
     if kept:
         deployment = entry.subtask.deployment

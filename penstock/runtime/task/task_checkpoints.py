@@ -1,4 +1,4 @@
-"""The checkpoints of one subtask in the loop of a slot: barriers that come in, snapshots, and what is kept of them."""
+"""The checkpoints of one subtask in the loop of a slot: incoming barriers, snapshots, in-flight data."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from penstock.runtime.task.uploads import Upload
 
 
 class CheckpointServices(Protocol):
-    """What a slot does for the checkpoints of its subtasks."""
+    """Services of a slot for the checkpoints of its subtasks."""
 
     def report(self, message: Any) -> None:
-        """Tell the driver."""
+        """Send a report to the driver."""
 
     def upload(self, upload: Upload) -> None:
-        """Write a snapshot beside the loop."""
+        """Write a snapshot in the background."""
 
 
 class TaskCheckpoints:
-    """Does what is decided about barriers: blocks channels, takes snapshots, passes barriers on."""
+    """Executes the decisions about barriers: blocks channels, takes snapshots, forwards barriers."""
 
     def __init__(
         self, subtask: Subtask, inputs: Inputs, stage: StageDeployment, slot: CheckpointServices
@@ -54,21 +54,21 @@ class TaskCheckpoints:
         self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
         inputs.announces = self._barriers.may_overtake
         self._held = HeldSnapshots(subtask, slot.upload)
-        # Channels whose records belong to snapshots that their barriers have not reached, and to which.
+        # Channels whose records belong to snapshots because their barriers have not arrived, and those snapshots.
         self.in_flight = self._barriers.in_flight
         self._unconfirmed = Unconfirmed()
-        # What had come in when the first barrier of a checkpoint came, by the number of the checkpoint.
+        # Bytes received when the first barrier of a checkpoint arrived, by checkpoint id.
         self._bytes_before: dict[int, int] = {}
 
     def begin_epoch(self, environment: TaskEnvironment) -> None:
-        """Begin what ends with the next checkpoint."""
+        """Begin the interval that ends with the next checkpoint."""
         self._environment = environment
         self._subtask.begin_epoch(environment)
 
-    # Barriers
+    # Barriers.
 
     def begin_triggered(self, trigger: Trigger) -> None:
-        """Begin a checkpoint in a source."""
+        """Start a checkpoint in a source."""
         moment = now() * 1000
         due = trigger.triggered_ms + self._timeout_ms
         overtakes = self._barriers.may_overtake and not trigger.aligned and moment >= due
@@ -77,12 +77,12 @@ class TaskCheckpoints:
         self._held.complete(trigger.checkpoint)
 
     def keep(self, channel: Channel, item: Item) -> None:
-        """Keep records that belong to snapshots although they come after them."""
+        """Add records to the in-flight data of the snapshots that they belong to."""
         for checkpoint in self.in_flight[channel]:
             self._held.take(checkpoint, channel, [item])
 
     def on_barrier(self, channel: InputChannel, message: BarrierMessage, overtakes: bool) -> None:
-        """Take a barrier that a channel brought."""
+        """Handle a barrier from a channel."""
         moment, name = now() * 1000, channel.id[2:]
         overtaken = channel.overtaken() if overtakes else []
         before_it = self._bytes_before.setdefault(message.checkpoint, self._inputs.bytes_in)
@@ -90,7 +90,7 @@ class TaskCheckpoints:
         begin = next((each for each in decisions if isinstance(each, Begin)), None)
         before = decisions[: decisions.index(begin) + 1] if begin is not None else []
         self._decide(before)
-        # Now its snapshot is there, if it has begun at all.
+        # Now its snapshot exists, if it has started at all.
         sender, processed = self._subtask.gates.channels[name], self._inputs.bytes_in - before_it
         self._held.barrier(sender, message, moment, processed)
         self._held.take(message.checkpoint, name, overtaken)
@@ -117,11 +117,11 @@ class TaskCheckpoints:
                 self._inputs.unblock_all()
         self.in_flight = self._barriers.in_flight
 
-    # Barriers that overtake
+    # Overtaking barriers.
 
     @property
     def due_ms(self) -> float | None:
-        """When a barrier has waited long enough, on the wall clock."""
+        """When a barrier times out, by the wall clock."""
         times = (self._barriers.deadline_ms, self._held.deadline_ms)
         return min((each for each in times if each is not None), default=None)
 
@@ -134,7 +134,7 @@ class TaskCheckpoints:
         return bool(inputs.announced or inputs.hurry or self._held) or self.due_ms is not None
 
     def hasten(self) -> bool:
-        """Let barriers overtake for which it is time; return whether there were any."""
+        """Let barriers overtake whose timeout is over; return whether there were any."""
         moment, inputs, due = now() * 1000, self._inputs, self.due_ms
         announced, inputs.announced = inputs.announced, []
         decisions = [
@@ -148,20 +148,20 @@ class TaskCheckpoints:
         return bool(decisions)
 
     def check_held(self) -> bool:
-        """Let barriers overtake what the output channels hold, if it is time; return whether there were any."""
+        """Let barriers overtake in the output channels if their timeout is over; return whether there were any."""
         return self._held.check(now() * 1000)
 
     def _hasten(self, checkpoint: int) -> None:
-        """Let barriers overtake that lie in the queues of the input channels."""
+        """Let barriers overtake in the queues of the input channels."""
         for channel in self._inputs.channels.values():
             channel.hasten(
                 lambda item: item.kind == BARRIER and _message_of(item).checkpoint == checkpoint
             )
 
-    # Snapshots
+    # Snapshots.
 
     def _begin(self, begin: Begin, triggered_ms: int, *, aligned: bool) -> None:
-        """Take the snapshot, pass the barrier on, and go on with what belongs to the next checkpoint."""
+        """Take the snapshot, forward the barrier, and continue with the next interval."""
         begun = time.perf_counter()
         number = begin.checkpoint
         alignment = self._subtask.gates.alignment
@@ -187,19 +187,19 @@ class TaskCheckpoints:
         if not self._barriers.may_overtake:
             self._slot.upload(upload)
             return
-        # A barrier that did not overtake may be stuck behind what the output channels hold.
+        # A barrier that did not overtake may be stuck behind records in the output channels.
         hasten_at = None
         if not (begin.unaligned or aligned):
             hasten_at = float(triggered_ms + self._timeout_ms)
         self._held.hold(upload, capture, begin, hasten_at)
 
     def completed(self, checkpoint: int) -> None:
-        """Let go of what was kept for a checkpoint."""
+        """Release what was kept for a checkpoint."""
         self._unconfirmed.completed(checkpoint)
         self._bytes_before = {n: each for n, each in self._bytes_before.items() if n > checkpoint}
 
     def aborted(self, checkpoint: int) -> None:
-        """Forget a checkpoint."""
+        """Drop an aborted checkpoint."""
         self._bytes_before.pop(checkpoint, None)
         self._decide(self._barriers.on_aborted(checkpoint))
         self._held.drop(checkpoint)

@@ -1,8 +1,10 @@
-"""What subtasks tell about themselves, by Flink's names, and how latencies are counted.
+"""Metric names of subtasks, following Flink, and latency histograms.
 
-A report has, for each subtask, a value for any of the names below. Those that stay report once a second (`SlotReport.metrics`), those of an
-epoch with its ACK (`TaskAck.report`). Counters count from the start of the attempt; what is per second or per cent is of the time since
-the report before.
+A report has, for each subtask, values for the names below. In pipelined mode they are reported once a second
+(`SlotReport.metrics`), in
+epoch mode with the ACK (`TaskAck.report`). Counters count from the start of the attempt; rates and percentages cover the
+time since the
+last report.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from typing import Any, Final
 
 from penstock.common.dropped_records import LATE
 
-# Of each second, how many milliseconds were spent working, waiting for room in the outputs, waiting for input. Nobody waits inside of a
-# call here, so that all back-pressure is what Flink calls soft.
+# Milliseconds per second spent working, backpressured by the outputs, and waiting for input. No call blocks here, so all
+# backpressure is what Flink calls soft.
 BUSY: Final = "busyTimeMsPerSecond"
 BACK_PRESSURED: Final = "backPressuredTimeMsPerSecond"
 IDLE: Final = "idleTimeMsPerSecond"
@@ -26,10 +28,10 @@ TOTAL_BUSY: Final = "accumulateBusyTimeMs"
 TOTAL_BACK_PRESSURED: Final = "accumulateBackPressuredTimeMs"
 TOTAL_IDLE: Final = "accumulateIdleTimeMs"
 
-# What of the busy time is in no operator: decoding input, encoding and sending output. Flink has no such figure.
+# The part of the busy time outside of operators: decoding input, encoding and sending output. Flink has no such metric.
 EXCHANGE: Final = "exchangeTimeMsPerSecond"
 
-# Counters. A source counts what it has read as its input.
+# Counters. A source counts the records that it has read as its input.
 RECORDS_IN: Final = "numRecordsIn"
 RECORDS_OUT: Final = "numRecordsOut"
 BYTES_IN: Final = "numBytesIn"
@@ -51,37 +53,39 @@ INPUT_WATERMARK: Final = "currentInputWatermark"  # epoch milliseconds
 OUTPUT_WATERMARK: Final = "currentOutputWatermark"
 WATERMARK_LAG: Final = "watermarkLag"  # milliseconds from the watermark to the wall clock
 
-SOURCE_IDLE: Final = "sourceIdleTime"  # milliseconds since a source has read anything
+SOURCE_IDLE: Final = "sourceIdleTime"  # milliseconds since a source last read a record
 
-# Keyed state: about how many entries, bytes of the last checkpoint, pending timers. Flink has no names for these.
+# Keyed state: approximate number of entries, bytes of the last checkpoint, pending timers. Flink has no names for these.
 STATE_ENTRIES: Final = "numStateEntries"
 STATE_BYTES: Final = "stateSizeBytes"
 EVENT_TIMERS: Final = "numEventTimeTimers"
 PROCESSING_TIMERS: Final = "numProcessingTimeTimers"
 
-# Channels: items and bytes that have arrived and were not taken, items that wait to be sent, and what part of the room is used, from 0 to 1.
+# Channels: items and bytes queued at the receiver, items queued at the sender, and the used fraction of the capacity,
+# from 0 to 1.
 INPUT_QUEUE: Final = "buffers.inputQueueLength"
 INPUT_QUEUE_BYTES: Final = "buffers.inputQueueSize"
 OUTPUT_QUEUE: Final = "buffers.outputQueueLength"
 INPUT_POOL: Final = "buffers.inPoolUsage"
 OUTPUT_POOL: Final = "buffers.outPoolUsage"
 
-LATENCY: Final = "latency"  # LatencyHistograms of markers since the report before, by the id of the source's vertex
+LATENCY: Final = "latency"  # LatencyHistograms of markers since the last report, by the id of the source's vertex
 
 PROCESS: Final = (
-    "process"  # host, process id, and figures of the process, see common.process_figures
+    "process"  # host, process id, and metrics of the process, see common.process_figures
 )
 
-# What operators have that is told of the subtask as a sum, too.
+# Operator metrics that are also reported as a sum for the subtask.
 SUMMED: Final = (LATE, STATE_ENTRIES, STATE_BYTES, EVENT_TIMERS, PROCESSING_TIMERS)
 
-# On the way only: which part of the busy time each operator of the chain has had, and the exchange. `complete` makes times of it.
+# Only in transit: the share of the busy time of each operator of the chain, and of the exchange. `complete` turns it into
+# times.
 SHARES: Final = "chainShares"
 OPERATORS: Final = (
-    "operators"  # by operator id what each of the chain has measured, see runtime.metrics
+    "operators"  # metrics of each operator of the chain by operator id, see runtime.metrics
 )
 
-# As Flink tells histograms.
+# The histogram statistics of Flink.
 QUANTILES: Final = {
     "p50": 0.5,
     "p75": 0.75,
@@ -97,7 +101,7 @@ _SMALLEST_MS: Final = 0.01
 
 
 class LatencyHistogram:
-    """Counts of latencies in buckets that grow by 4 %, so that a quantile is right to 2 %. It pickles to few bytes.
+    """Counts of latencies in buckets that grow by 4 %, so that quantiles are accurate to 2 %. It pickles to few bytes.
 
     >>> histogram = LatencyHistogram([1.0] * 98 + [20.0, 30.0])
     >>> round(histogram.quantile(0.5)), round(histogram.quantile(0.99)), histogram.count
@@ -113,19 +117,19 @@ class LatencyHistogram:
             self.add(each)
 
     def add(self, latency_ms: float) -> None:
-        """Count a latency. Clocks of two machines differ: what arrives before it was sent took no time."""
+        """Count a latency. Clocks of machines differ: negative latencies count as 0."""
         bucket = int(math.log(max(latency_ms, _SMALLEST_MS) / _SMALLEST_MS) / _GROWTH)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
         self.count += 1
 
     def merge(self, other: LatencyHistogram) -> None:
-        """Count what another one has counted."""
+        """Add the counts of another histogram."""
         for bucket, count in other.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0) + count
         self.count += other.count
 
     def quantile(self, share: float) -> float:
-        """Return the latency in milliseconds that this share of all does not exceed; 0 if nothing was counted."""
+        """Return the latency in milliseconds at this quantile; 0 if there are no values."""
         wanted = share * self.count
         for bucket in sorted(self.buckets):
             wanted -= self.buckets[bucket]
@@ -135,7 +139,7 @@ class LatencyHistogram:
 
     @property
     def mean(self) -> float:
-        """The average latency in milliseconds, right to 2 %; 0 if nothing was counted."""
+        """The average latency in milliseconds, accurate to 2 %; 0 if there are no values."""
         total = sum(_middle(bucket) * count for bucket, count in self.buckets.items())
         return total / self.count if self.count else 0.0
 
@@ -164,7 +168,7 @@ def _middle(bucket: int) -> float:
 
 
 def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
-    """Return one histogram of all."""
+    """Merge histograms."""
     total = LatencyHistogram()
     for each in histograms:
         total.merge(each)
@@ -172,13 +176,13 @@ def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
 
 
 def number(report: Mapping[str, object], name: str) -> float:
-    """Return a number of a subtask's report; 0 if it does not tell it."""
+    """Return a number of a subtask's report; 0 if it is missing."""
     value = report.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
 def is_moment(watermark: int) -> bool:
-    """Whether a watermark is a time, neither the beginning nor the end of all."""
+    """Whether a watermark is a real time, not MIN or MAX."""
     return -(2**62) < watermark < 2**62
 
 
@@ -186,7 +190,7 @@ Counts = dict[tuple[str | None, str], float]  # by operator, None for the subtas
 
 
 def counts_of(report: Mapping[str, Any]) -> Counts:
-    """Return what a report has counted that rates are told of."""
+    """Return the counters of a report that have rates."""
     found: Counts = {(None, name): report.get(name, 0) for name in RATES}
     for operator, measured in report.get(OPERATORS, {}).items():
         for name in (RECORDS_IN, RECORDS_OUT):
@@ -196,10 +200,7 @@ def counts_of(report: Mapping[str, Any]) -> Counts:
 
 
 def complete(report: dict[str, Any], before: Counts, seconds: float) -> Counts:
-    """Add to a report what follows from the one before, which was so many seconds ago; return what the next one needs.
-
-    That is what is per second, and the time of each operator.
-    """
+    """Add rates and operator times to a report, given the last one `seconds` ago; return the input for the next call."""
     now = counts_of(report)
     operators: dict[str, dict[str, Any]] = report.get(OPERATORS, {})
     for (operator, name), count in now.items():

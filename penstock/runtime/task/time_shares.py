@@ -1,4 +1,4 @@
-"""What a subtask does with its time: works, waits for room, or neither: for input, or for its turn in the slot."""
+"""Time shares of a subtask: busy, backpressured, or idle (waiting for input, or for its turn in the slot)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOTALS: Final = (names.TOTAL_IDLE, names.TOTAL_BUSY, names.TOTAL_BACK_PRESSURED
 
 
 class TimeShares:
-    """Adds up how long a subtask was in each state. Times are seconds of any clock that does not go back.
+    """Sums up how long a subtask was in each state. Times are seconds of any monotonic clock.
 
     >>> shares = TimeShares(10.0)
     >>> shares.enter(BUSY, 10.25)
@@ -35,13 +35,13 @@ class TimeShares:
         self.state = IDLE
 
     def enter(self, state: int, now: float) -> None:
-        """Take note of what it does from now on."""
+        """Record the state from now on."""
         self._seconds[self.state] += now - self._since
         self._since = now
         self.state = state
 
     def report(self, now: float) -> dict[str, int]:
-        """Return the milliseconds of each second since the last report, which add up to 1000; begin anew."""
+        """Return the milliseconds per second in each state since the last report, which add up to 1000; start again."""
         self.enter(self.state, now)
         scale = 1000 / max(now - self._begun, 1e-9)
         shares = [round(seconds * scale) for seconds in self._seconds]
@@ -54,7 +54,7 @@ class TimeShares:
         return dict(zip(_NAMES, shares, strict=True))
 
     def totals(self) -> dict[str, int]:
-        """Return the milliseconds of each state from the beginning up to the last report."""
+        """Return the milliseconds in each state from the beginning up to the last report."""
         return {
             name: round(seconds * 1000) for name, seconds in zip(_TOTALS, self._totals, strict=True)
         }

@@ -1,4 +1,4 @@
-"""Whose turn it is in a slot of one epoch, and how long each subtask has worked."""
+"""Measures how long each subtask of a slot has worked in an epoch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.runtime.task.subtask import Subtask
 
 
 class TurnClock:
-    """Adds the time between two switches to the subtask that had it. One that calls a neighbour has not worked meanwhile."""
+    """Attributes the time between two switches to the active subtask. While it calls a neighbour, the neighbour is active."""
 
     __slots__ = ("_current", "_since")
 
@@ -18,7 +18,7 @@ class TurnClock:
         self._since = 0.0
 
     def switch(self, subtask: Subtask | None) -> Subtask | None:
-        """Let a subtask have the time from now on, or nobody; return who had it."""
+        """Switch to a subtask, or None; return the previously active one."""
         moment, before = perf_counter(), self._current
         if before is not None:
             before.metrics.busy_s += moment - self._since
@@ -26,12 +26,12 @@ class TurnClock:
         return before
 
     def begin(self, subtask: Subtask) -> None:
-        """Let a subtask work that was not called by another one."""
+        """Start a subtask that was not called by another one."""
         self.switch(subtask)
         subtask.metrics.times.begin()
 
     def end(self) -> None:
-        """It waits for input, or is done."""
+        """Stop: it waits for input, or is done."""
         before = self.switch(None)
         if before is not None:
             before.metrics.times.end()
@@ -47,7 +47,7 @@ class Neighbour:
         self._clock = clock
 
     def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
-        """Hand over."""
+        """Pass an item on."""
         times = self._subtask.metrics.times
         before = self._clock.switch(self._subtask)
         times.begin()

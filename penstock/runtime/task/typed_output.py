@@ -1,10 +1,14 @@
-"""What a declared type does to the results of an operator: whole batches are checked at once.
+"""Checks and converts the output of operators by their declared types, whole batches at a time.
 
 PyFlink encodes values by their declared types on the way to the next operator, so that a Row without names arrives with
-those of its type, an int declared as a double as a float, and a value that does not fit is an error. Penstock hands Python
-objects over, so it has to look at them. A batch is looked at column by column with loops that run in C: about 12 ns a record
-for a single value, 19 ns for an integer with its range, 40 ns for each field of a tuple. Only a batch that is not exactly as
-its type wants it is converted, and only if that fails it is looked at record by record, to name the one at fault.
+those of its
+type, an int declared as a double as a float, and a value that does not fit is an error. Penstock passes Python objects
+on, so it has to
+check them. A batch is checked column by column with loops that run in C: about 12 ns per record for a single value, 19 ns
+for an
+integer with its range, 40 ns for each field of a tuple. Only a batch that does not match its type exactly is converted,
+and only if that
+fails it is checked record by record, to find the offending one.
 """
 
 from __future__ import annotations
@@ -71,7 +75,7 @@ _UNSHARED = max(
 
 
 class TypedOutput:
-    """Checks and converts what an operator emits by a declared type."""
+    """Checks and converts the output of an operator by a declared type."""
 
     __slots__ = ("_convert", "kind")
 
@@ -80,7 +84,7 @@ class TypedOutput:
         self._convert = converter(kind)
 
     def apply(self, values: list[Any]) -> list[Any]:
-        """Return the values as the type holds them; raises a RecordError that names the first that does not fit.
+        """Return the converted values; raises a RecordError that names the first that does not fit.
 
         >>> from penstock.common.typeinfo import Types
         >>> TypedOutput(Types.TUPLE([Types.STRING(), Types.DOUBLE()])).apply([("a", 1), ["b", 2.5]])
@@ -108,14 +112,14 @@ class TypedOutput:
 
 
 def typed_output(kind: Any) -> TypedOutput | None:
-    """Return what checks values of a type, or None where anything goes."""
+    """Return the checker for a type, or None if any value is valid."""
     if not isinstance(kind, TypeInformation) or converter(kind) is None:
         return None
     return TypedOutput(kind)
 
 
 def converter(kind: TypeInformation, *, nullable: bool = False) -> Convert | None:
-    """Return the function that converts a column of such values, or None where anything goes.
+    """Return the function that converts a column of such values, or None if any value is valid.
 
     It raises a RecordError if a value does not fit.
     """
@@ -150,7 +154,7 @@ def _each(kind: TypeInformation) -> Convert:
 
 
 def _nullable(convert: Convert, nullable: bool) -> Convert:
-    """Let None pass."""
+    """Allow None."""
     if not nullable:
         return convert
 
@@ -190,7 +194,7 @@ def _value_converter(
             if narrow:
                 return array("f", column).tolist()
             if number_format is not None:
-                try:  # 7 ns a number, half of what min() and max() take
+                try:  # 7 ns per number, half of min() and max()
                     pack(f"{count}{number_format}", *column)
                 except struct.error:
                     return list(map(validate, column))  # raises
@@ -248,7 +252,7 @@ def _row_converter(kind: RowTypeInfo) -> Convert:
         if known:
             return column
         if max(map(getrefcount, column)) > _UNSHARED:
-            # Some are in state too, or in another operator's hands: they keep no names.
+            # Some are also in state or used by another operator: these keep no names.
             return [make_row(names, row._values, row._row_kind) for row in column]
         for row in column:
             row._fields = names

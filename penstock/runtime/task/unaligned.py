@@ -1,12 +1,16 @@
-"""Decides about barriers that may overtake records (a pure core).
+"""Barrier handling of unaligned checkpoints (a pure core).
 
-A checkpoint that may be unaligned begins in a subtask as soon as one of its barriers is *urgent*: it has overtaken records on its way, or
-the time that barriers may wait for each other (`aligned-checkpoint-timeout`, from the trigger of the checkpoint) is over. Until then
-channels wait for each other as they always do.
+A checkpoint that may be unaligned starts in a subtask as soon as one of its barriers is *urgent*: it has overtaken
+records on its way,
+or the alignment timeout (`aligned-checkpoint-timeout`, from the trigger of the checkpoint) is over. Until then barrier
+alignment works
+as usual.
 
-When it begins with barriers missing, nobody waits: what the other channels bring before their barriers is *in flight*, and is written down
-with the snapshot. Barriers that lie in the queues of the subtask behind records are hastened: they overtake them. Once all have come, the
-checkpoint is complete here.
+When it starts with barriers missing, no channel is blocked: records of the other channels before their barriers are *in
+flight*, and are
+stored with the snapshot. Barriers that are queued behind records overtake them. Once all have arrived, the checkpoint is
+complete
+here.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from penstock.runtime.task.barriers import (
 
 @dataclass(slots=True)
 class _Pending:
-    """A checkpoint that some channels have brought the barrier of."""
+    """A checkpoint with barriers on some channels."""
 
     checkpoint: int
     first_ms: float
@@ -45,12 +49,12 @@ class _Pending:
     barriers: dict[Channel, BarrierMessage] = field(default_factory=dict)
 
     def is_due(self, now_ms: float) -> bool:
-        """Whether its barriers wait for each other no longer."""
+        """Whether the alignment timeout of its barriers is over."""
         return self.deadline_ms is not None and now_ms >= self.deadline_ms
 
 
 class UnalignedBarriers(Barriers):
-    """Channels wait for each other up to `timeout_ms` after the trigger, then nobody does.
+    """Barrier alignment up to `timeout_ms` after the trigger, then overtaking.
 
     >>> barriers = UnalignedBarriers([(0, 0), (0, 1)], timeout_ms=0)
     >>> message = BarrierMessage(1, "a", finished=False)
@@ -68,17 +72,17 @@ class UnalignedBarriers(Barriers):
     def __init__(self, channels: Sequence[Channel], timeout_ms: int) -> None:
         self._channels = tuple(channels)
         self._timeout_ms = timeout_ms
-        # The one that has not begun: channels that have brought its barrier are blocked.
+        # The checkpoint that has not started: channels that have delivered its barrier are blocked.
         self._waiting: _Pending | None = None
-        # Those that have begun and lack barriers: a savepoint may follow on a checkpoint.
+        # Started checkpoints with missing barriers: a savepoint may follow a checkpoint.
         self._begun: dict[int, _Pending] = {}
-        # Checkpoints whose barriers were seen in a queue and not taken yet, and until when they may stay there.
+        # Checkpoints whose barriers are queued and not taken yet, and until when they may stay there.
         self._announced: dict[int, float] = {}
         self._past = Past()
 
     @property
     def in_flight(self) -> dict[Channel, tuple[int, ...]]:
-        """The channels whose records are in flight, and for which checkpoints: they have begun, and the barrier has not come."""
+        """The channels whose records are in flight, and for which started checkpoints."""
         if not self._begun:
             return {}
         missing = {
@@ -89,14 +93,14 @@ class UnalignedBarriers(Barriers):
 
     @property
     def deadline_ms(self) -> float | None:
-        """When `on_time` is to be called at the latest, on the wall clock."""
+        """When `on_time` must be called at the latest, by the wall clock."""
         times = list(self._announced.values())
         if self._waiting is not None and self._waiting.deadline_ms is not None:
             times.append(self._waiting.deadline_ms)
         return min(times, default=None)
 
     def on_announced(self, message: BarrierMessage, now_ms: float) -> list[Decision]:
-        """A barrier has come into the queue of a channel, perhaps behind records."""
+        """A barrier was queued in a channel, perhaps behind records."""
         number = message.checkpoint
         if number in self._begun and not message.aligned:
             return [Hasten(number)]
@@ -108,14 +112,14 @@ class UnalignedBarriers(Barriers):
     def on_barrier(
         self, channel: Channel, message: BarrierMessage, now_ms: float, *, overtakes: bool = False
     ) -> list[Decision]:
-        """A channel brought a barrier: in its turn, or before records that it has overtaken."""
+        """A barrier arrived on a channel: in order, or ahead of records that it has overtaken."""
         number = message.checkpoint
         if number in self._begun:
             self._begun[number].barriers[channel] = message
             return self._completed(number)
         if self._is_over(number):
             return []
-        decisions = [] if overtakes else self._passed_by(channel, number)
+        decisions = [] if overtakes else self._abandon_passed(channel, number)
         waiting = self._waiting
         if waiting is not None and number > waiting.checkpoint:
             decisions += [Abandon(waiting.checkpoint, overtaken_by(number)), *self._give_up()]
@@ -131,7 +135,7 @@ class UnalignedBarriers(Barriers):
         return [*decisions, *self._begin(waiting, now_ms, unaligned=False)]
 
     def on_time(self, now_ms: float) -> list[Decision]:
-        """Let barriers overtake that have waited for too long."""
+        """Let barriers overtake that have exceeded the alignment timeout."""
         decisions: list[Decision] = []
         if self._waiting is not None and self._waiting.is_due(now_ms):
             decisions += self._begin(self._waiting, now_ms, unaligned=True)
@@ -142,7 +146,7 @@ class UnalignedBarriers(Barriers):
         return decisions
 
     def on_aborted(self, checkpoint: int) -> list[Decision]:
-        """Let nobody wait for its barriers any more."""
+        """Stop waiting for its barriers."""
         self._announced.pop(checkpoint, None)
         if self._begun.pop(checkpoint, None) is not None:
             return [Drop(checkpoint)]
@@ -155,8 +159,8 @@ class UnalignedBarriers(Barriers):
         waiting = self._waiting
         return self._past.has(number) or (waiting is not None and number < waiting.checkpoint)
 
-    def _passed_by(self, channel: Channel, number: int) -> list[Decision]:
-        """Abandon checkpoints whose barriers a channel will not bring: it has brought a later one in its turn."""
+    def _abandon_passed(self, channel: Channel, number: int) -> list[Decision]:
+        """Abandon checkpoints whose barriers a channel will not deliver: it has delivered a later one in order."""
         decisions: list[Decision] = []
         for earlier, each in list(self._begun.items()):
             if earlier < number and channel not in each.barriers:
@@ -183,14 +187,14 @@ class UnalignedBarriers(Barriers):
         return [Unblock()]
 
     def _end(self, number: int) -> None:
-        """No barrier of this checkpoint, or of one before, can begin it any more."""
+        """No barrier of this checkpoint, or of an earlier one, can start it any more."""
         self._waiting = None
         self._past.end(number)
         self._announced = {each: t for each, t in self._announced.items() if each > number}
 
 
 def create_barriers(channels: Sequence[Channel], settings: BarrierSettings) -> Barriers:
-    """Return what decides, by the job's settings."""
+    """Return the barrier handler for the job's settings."""
     if not settings.exactly_once:
         return CountedBarriers(channels)
     if settings.unaligned:

@@ -1,4 +1,4 @@
-"""What writes snapshots beside the event loop of a slot."""
+"""Writes snapshots in the background of a slot's event loop."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ _JOIN_S = 5.0  # how long a slot that ends waits for a snapshot that is being wr
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A snapshot that was taken, and is to be written."""
+    """A snapshot that was taken and must be written."""
 
     checkpoint: int
     subtask: Subtask
     snapshot: Snapshot
     figures: BarrierFigures
     declined: str | None = (
-        None  # why the checkpoint cannot be: then only state is written, which later ones go on from
+        None  # why the checkpoint is declined: then only state is written, because later ones build on it
     )
 
     @property
     def task(self) -> TaskId:
-        """Whose snapshot it is."""
+        """The owner of the snapshot."""
         return self.subtask.id
 
 
 class Uploads:
     """A thread that writes one snapshot after another, and reports each when it is durable.
 
-    What cannot be written is declined, and the job goes on. State that cannot be pickled would fail again: that fails the slot.
+    A snapshot that cannot be written is declined, and the job continues. State that cannot be pickled would fail again:
+    it fails the slot.
     """
 
     def __init__(self, report: Callable[[Any], None], wake: Callable[[], None]) -> None:
@@ -53,11 +54,11 @@ class Uploads:
         self._thread.start()
 
     def submit(self, upload: Upload) -> None:
-        """Write a snapshot after those before it."""
+        """Write a snapshot after the earlier ones."""
         self._queue.put(upload)
 
     def close(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
         self._closed = True
         self._queue.put(None)
         self._thread.join(_JOIN_S)

@@ -18,7 +18,7 @@ EmitWatermark = Callable[[int], None]
 
 
 class Assignment(Protocol):
-    """Gives the records of one split their timestamps, and says which watermark they bring."""
+    """Assigns timestamps to the records of one split, and generates its watermark."""
 
     @property
     def watermark(self) -> int:
@@ -26,23 +26,23 @@ class Assignment(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether the split itself says that it is idle."""
+        """Whether the generator itself marked the split as idle."""
 
     def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
-        """Emit the records, and watermarks that belong between them."""
+        """Emit the records, and the watermarks between them."""
 
     def on_periodic(self) -> int:
-        """Ask for the current watermark, as the periodic emission does."""
+        """Return the current watermark, as for a periodic emission."""
 
     def snapshot(self) -> Any:
-        """Return what this must remember."""
+        """Return the state for a snapshot."""
 
     def restore(self, snapshot: Any) -> None:
-        """Go on from a snapshot."""
+        """Restore a snapshot."""
 
 
 class _GeneratorOutput:
-    """What a user's WatermarkGenerator emits to."""
+    """The output of a user's WatermarkGenerator."""
 
     __slots__ = ("idle", "watermark")
 
@@ -51,24 +51,24 @@ class _GeneratorOutput:
         self.idle = False
 
     def emit_watermark(self, watermark: Any) -> None:
-        """Take a watermark; one that goes back is ignored."""
+        """Emit a watermark; a lower one is ignored."""
         timestamp = getattr(watermark, "timestamp", watermark)
         self.watermark = max(timestamp, self.watermark)
         self.idle = False
 
     def mark_idle(self) -> None:
-        """Say that no record is expected for a while."""
+        """Mark the stream as idle."""
         self.idle = True
 
     def mark_active(self) -> None:
-        """Take `mark_idle` back."""
+        """Mark the stream as active."""
         self.idle = False
 
 
 class TimestampAssignment:
     """Runs a WatermarkStrategy over batches.
 
-    Bounded out-of-orderness needs the maximum of a batch only, not a call per record: 12 ns a record instead of 120.
+    Bounded out-of-orderness needs only the maximum of a batch, not a call per record: 12 ns per record instead of 120.
     Without periodic emission (an auto-watermark interval of 0) only watermarks that a generator emits per event count.
     """
 
@@ -98,13 +98,13 @@ class TimestampAssignment:
 
     @property
     def idle(self) -> bool:
-        """Whether the generator itself marked the stream idle."""
+        """Whether the generator itself marked the stream as idle."""
         return self._output.idle
 
     def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
         """Assign timestamps, feed the generator, emit the records; watermarks emitted per event stay in place.
 
-        Batches of columns have no objects to extract timestamps from: they are passed on with those that they have.
+        Column batches have no objects to extract timestamps from: they are emitted with their own timestamps.
         """
         timestamps = batch.timestamps
         if type(batch) is not RowBatch:
@@ -130,7 +130,7 @@ class TimestampAssignment:
             )
 
     def _raise_highest(self, timestamps: Any, batch: Any) -> None:
-        """Take note of the highest timestamp, which bounded out-of-orderness goes by."""
+        """Record the highest timestamp, which bounded out-of-orderness uses."""
         if self._bound is None or timestamps is None:
             return
         known: list[Any] = timestamps
@@ -138,7 +138,7 @@ class TimestampAssignment:
             known = [time for time in known if time is not None]
         highest = max(known, default=None)
         if highest is not None and highest > MAX_WATERMARK:
-            list(map(_whole_millis, known, batch.values))  # refuses it
+            list(map(_whole_millis, known, batch.values))  # raises
         if highest is not None and (self._highest is None or highest > self._highest):
             self._highest = highest
 
@@ -164,18 +164,18 @@ class TimestampAssignment:
             emit(batch.slice(start) if start else batch)
 
     def on_periodic(self) -> int:
-        """Ask for the current watermark, as the periodic emission does."""
+        """Return the current watermark, as for a periodic emission."""
         if self._generator is not None and self._periodic:
             self._generator.on_periodic_emit(self._output)
         return self.watermark
 
     def snapshot(self) -> Any:
-        """Return what this must remember."""
+        """Return the state for a snapshot."""
         state = self._generator.snapshot() if self._generator is not None else None
         return self._highest, self._output.watermark, state
 
     def restore(self, snapshot: Any) -> None:
-        """Go on from a snapshot."""
+        """Restore a snapshot."""
         if snapshot is not None:
             self._highest, self._output.watermark, state = snapshot
             if self._generator is not None and state is not None:
@@ -183,26 +183,29 @@ class TimestampAssignment:
 
 
 def _whole_millis(timestamp: Any, value: Any) -> int:
-    """Return a timestamp that an assigner gave as whole milliseconds; a fraction of one is cut off.
+    """Return a timestamp of an assigner as whole milliseconds; fractions are truncated.
 
-    Floats between 10^8 and 10^10 are the seconds that `time.time()` gives: as milliseconds they would all be in the first
-    months of 1970.
+    Floats between 10^8 and 10^10 are seconds of `time.time()`: as milliseconds they would all be in the first months of
+    1970.
     """
     if isinstance(timestamp, float) and math.isfinite(timestamp):
         whole, problem, hint = int(timestamp), "seconds", "multiply it by 1000"
         accepted = not 1e8 <= timestamp <= 1e10
     else:
-        problem, hint = "no number", "return a whole number of milliseconds since 1970"
+        problem, hint = (
+            "a value that is not a number",
+            "return an integer, in milliseconds since 1970",
+        )
         try:
             whole, accepted = operator.index(timestamp), True
         except TypeError:
             whole, accepted = 0, False
     if not MIN_WATERMARK <= whole <= MAX_WATERMARK:
-        problem, hint = "more than 64 bits hold", "return milliseconds since 1970"
+        problem, hint = "a number beyond 64 bits", "return milliseconds since 1970"
     elif accepted:
         return whole
     error = ArgumentTypeError(
-        f"a timestamp must be in milliseconds, and the timestamp assigner returned {problem}",
+        f"a timestamp must be in milliseconds, but the timestamp assigner returned {problem}",
         detail=f"it returned {timestamp!r}",
         hint=hint,
     )
@@ -210,5 +213,5 @@ def _whole_millis(timestamp: Any, value: Any) -> int:
 
 
 def _or_min(timestamp: int | None) -> int:
-    """Return a timestamp as user code sees it: -2^63 if there is none."""
+    """Return a timestamp for user code: -2^63 if there is none."""
     return MIN_WATERMARK if timestamp is None else timestamp

@@ -1,9 +1,10 @@
-"""The order in which a subtask that stays was called: what it took from which channel, and what happened in between.
+"""Records the order of calls of a pipelined subtask: its input by channel, and the events in between.
 
-Records come in batches whose borders depend on time, so a call with records notes how many there were: whoever calls again cuts the
-sender's records in the same places. Watermarks and statuses are noted with what they said. Nothing else of the input is noted.
+Batch boundaries depend on timing, so a call with records is recorded with their number: a replay cuts the sender's
+records in the same
+places. Watermarks and statuses are recorded with their values. Nothing else of the input is recorded.
 
-A call costs 0.2 µs to note. What was noted is packed beside the processing, with the rest of a checkpoint.
+Recording a call costs 0.2 µs. Packing happens in the background, with the rest of a checkpoint.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 MAX_CALLS: Final = (
-    1_000_000  # of one subtask between two checkpoints: 16 MB; what comes after them is not noted
+    1_000_000  # of one subtask between two checkpoints: 16 MB; later ones are not recorded
 )
 _KINDS: Final = 16  # kinds of calls, and the factor of the channel in a code
 
 
 class Call(enum.IntEnum):
-    """What a subtask was called for. Its value is the lower part of a noted code."""
+    """The kind of a call. Its value is the lower part of a recorded code."""
 
-    RECORDS = 0  # so many of a channel
+    RECORDS = 0  # number of records of a channel
     WATERMARK = 1  # of a channel
     STATUS = 2  # of a channel: 1 is idle
     END = 3  # of a channel
-    TIME = 4  # advance_processing_time, so many times in a row
-    POLL = 5  # of its source, so many times in a row
+    TIME = 4  # advance_processing_time, number of consecutive calls
+    POLL = 5  # of its source, number of consecutive calls
     WAKEUP = 6  # of the operator at this position
-    QUIET = 7  # so many times in a row
-    SPLITS = 8  # more of them for its source: the number of a value that is kept beside
+    QUIET = 7  # number of consecutive calls
+    SPLITS = 8  # more splits for its source: the index of a value stored separately
     FINISH = 9
-    BARRIER = 10  # of the checkpoint with this number
-    COMPLETED = 11  # of the checkpoint with this number
+    BARRIER = 10  # of the checkpoint with this id
+    COMPLETED = 11  # of the checkpoint with this id
     DRAIN = 12
 
 
@@ -43,7 +44,7 @@ _REPEATED: Final = (Call.TIME, Call.POLL, Call.QUIET)
 
 
 class Noted(NamedTuple):
-    """One call. `channel` is the number of an input channel, in the order of the gates; 0 where it has no meaning."""
+    """One call. `channel` is the number of an input channel, in the order of the gates; 0 where it does not apply."""
 
     call: Call
     channel: int
@@ -52,7 +53,7 @@ class Noted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedCalls:
-    """Calls in few bytes, and the values that do not fit a number. `cut` says that more of them came unnoted."""
+    """Packed calls, and the values that are not numbers. `cut` says that later ones were not recorded."""
 
     data: bytes = b""
     values: tuple[Any, ...] = ()
@@ -67,7 +68,7 @@ class PackedCalls:
 
 
 class CallLog:
-    """Notes the calls of one subtask."""
+    """Records the calls of one subtask."""
 
     __slots__ = ("_last", "_noted", "_values", "cut")
 
@@ -81,7 +82,7 @@ class CallLog:
         self.cut = False
 
     def note(self, call: Call, value: int = 1, channel: int = 0) -> None:
-        """Note a call that comes now. Calls that say nothing but that they were made are counted."""
+        """Record a call. Consecutive calls without a value are counted."""
         code = call + _KINDS * channel
         if code == self._last:
             self._noted[-1] += value
@@ -93,7 +94,7 @@ class CallLog:
         self._noted.extend((code, value))
 
     def records(self, channel: int, count: int) -> None:
-        """Note that records of a channel are taken now."""
+        """Record that records of a channel are processed."""
         noted = self._noted
         if len(noted) >= 2 * MAX_CALLS:
             self.cut = True
@@ -103,25 +104,25 @@ class CallLog:
         noted.append(count)
 
     def keep(self, call: Call, value: Any) -> None:
-        """Note a call with a value that is no number."""
+        """Record a call with a value that is not a number."""
         self.note(call, len(self._values))
         self._values.append(value)
 
     def take(self) -> CallLog:
-        """Return what was noted so far, and begin anew."""
+        """Return the calls recorded so far, and start again."""
         taken = CallLog()
         taken._noted, taken._values, taken.cut = self._noted, self._values, self.cut
         self._begin()
         return taken
 
     def pack(self) -> PackedCalls:
-        """Return what was noted; at any time, by any thread, of a log that was taken."""
+        """Pack the calls; thread-safe for a log that was taken."""
         data = zlib.compress(self._noted.tobytes(), 1) if self._noted else b""
         return PackedCalls(data, tuple(self._values), self.cut)
 
 
 def joined(parts: Sequence[PackedCalls]) -> list[tuple[Noted, Any]]:
-    """Return the calls of several logs, one after the other, each with its value if that is no number."""
+    """Return the calls of several logs, one after the other, each with its value if that is not a number."""
     return [
         (noted, part.values[noted.value] if noted.call is Call.SPLITS else None)
         for part in parts

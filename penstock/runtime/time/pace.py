@@ -1,9 +1,12 @@
-"""What the wall clock and chance decide while a subtask runs, at one seam: to be recorded, and to be decided again.
+"""Decisions that depend on the wall clock or on chance, behind one interface, so that they can be recorded and replayed.
 
-An epoch that is run again from the same state over the same records gives the same output if these come out as they did
-before: readings of the clock, when a periodic watermark was due, when a source's time was up, how large the batches of its
-reader were, where round-robin exchanges stood, the order in which channels arrived, and which asynchronous calls had been
-answered when. A `RecordingPace` notes them while an epoch runs; the trace travels with the ACK.
+A replay from the same state over the same records gives the same output if these decisions are the same: clock readings,
+when a periodic
+watermark was due, when a source's time was over, the batch sizes of its reader, the positions of round-robin exchanges,
+the arrival
+order of channels, and the completion order of asynchronous calls. A `RecordingPace` records them while a subtask runs;
+the trace is
+sent with the ACK.
 """
 
 from __future__ import annotations
@@ -20,13 +23,13 @@ from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, So
 from penstock.graph.task_id import TaskId
 from penstock.runtime.time.calls import PackedCalls
 
-ANSWERS_TAKEN: Final = 2**62  # in a log of answers: the operator went on without waiting for more
-CALL_FAILED: Final = ANSWERS_TAKEN + 1  # there, too: the job failed
-TURN: Final = "turn"  # the place of which split is read next
-READER_ENDED: Final = -1  # in the log of batch sizes: the reader had nothing more
-MAX_RUNS: Final = 4_000  # of one log in one epoch; what comes after them is not recorded
+ANSWERS_TAKEN: Final = 2**62  # in a log of answers: the operator continued without waiting for more
+CALL_FAILED: Final = ANSWERS_TAKEN + 1  # in a log of answers: the job failed
+TURN: Final = "turn"  # the log of which split is read next
+READER_ENDED: Final = -1  # in the log of batch sizes: the reader had no more
+MAX_RUNS: Final = 4_000  # of one log in one epoch; later ones are not recorded
 FLOW_RUNS: Final = (
-    100_000  # the same between two checkpoints of a job whose records flow, which may be minutes
+    100_000  # the same between two checkpoints in pipelined mode, which may be minutes
 )
 
 
@@ -36,44 +39,44 @@ def wall_clock() -> int:
 
 
 class Pace(Protocol):
-    """Decides what depends on the wall clock or on chance, for one subtask."""
+    """Makes the decisions that depend on the wall clock or on chance, for one subtask."""
 
     @property
     def traces(self) -> bool:
-        """Whether what is decided is noted, or was."""
+        """Whether decisions are recorded or replayed."""
 
     def clock(self) -> int:
         """Return the processing time in epoch milliseconds."""
 
     def due(self, place: str, due: bool) -> bool:
-        """Whether the moment that `place` waits for has come; `due` is what the clock says."""
+        """Whether the event `place` is due; `due` is the decision of the clock."""
 
     def turn(self, split: str | None) -> str | None:
         """Return the id of the split to read next, None for none now; `split` is the one that is ready."""
 
     def answered(self, place: str, answer: int) -> None:
-        """Take note of which call was answered next, or of ANSWERS_TAKEN."""
+        """Record which call completed next, or ANSWERS_TAKEN."""
 
     def answers(self, place: str) -> Iterator[int] | None:
-        """Return which calls were answered next, if that is decided already."""
+        """Return which calls completed next, if recorded."""
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
-        """Read a split, in the batches that the reader makes or made."""
+        """Read a split, in the batches of the reader or of the recording."""
 
     def routers(self, memories: list[Any]) -> list[Any]:
-        """Return where the exchanges of this subtask begin; `memories` is where they stand."""
+        """Return the initial positions of this subtask's exchanges; `memories` are the current ones."""
 
     def begin_epoch(self) -> None:
-        """Begin a new trace, before the epoch's first record."""
+        """Begin a new trace, before the first record of the interval."""
 
     def trace(self, task: TaskId) -> SubtaskTrace | None:
         """End the trace and return it."""
 
 
 class WallPace:
-    """Asks the wall clock, and leaves no trace."""
+    """Uses the wall clock, and records nothing."""
 
     traces = False
 
@@ -81,39 +84,39 @@ class WallPace:
         self.clock = clock
 
     def due(self, place: str, due: bool) -> bool:
-        """Believe the clock."""
+        """Return the decision of the clock."""
         return due
 
     def turn(self, split: str | None) -> str | None:
-        """Read what is ready."""
+        """Return the split that is ready."""
         return split
 
     def answered(self, place: str, answer: int) -> None:
-        """Leave no trace."""
+        """Record nothing."""
 
     def answers(self, place: str) -> None:
-        """Let calls be answered in their own time."""
+        """Return None: calls complete in their own order."""
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
-        """Read."""
+        """Read the batches of the reader."""
         return reader.read(split, position, limits)
 
     def routers(self, memories: list[Any]) -> list[Any]:
-        """Go on."""
+        """Keep the current positions."""
         return memories
 
     def begin_epoch(self) -> None:
-        """There is no trace."""
+        """Do nothing."""
 
     def trace(self, task: TaskId) -> SubtaskTrace | None:
-        """There is no trace."""
+        """Return None."""
         return None
 
 
 class RunLog:
-    """A sequence of values as runs of equal ones, up to a bound."""
+    """A run-length encoded sequence of values, up to a limit."""
 
     __slots__ = ("_count", "_limit", "_runs", "_value", "cut")
 
@@ -139,7 +142,7 @@ class RunLog:
             self._runs.append((self._value, self._count))
 
     def pack(self) -> Packed:
-        """Return what was added, as little as it takes."""
+        """Return the packed values."""
         self._close()
         self._count = 0
         return Packed.of(self._runs, cut=self.cut)
@@ -147,9 +150,9 @@ class RunLog:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Runs of equal values in few bytes. `cut` says that the sequence went on unrecorded."""
+    """Packed runs of equal values. `cut` says that later values were not recorded."""
 
-    values: tuple[Any, ...] = ()  # the distinct ones
+    values: tuple[Any, ...] = ()  # the distinct values
     data: bytes = b""
     cut: bool = False
 
@@ -181,14 +184,14 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class ClockLog:
-    """Readings of a clock: the first one, and runs of (milliseconds since the run before, readings)."""
+    """Clock readings: the first one, and runs of (milliseconds since the last run, number of readings)."""
 
     first: int = 0
     steps: Packed = field(default_factory=Packed)
 
     @classmethod
     def of(cls, runs: list[tuple[int, int]], *, cut: bool = False) -> ClockLog:
-        """Make a log of (reading, count) pairs."""
+        """Create a log from (reading, count) pairs."""
         if not runs:
             return cls(steps=Packed(cut=cut))
         before = [runs[0][0], *(reading for reading, _ in runs)]
@@ -208,10 +211,11 @@ class ClockLog:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskTrace:
-    """What was decided in one subtask in one epoch. `opening` is the clock before the epoch, if it was opened for it.
+    """The decisions of one subtask in one epoch. `opening` has the clock readings before the epoch, if it was opened for it.
 
-    Where records flow it lies between two barriers, and it has the order of the subtask's calls; `checkpoint` is the number of the
-    second barrier, None if the subtask failed or left before it came.
+    In pipelined mode it covers the interval between two barriers, and has the order of the subtask's calls; `checkpoint`
+    is the id of the
+    second barrier, None if the subtask failed or ended before it.
     """
 
     task: TaskId
@@ -226,9 +230,10 @@ class SubtaskTrace:
 
 @dataclass(frozen=True, slots=True)
 class SlotTrace:
-    """What was decided in one slot in one epoch; `arrivals` are rows by (vertex, gate, channel).
+    """The decisions of one slot in one epoch; `arrivals` are rows by (vertex, gate, channel).
 
-    Where records flow there are no levels and no rows: `subtasks` has the traces of any subtasks, each in the order of its barriers.
+    In pipelined mode there are no levels and no rows: `subtasks` has the traces of any subtasks, each in the order of its
+    barriers.
     """
 
     level: int
@@ -238,9 +243,9 @@ class SlotTrace:
 
 
 class RecordingPace:
-    """Asks the wall clock, and notes what it said.
+    """Uses the wall clock, and records its decisions.
 
-    A reading costs 70 ns more than without the note.
+    A reading costs 70 ns more than without recording.
     """
 
     traces = True
@@ -278,7 +283,7 @@ class RecordingPace:
 
     @contextlib.contextmanager
     def unnoted(self) -> Iterator[None]:
-        """Forget the readings of the clock in the body: they decide nothing that would have to be decided again."""
+        """Discard the clock readings in the body: they have no effect that must be replayed."""
         readings, now, count, cut = len(self._readings), self._now, self._count, self._cut
         try:
             yield
@@ -300,18 +305,18 @@ class RecordingPace:
         return ClockLog.of(self._readings, cut=self._cut)
 
     def due(self, place: str, due: bool) -> bool:
-        """Note what the clock says."""
+        """Record the decision of the clock."""
         self.answered(place, due)
         return due
 
     def turn(self, split: str | None) -> str | None:
-        """Note what is ready; that nothing is has no effect."""
+        """Record the split that is ready; None has no effect."""
         if split is not None:
             self._log(TURN).add(split)
         return split
 
     def answered(self, place: str, answer: int) -> None:
-        """Note which call was answered."""
+        """Record which call completed."""
         self._log(place).add(answer)
 
     def _log(self, place: str) -> RunLog:
@@ -321,30 +326,30 @@ class RecordingPace:
         return log
 
     def answers(self, place: str) -> None:
-        """Let calls be answered in their own time."""
+        """Return None: calls complete in their own order."""
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
-        """Read, and note the sizes of batches."""
+        """Read, and record the batch sizes."""
         for batch in reader.read(split, position, limits):
             self._batches.add(len(batch.records))
             yield batch
         self._batches.add(
             READER_ENDED
-        )  # of the trace at that time: where records flow, reading goes on over barriers
+        )  # of the trace at that time: in pipelined mode, reading continues across barriers
 
     def routers(self, memories: list[Any]) -> list[Any]:
-        """Note where the exchanges stand."""
+        """Record the positions of the exchanges."""
         self._routers = tuple(memories)
         return memories
 
     def trace(self, task: TaskId) -> SubtaskTrace:
-        """Return what was noted since the epoch began; the next epoch has an opening only if the subtask is opened."""
+        """Return the trace since the begin of the epoch; the next one has an opening only if the subtask is opened."""
         return self.detach(task)()
 
     def detach(self, task: TaskId) -> Callable[[], SubtaskTrace]:
-        """End the trace; what is returned makes it, at any time and by any thread: that takes longer."""
+        """End the trace; return a thread-safe function that creates it, because that takes longer."""
         if not self._opened:  # it failed before
             self.begin_epoch()
         self._close_run()

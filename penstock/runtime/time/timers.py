@@ -1,4 +1,4 @@
-"""The timers of one operator: both time domains, and what user code sees of them."""
+"""The timers of one operator in both time domains, and the timer service for user code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.runtime.state.timers import TIMER_PREFIX, Fire, Timers
 
 
 class TimerManager:
-    """Both queues of an operator, and its current watermark."""
+    """Both timer queues of an operator, and its current watermark."""
 
     def __init__(self, backend: KeyedStateBackend) -> None:
         self.backend = backend
@@ -21,7 +21,7 @@ class TimerManager:
         self.watermark = -(2**63)
 
     def advance_watermark(self, watermark: int, fire: Fire) -> None:
-        """Move event time on and fire what is due; time that was told before a restart is told again, and changes nothing."""
+        """Advance event time and fire timers that are due; a watermark repeated after a restart has no effect."""
         if watermark < self.watermark:
             return
         self.watermark = watermark
@@ -33,7 +33,7 @@ class TimerManager:
 
 
 class TimerService:
-    """What user code sees: timers of the current key."""
+    """The timer service for user code: timers of the current key."""
 
     __slots__ = ("_clock", "_manager", "_namespace")
 
@@ -45,7 +45,7 @@ class TimerService:
         self._namespace = namespace
 
     def current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the processing time in epoch milliseconds."""
         return self._clock()
 
     def current_watermark(self) -> int:
@@ -67,13 +67,13 @@ class TimerService:
         )
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Forget an event-time timer."""
+        """Delete an event-time timer."""
         if type(timestamp) is not int:
             timestamp = _whole(timestamp)
         self._manager.event.delete(timestamp, self._manager.backend.current_key, self._namespace)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Forget a processing-time timer."""
+        """Delete a processing-time timer."""
         if type(timestamp) is not int:
             timestamp = _whole(timestamp)
         self._manager.processing.delete(
@@ -82,13 +82,13 @@ class TimerService:
 
 
 def _whole(timestamp: Any) -> int:
-    """Return a timestamp as an int; `1000.0` is one."""
+    """Return a timestamp as an int; `1000.0` is accepted."""
     if isinstance(timestamp, float) and timestamp.is_integer():
         return int(timestamp)
     try:
         return operator.index(timestamp)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"the timestamp of a timer is not a whole number: {timestamp!r}",
-            hint="give epoch milliseconds as an int",
+            f"invalid timer timestamp {timestamp!r}",
+            hint="pass epoch milliseconds as an int",
         ) from error

@@ -1,4 +1,4 @@
-"""Notices timestamps that are not in milliseconds."""
+"""Detects timestamps that are not in milliseconds."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from penstock.common import clock
 from penstock.common.suspicious_records import TIMESTAMPS, SuspicionCounter
 
 _FIRST_S: Final = 1_000_000_000  # 2001
-_AHEAD_S: Final = 366 * 86_400  # events of the future are of the next year at most
+_AHEAD_S: Final = 366 * 86_400  # events in the future are at most a year ahead
 _UNITS: Final = {"seconds": 1, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 _LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 
 
 class TimestampCheck:
-    """Looks at the first timestamps of a subtask, whether they look like another unit than milliseconds.
+    """Checks whether the first timestamps of a subtask seem to have another unit than milliseconds.
 
-    Seconds of today, taken as milliseconds, are in January of 1970: windows would be a thousand times too long. All timestamps
-    of the batch have to look like that, so that events that really are from 1970, or are counted from the start of a simulation or of a device,
-    pass with few exceptions. So do those that are whole seconds in milliseconds.
+    Seconds of today, read as milliseconds, are in January 1970: windows would be a thousand times too long. All
+    timestamps of the batch have
+    to look like that, so that events that really are from 1970, or are counted from the start of a simulation or a
+    device, pass with few
+    exceptions. So do whole seconds in milliseconds.
     """
 
     def __init__(self, group: Any) -> None:
@@ -28,7 +30,7 @@ class TimestampCheck:
         self._done = False
 
     def look(self, timestamps: Sequence[int | None] | None) -> None:
-        """Look at the timestamps of a batch, unless there was one before."""
+        """Check the timestamps of a batch, unless one was checked before."""
         if self._done or not timestamps:
             return
         known = [time for time in timestamps if time is not None]
@@ -36,7 +38,7 @@ class TimestampCheck:
             self.look_at(min(known), max(known), len(known))
 
     def look_at(self, lowest: int, highest: int, records: int) -> None:
-        """Look at a batch by its extreme timestamps."""
+        """Check a batch by its extreme timestamps."""
         if self._done:
             return
         self._done = True
@@ -49,12 +51,12 @@ class TimestampCheck:
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing more to look at."""
+        """Whether there is nothing more to check."""
         return self._done
 
 
 def unit_of(timestamp: int) -> str | None:
-    """Return the unit that a timestamp seems to have instead of milliseconds: in that unit it is between 2001 and the next year.
+    """Return the unit that a timestamp seems to have instead of milliseconds: in that unit it is between 2001 and next year.
 
     >>> unit_of(1_700_000_000), unit_of(1_700_000_000_000), unit_of(1_700_000_000_000_000), unit_of(60_000)
     ('seconds', None, 'microseconds', None)

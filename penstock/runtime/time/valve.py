@@ -13,14 +13,15 @@ MIN_WATERMARK = -(2**63)
 class _Channel:
     watermark: int = MIN_WATERMARK
     idle: bool = False
-    # An active channel counts only while it is not behind the valve's last output. A channel that comes back
-    # from idleness with an old watermark must catch up first.
+    # An active channel counts only while it is not behind the valve's last output. A channel that becomes active with an
+    # old watermark must
+    # catch up first.
     aligned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ValveOutput:
-    """What to tell the operator: a new watermark, a new status, or neither."""
+    """The output for the operator: a new watermark, a new status, or neither."""
 
     watermark: int | None = None
     idle: bool | None = None
@@ -30,7 +31,7 @@ NOTHING = ValveOutput()
 
 
 class WatermarkValve:
-    """The minimum over active channels; it never goes back.
+    """The minimum over active channels; it never decreases.
 
     >>> valve = WatermarkValve(2)
     >>> valve.on_watermark(0, 12), valve.on_watermark(1, 8).watermark
@@ -53,7 +54,7 @@ class WatermarkValve:
         return ValveOutput(watermark=self._advance())
 
     def on_status(self, channel: int, idle: bool) -> ValveOutput:
-        """A channel turned idle or active."""
+        """A channel became idle or active."""
         state = self._channels[channel]
         if state.idle == idle:
             return NOTHING
@@ -63,8 +64,9 @@ class WatermarkValve:
             was_idle, self.idle = self.idle, False
             return ValveOutput(idle=False if was_idle else None)
         state.aligned = False
-        # Only a channel that held the output where it is makes way by its leaving. One that was behind has not
-        # held it, and what the others said meanwhile is not told for its sake.
+        # Only a channel that held back the output releases it when it becomes idle. One that was behind did not hold it
+        # back, so higher
+        # watermarks of the others are not emitted because of it.
         held_back = state.watermark == self.watermark
         if any(not other.idle for other in self._channels):
             return ValveOutput(watermark=self._advance() if held_back else None)
@@ -86,12 +88,12 @@ class WatermarkValve:
         return watermark
 
     def snapshot(self) -> tuple[int, bool, list[tuple[int, bool, bool]]]:
-        """Return everything the valve must remember."""
+        """Return the state of the valve for a snapshot."""
         channels = [(state.watermark, state.idle, state.aligned) for state in self._channels]
         return self.watermark, self.idle, channels
 
     def restore(self, snapshot: tuple[int, bool, list[tuple[int, bool, bool]]]) -> None:
-        """Go on from a snapshot; if the number of channels changed, they start where the output stood."""
+        """Restore a snapshot; if the number of channels changed, they start at the last output."""
         self.watermark, self.idle, channels = snapshot
         if len(channels) == len(self._channels):
             self._channels = [_Channel(*state) for state in channels]
@@ -101,9 +103,9 @@ class WatermarkValve:
 
 
 def combine(times: Iterable[tuple[int, bool]]) -> int | None:
-    """Return the lowest of some (watermark, idle) that are not idle; if all are, the highest; None if there are none.
+    """Return the lowest of some (watermark, idle) that are not idle; if all are idle, the highest; None if there are none.
 
-    Nobody has to catch up first. This is how inputs of an operator are combined, and splits of a source.
+    No channel has to catch up first. This is how inputs of an operator are combined, and splits of a source.
 
     >>> combine([(5, False), (3, True)]), combine([(5, True), (3, True)])
     (5, 5)
@@ -116,9 +118,9 @@ def combine(times: Iterable[tuple[int, bool]]) -> int | None:
 
 
 class InputValves:
-    """A valve for each input of an operator. Its time is the minimum over the inputs that are active; it never goes back.
+    """A valve for each input of an operator. The combined watermark is the minimum over active inputs; it never decreases.
 
-    `inputs` has the input of each channel.
+    `inputs` has the input index of each channel.
 
     >>> valves = InputValves([0, 1])
     >>> valves.on_status(1, idle=True), valves.on_watermark(0, 7).watermark
@@ -128,7 +130,7 @@ class InputValves:
     def __init__(self, inputs: Sequence[int]) -> None:
         names = sorted(set(inputs))
         self._valves = [WatermarkValve(inputs.count(name)) for name in names]
-        # Where each channel is: which valve, and which channel of it.
+        # The valve of each channel, and the channel's number in it.
         self._places = [
             (names.index(name), inputs[:channel].count(name)) for channel, name in enumerate(inputs)
         ]
@@ -141,7 +143,7 @@ class InputValves:
         return self._combine(self._valves[valve].on_watermark(place, watermark))
 
     def on_status(self, channel: int, idle: bool) -> ValveOutput:
-        """A channel turned idle or active."""
+        """A channel became idle or active."""
         valve, place = self._places[channel]
         return self._combine(self._valves[valve].on_status(place, idle))
 
@@ -159,11 +161,11 @@ class InputValves:
         )
 
     def snapshot(self) -> tuple[int, bool, list[Any]]:
-        """Return everything the valves must remember."""
+        """Return the state of the valves for a snapshot."""
         return self.watermark, self.idle, [valve.snapshot() for valve in self._valves]
 
     def restore(self, snapshot: tuple[int, bool, list[Any]]) -> None:
-        """Go on from a snapshot; if the number of inputs or channels changed, all start where the output stood."""
+        """Restore a snapshot; if the number of inputs or channels changed, all start at the last output."""
         self.watermark, self.idle, valves = snapshot
         if len(valves) == len(self._valves):
             for valve, state in zip(self._valves, valves, strict=True):

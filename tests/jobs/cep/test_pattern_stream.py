@@ -178,7 +178,7 @@ class TestExplain:
         assert len(circles) == 4 + 1 + 2  # positions, start, and match with its ring
 
 
-def test_debug_prints_what_each_event_did(capsys):
+def test_debug_prints_the_transitions_of_each_event(capsys):
     pattern = (
         Pattern.begin("a").where(lambda e: e == "a").followed_by("b").where(lambda e: e == "b")
     )

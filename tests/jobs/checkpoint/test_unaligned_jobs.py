@@ -211,7 +211,7 @@ def last_with_data_in_flight(master):
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("timeout", ["0 ms", "30 ms"])
-def test_what_was_in_flight_comes_back_after_a_failure(cluster, tmp_path, timeout, backend):
+def test_in_flight_records_are_restored_after_a_failure(cluster, tmp_path, timeout, backend):
     env = environment(
         tmp_path,
         state__backend__type=backend,
@@ -234,9 +234,7 @@ def test_what_was_in_flight_comes_back_after_a_failure(cluster, tmp_path, timeou
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_what_was_in_flight_finds_its_way_after_a_change_of_parallelism(
-    cluster, tmp_path, parallelism
-):
+def test_in_flight_records_are_redistributed_on_rescale(cluster, tmp_path, parallelism):
     env = environment(tmp_path)
     counting(env)
     client = env.execute_async("job")
@@ -343,14 +341,14 @@ def retained(cluster, tmp_path):
     return f"{master.store.storage.base}/chk-{manifest.epoch}"
 
 
-def test_data_in_flight_is_no_state_and_said_to_be_there(retained):
+def test_snapshot_text_mentions_in_flight_data(retained):
     snapshot = state.read(retained)
-    assert "bytes of records in flight between operators, which are no state" in str(snapshot)
+    assert "bytes of in-flight records (unaligned checkpoint), which are not shown" in str(snapshot)
     assert {row[0] for row in snapshot.state("count", "count")} <= set(range(KEYS))
 
 
 def test_no_savepoint_is_made_of_a_checkpoint_with_data_in_flight(retained):
-    with pytest.raises(RestoreRefusedError, match="no savepoint can be made of it"):
+    with pytest.raises(RestoreRefusedError, match="cannot be turned into a savepoint"):
         state.edit(retained)
 
 

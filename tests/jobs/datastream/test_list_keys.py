@@ -114,7 +114,7 @@ def test_a_dictionary_is_refused_and_the_record_and_operator_are_named(env):
     with pytest.raises(JobExecutionError) as caught:
         counts(env, RECORDS, key=lambda record: {"words": record[0]})
     text = str(caught.value)
-    assert "a key cannot be of type dict" in text
+    assert "keys of type dict are not supported" in text
     assert "'Source: Collection Source'" in text
     assert "(['a', 'b'], 1)" in text
 

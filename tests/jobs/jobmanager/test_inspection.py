@@ -141,7 +141,7 @@ def test_a_slot_knows_no_request_but_those_of_the_fixed_set(start):
 
         seconds = 0.0
 
-    with pytest.raises(JobRequestError, match="does not know the request"):
+    with pytest.raises(JobRequestError, match="unknown inspection request"):
         controller.inspect(task, Unknown()).result(PATIENCE_S)
 
 
@@ -181,7 +181,7 @@ def test_a_job_in_epochs_says_that_it_cannot_be_looked_at():
     ("samples", "interval"), [(0, 10), (10_000, 1), (10, 0.5), (100, 1000)], ids=str
 )
 def test_samples_that_would_take_too_long_are_refused(samples, interval):
-    with pytest.raises(ArgumentError, match="cannot be taken"):
+    with pytest.raises(ArgumentError, match="samples"):
         StackSamples(samples, interval)
 
 

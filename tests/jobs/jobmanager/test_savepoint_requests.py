@@ -111,7 +111,7 @@ def test_a_directory_that_cannot_hold_a_savepoint_is_told_as_such(
     assert caught.value.message.startswith("could not write ")
     assert "savepoint" in caught.value.message
     assert caught.value.message.endswith(f": '{place}' is a file, not a directory")
-    assert caught.value.hint == "delete the file or give another directory for the savepoint"
+    assert caught.value.hint == "delete the file or choose another directory for the savepoint"
 
 
 def test_without_a_directory_there_is_no_savepoint(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_it_goes_on_with_its_key_and_not_with_another(
 ) -> None:
     job, savepoint = ran
     path = {"job": job, "checkpoint": f"{job}/chk-4", "savepoint": savepoint}[place]
-    with pytest.raises(SignatureError, match=r"the signature of .*_metadata' is wrong"):
+    with pytest.raises(SignatureError, match=r"invalid signature of .*_metadata'"):
         run(tmp_path, backend, 9, **{RECOVER: path, "penstock.signing.key": OTHER})
     found, _, _ = run(tmp_path, backend, 9, **{RECOVER: path})
     assert found
@@ -103,9 +103,9 @@ def test_tables_of_state_and_replays_are_checked(
         (tmp_path / name).write_text(key)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "wrong"))
     for path in (job, f"{job}/chk-4", savepoint):
-        with pytest.raises(SignatureError, match="is wrong"):
+        with pytest.raises(SignatureError, match="invalid signature"):
             state.read(path)
-    with pytest.raises(SignatureError, match="is wrong"):
+    with pytest.raises(SignatureError, match="invalid signature"):
         find_epoch(job)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "right"))
     for path in (job, f"{job}/chk-4", savepoint):
@@ -126,5 +126,5 @@ def test_a_state_file_that_was_altered_is_refused_before_it_is_unpickled(
     files = sorted(Path(job, "shared").iterdir())
     for path in files:
         path.write_bytes(collision(path.read_bytes(), b"cos\nsystem\n(S'exit 1'\ntR."))
-    with pytest.raises(SignatureError, match="is not the one that was signed"):
+    with pytest.raises(SignatureError, match="does not match"):
         run(tmp_path, backend, 9, **{RECOVER: job})

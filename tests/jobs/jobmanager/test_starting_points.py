@@ -100,8 +100,11 @@ def test_a_job_whose_last_checkpoint_is_damaged_is_refused_and_publishes_nothing
     with pytest.raises(UnreadableCheckpointError, match="checkpoint 5 of job") as raised:
         run(tmp_path, execution_state__recovery_path=str(stopped))
     detail = raised.value.detail or ""
-    assert "is damaged" in detail or "is gone" in detail or "does not exist" in detail
-    assert "checkpoint 4: to go back to it means to run epoch 5 again and to publish" in detail
+    assert "is damaged" in detail or "is missing" in detail or "does not exist" in detail
+    assert (
+        "checkpoint 4: restoring it means to run checkpoint interval 5 again and to publish"
+        in detail
+    )
     assert published(tmp_path) == before
 
 

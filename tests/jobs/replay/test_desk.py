@@ -105,7 +105,7 @@ def test_the_epoch_of_a_savepoint_and_the_ones_after_it_are_replayed(drains, tmp
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_state_that_is_gone_is_no_failure_of_the_epoch(backend, tmp_path):
+def test_missing_state_is_not_a_failure_of_the_epoch(backend, tmp_path):
     run = record_run(
         zoo_program("rolling_reduce"),
         tmp_path,
@@ -127,7 +127,7 @@ def test_a_job_that_goes_on_while_one_looks_for_an_epoch_says_so(what, tmp_path,
         return inner(storage, name, *rest)
 
     monkeypatch.setattr(recording, what, late)
-    with pytest.raises(ReplayError, match="the job has gone on meanwhile"):
+    with pytest.raises(ReplayError, match="deleted by the running job"):
         replay(run.directory, run.epochs[2])
 
 
@@ -271,7 +271,7 @@ def test_a_reader_is_given_time_even_if_the_epoch_had_none():
     assert again.take(1).records == ["record"]
 
 
-def test_what_the_clock_showed_before_a_failure_to_open_is_kept():
+def test_clock_readings_before_a_failed_open_are_kept():
     readings = iter([1000, 1005])
     pace = RecordingPace(lambda: next(readings))
     pace.clock()

@@ -68,7 +68,7 @@ def test_a_failure_in_a_timer_is_found(tmp_path):
     assert "timer 137000 of key '0-2'" in failure.message
 
 
-def test_what_sinks_got_before_the_failure_is_there(tmp_path):
+def test_sink_records_before_the_failure_are_in_the_result(tmp_path):
     run = record_failure("in_a_map", tmp_path)
     result = replay(run.directory)
     written = run.written(result.epoch)
@@ -168,9 +168,7 @@ def test_the_debugger_stops_in_a_timer(tmp_path, monkeypatch, capsys):
     assert "('at', 137000)" in capsys.readouterr().out
 
 
-def test_where_there_is_no_line_to_stop_at_the_debugger_shows_the_end(
-    tmp_path, monkeypatch, capsys
-):
+def test_debugger_shows_the_failure_without_a_line_to_stop_at(tmp_path, monkeypatch, capsys):
     run = record_failure("in_a_builtin", tmp_path)
     scripted(monkeypatch, "p 'here'", "q")
     result = debug(ReplayRequest(run.directory))
@@ -222,11 +220,11 @@ def keys_of(run, subtask):
     return {eval(value)[0] for value, _ in run.written(1).get(subtask, ())}
 
 
-def test_a_record_that_does_not_come_is_told(tmp_path, monkeypatch, capsys):
+def test_missing_record_is_reported(tmp_path, monkeypatch, capsys):
     run = record_run(failing_jobs.in_a_map, tmp_path, options=OFTEN)
     scripted(monkeypatch)
     debug(ReplayRequest(run.directory, epoch=1, vertex=0), Stop(record=100_000))
-    assert "none of them was the one asked for" in capsys.readouterr().out
+    assert "none of them matched" in capsys.readouterr().out
 
 
 def test_the_command_shows_output_counts_and_the_failure(tmp_path, capsys):

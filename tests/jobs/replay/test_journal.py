@@ -78,7 +78,7 @@ def test_state_of_another_job_is_part_of_the_record(tmp_path):
 def test_a_job_need_not_keep_a_journal(options, tmp_path):
     run = record(tmp_path, **options)
     assert names(run) == []
-    with pytest.raises(ReplayError, match="has no journal"):
+    with pytest.raises(ReplayError, match="no replay journal"):
         replay(run.directory)
 
 
@@ -127,21 +127,23 @@ def test_a_job_that_deletes_its_checkpoints_deletes_its_journal(tmp_path):
 
 def test_an_epoch_without_its_checkpoint_cannot_be_replayed(tmp_path):
     run = record(tmp_path, **{"execution.checkpointing.num-retained": "1"})
-    with pytest.raises(ReplayError, match="the state that it starts from is gone") as caught:
+    with pytest.raises(
+        ReplayError, match="the checkpoint that it starts from was deleted"
+    ) as caught:
         replay(run.directory, run.epochs[-1])
-    assert "the job keeps its last 1" in str(caught.value)
+    assert "the job retains 1" in str(caught.value)
     assert "execution.checkpointing.num-retained" in str(caught.value)
 
 
 def test_an_epoch_that_is_not_in_the_journal_is_refused(tmp_path):
     run = record(tmp_path)
-    with pytest.raises(ReplayError, match="has no epoch 99") as caught:
+    with pytest.raises(ReplayError, match="no epoch 99") as caught:
         replay(run.directory, 99)
     assert ", ".join(map(str, run.epochs[-3:])) in str(caught.value)
 
 
-def test_a_directory_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(ReplayError, match="there is no job in"):
+def test_missing_directory_is_reported(tmp_path):
+    with pytest.raises(ReplayError, match="no job in"):
         replay(str(tmp_path / "nowhere"))
 
 
@@ -155,28 +157,28 @@ def test_a_record_of_another_version_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("vertex", "says"),
     [
-        pytest.param("nothing", "is no vertex of job 'recorded'", id="unknown"),
-        pytest.param("e", "may be any of the vertices 0, 1", id="ambiguous"),
-        pytest.param("7", "is no vertex", id="number too high"),
+        pytest.param("nothing", "in job 'recorded'", id="unknown"),
+        pytest.param("e", "matches the vertices 0, 1", id="ambiguous"),
+        pytest.param("7", "unknown vertex", id="number too high"),
     ],
 )
-def test_a_vertex_that_is_not_there_is_refused_with_all_that_are(vertex, says, tmp_path):
+def test_unknown_vertex_is_rejected_with_the_known_ones(vertex, says, tmp_path):
     run = record(tmp_path)
     with pytest.raises(ReplayError, match=says) as caught:
         replay(run.directory, 1, vertex)
     assert "Source: bursts" in str(caught.value)
 
 
-def test_a_subtask_that_is_not_there_is_refused(tmp_path):
+def test_unknown_subtask_is_rejected(tmp_path):
     with pytest.raises(ReplayError, match="has no subtask 5"):
         replay(record(tmp_path).directory, 1, 0, 5)
 
 
-def test_input_that_has_gone_is_told(tmp_path, monkeypatch):
+def test_missing_input_is_reported(tmp_path, monkeypatch):
     run = record(tmp_path)
     monkeypatch.setattr(programs, "BATCHES", 0)
     monkeypatch.setattr("penstock.replay.pace._PATIENCE_S", 0.0)
-    with pytest.raises(ReplayError, match="split 's0' cannot be read as it was"):
+    with pytest.raises(ReplayError, match="split 's0' no longer returns the records"):
         replay(run.directory, 2)
 
 
@@ -192,7 +194,7 @@ def test_an_epoch_that_left_no_trace_is_replayed_as_well_as_can_be(tmp_path, mon
     assert result.epoch == epoch
     assert result.failure is not None
     assert result.failure.record == ("0-2", 137, 2720)
-    assert "2 tasks ended without telling" in result.approximations[0]
+    assert "2 tasks ended without recording" in result.approximations[0]
 
 
 def test_a_job_that_was_moved_is_replayed_where_it_is(tmp_path):
@@ -209,7 +211,7 @@ def test_a_job_that_was_moved_is_replayed_where_it_is(tmp_path):
 
 
 @given(st.lists(st.one_of(st.integers(-1, 3), st.booleans(), st.tuples(st.integers(0, 2)))))
-def test_a_log_gives_back_what_was_added(values):
+def test_log_returns_the_added_values(values):
     log = RunLog()
     for value in values:
         log.add(value)
@@ -227,7 +229,7 @@ def test_a_log_that_grows_too_long_says_so():
 
 
 @given(st.lists(st.integers(0, 2**60)))
-def test_a_clock_shows_again_what_it_showed(moments):
+def test_replayed_clock_returns_the_recorded_readings(moments):
     shown = iter(moments)
     recording = RecordingPace(lambda: next(shown))
     recording.begin_epoch()
@@ -239,7 +241,7 @@ def test_a_clock_shows_again_what_it_showed(moments):
     assert [again.clock() for _ in moments] == moments
 
 
-def test_what_the_clock_showed_before_the_epoch_is_kept_apart():
+def test_clock_readings_before_the_epoch_are_separate():
     shown = iter([1, 2, 30, 40])
     recording = RecordingPace(lambda: next(shown))
     recording.clock(), recording.clock()

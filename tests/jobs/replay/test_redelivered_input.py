@@ -20,7 +20,7 @@ def build(env):
 
 
 @pytest.mark.parametrize("keep_subtasks", [True, False], ids=["cached", "restored"])
-def test_what_was_dropped_and_what_is_dropped_now_does_not_matter(keep_subtasks, tmp_path):
+def test_replay_is_independent_of_redelivered_records(keep_subtasks, tmp_path):
     run = record_run(build, tmp_path, seed=11, keep_subtasks=keep_subtasks, options=OFTEN)
     check_all_epochs(run)
     counted = [report.get(REDELIVERED, ("counter", 0))[1] for report in run.master.metrics.values()]

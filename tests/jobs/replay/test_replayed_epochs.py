@@ -157,7 +157,7 @@ def test_counts_are_those_of_the_epoch(tmp_path):
     assert len(result.records("tape")) == 12
 
 
-def test_a_vertex_can_be_run_with_no_more_than_what_is_before_it(tmp_path):
+def test_vertex_is_replayed_with_its_upstream_only(tmp_path):
     run = record_run(zoo_program("rolling_reduce"), tmp_path)
     result = run.replayed(run.epochs[1], vertex="0")[1]
     assert [name for name, counts in result.counts.items() if counts.records_out] == [

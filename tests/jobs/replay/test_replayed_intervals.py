@@ -128,7 +128,7 @@ def test_barriers_that_overtake_records_change_nothing(name, tmp_path):
 
 
 @pytest.mark.parametrize("splits", [1, 3])
-def test_sources_read_again_what_they_read_and_nothing_more(splits, tmp_path):
+def test_sources_replay_exactly_their_recorded_records(splits, tmp_path):
     run = record_flow(lambda env: programs.read(env, splits), tmp_path)
     assert run.error is None
     read = [run.replayed(epoch)[1].counts["Source: bursts"].records_in for epoch in run.epochs]
@@ -160,9 +160,7 @@ def test_a_failure_comes_again_with_the_same_record(parallelism, tmp_path):
     assert result.counts["Source: bursts"].records_out > 0
 
 
-def test_checkpoints_that_were_given_up_lie_within_the_interval_of_the_next_one(
-    tmp_path, monkeypatch
-):
+def test_aborted_checkpoints_belong_to_the_next_interval(tmp_path, monkeypatch):
     from penstock.jobmanager.running.checkpoints import Checkpoints
 
     begin = Checkpoints.on_ack

@@ -176,7 +176,7 @@ def numbers(env, source):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_reader_and_enumerator_are_told_what_durable_checkpoints_have_read(mode):
+def test_reader_and_enumerator_are_notified_of_durable_checkpoints(mode):
     with MiniCluster():
         collect(numbers(environment(mode), Numbers(may_pass=is_confirmed)))
     for split in "ab":
@@ -190,7 +190,7 @@ def test_reader_and_enumerator_are_told_what_durable_checkpoints_have_read(mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_is_asked_for_again_from_before_what_was_confirmed(mode):
+def test_no_read_before_a_confirmed_position(mode):
     env = environment(mode, **restarts(5))
     with MiniCluster():
         collect(numbers(env, Numbers(may_pass=is_confirmed)).map(fail_once))
@@ -216,7 +216,7 @@ def test_an_enumerator_that_cannot_take_note_does_not_fail_the_job(mode, caplog)
 
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_no_record_goes_to_the_side_output_with_its_origin(mode, ordered):
+def test_malformed_record_goes_to_the_side_output_with_its_origin(mode, ordered):
     bad = {0, 17, 49, 99, 100, *range(500, 600), LENGTH - 1}
     stream = numbers(environment(mode), Numbers(bad, ordered=ordered)).on_error(DEAD)
     letters = stream.get_side_output(DEAD).map(
@@ -230,7 +230,7 @@ def test_what_is_no_record_goes_to_the_side_output_with_its_origin(mode, ordered
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_without_a_side_output_what_is_no_record_fails_the_job(mode):
+def test_malformed_record_without_side_output_fails_the_job(mode):
     env = environment(mode, **{"restart-strategy.type": "none"})
     with MiniCluster(), pytest.raises(JobExecutionError) as caught:
         collect(numbers(env, Numbers({77})))
@@ -322,7 +322,7 @@ class ToldSink(Sink):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_writer_is_told_what_is_committed_and_only_then(mode):
+def test_writer_is_notified_only_of_committed_checkpoints(mode):
     env = environment(mode)
     numbers(env, Numbers(may_pass=PACED[mode])).sink_to(ToldSink())
     with MiniCluster():
@@ -340,7 +340,7 @@ def test_a_writer_is_told_what_is_committed_and_only_then(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_error_in_what_a_writer_does_about_a_commit_fails_the_job(mode, monkeypatch):
+def test_error_in_a_commit_notification_fails_the_job(mode, monkeypatch):
     def refuse(writer, epoch):
         raise OSError("the connection is gone")
 
@@ -367,7 +367,7 @@ class LeavingSink(ToldSink):
         return Leaving()
 
 
-def test_only_the_sink_of_the_region_that_failed_gives_up_what_it_wrote():
+def test_only_the_sink_of_the_failed_region_discards_its_output():
     env = environment(PIPELINED, **restarts(5))
     failing_numbers = Numbers(may_pass=is_confirmed)
     numbers(env, failing_numbers).map(fail_once).sink_to(LeavingSink()).uid("fails")

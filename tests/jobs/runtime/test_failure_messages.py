@@ -54,7 +54,7 @@ def test_the_traceback_of_a_script_goes_no_deeper_than_its_call_of_execute(numbe
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
-def test_why_a_slot_failed_is_told_although_its_stage_has_ended_before_the_driver_hears_it(
+def test_slot_failure_is_reported_although_its_stage_ended_first(
     monkeypatch,
 ):
     run, poll = _LocalStage._run, DriverEndpoint.poll
@@ -100,7 +100,7 @@ def test_state_that_cannot_be_pickled_names_its_operator(numbers, backend):
     numbers.get_execution_environment().set_state_backend(BACKENDS[backend]())
     stream = numbers.key_by(lambda n: n).process(KeepsLocks()).name("keeper")
     text = failure_of(stream)
-    assert text.startswith("the state of operator 'keeper' cannot be kept in a checkpoint\n")
+    assert text.startswith("could not write the state of operator 'keeper' to a checkpoint\n")
     assert "cannot pickle '_thread.lock' object" in text
     if backend == "hashmap":
         assert "a lock in 'state/locks' under the key 3" in text
@@ -120,14 +120,16 @@ class ListsLocks(MapFunction, CheckpointedFunction):
 
 def test_operator_state_that_cannot_be_pickled_names_its_operator(numbers):
     text = failure_of(numbers.map(ListsLocks()).name("lister"))
-    assert text.startswith("the state of operator 'lister' cannot be kept in a checkpoint\n")
+    assert text.startswith("could not write the state of operator 'lister' to a checkpoint\n")
     assert "cannot pickle '_thread.lock' object" in text
 
 
 def test_a_record_that_cannot_be_pickled_names_the_operator_that_made_it(numbers):
     locks = numbers.map(lambda n: n + 1).name("plus").map(lambda n: threading.Lock()).name("locks")
     text = failure_of(locks.key_by(lambda lock: 1).map(lambda lock: 1))
-    assert text.startswith("operator 'locks' emitted what cannot be sent to another task\n")
+    assert text.startswith(
+        "operator 'locks' emitted a record that cannot be sent to another task\n"
+    )
     assert "record <unlocked _thread.lock object" in text
 
 
@@ -140,7 +142,7 @@ def test_an_exception_of_the_records_own_pickling_is_shown(numbers):
     text = failure_of(numbers.map(lambda n: Refuses()).rebalance().map(lambda each: 1))
     assert 'raise ValueError("not today")' in text
     assert "ValueError: not today" in text
-    assert "emitted what cannot be sent" in text
+    assert "emitted a record that cannot be sent" in text
 
 
 def test_sys_exit_in_user_code_fails_the_job_and_shows_where(numbers):
@@ -161,9 +163,11 @@ class ReturnsOne(ProcessFunction):
 @pytest.mark.parametrize(
     "build", [lambda n: n.flat_map(lambda value: value), lambda n: n.process(ReturnsOne())]
 )
-def test_one_value_where_several_are_expected_is_told(numbers, build):
+def test_single_value_instead_of_an_iterable_is_reported(numbers, build):
     text = failure_of(build(numbers).name("one"))
-    assert text.startswith("the function returned 3, and not several results\nhint: yield")
+    assert text.startswith(
+        "the function returned the single value 3, but an iterable of results is expected\nhint: yield"
+    )
     assert "in operator 'one', subtask 1 of 1, record 3" in text
 
 
@@ -185,14 +189,14 @@ def test_an_error_that_was_raised_from_itself_fails_the_job(numbers):
 
 
 @pytest.mark.parametrize(("wrong", "when"), [(None, 3), (None, 4), ("2024-01-01", 3)])
-def test_a_timestamp_that_is_no_number_names_the_assigner(numbers, wrong, when):
+def test_non_numeric_timestamp_names_the_assigner(numbers, wrong, when):
     class Assigner:
         def extract_timestamp(self, value, record_timestamp):
             return wrong if value == when else 1
 
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Assigner())
     text = failure_of(numbers.assign_timestamps_and_watermarks(strategy))
-    assert "the timestamp assigner returned no number" in text
+    assert "the timestamp assigner returned a value that is not a number" in text
     assert f"it returned {wrong!r}" in text
     assert f"record {when}" in text
 

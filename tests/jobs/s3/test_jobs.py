@@ -91,7 +91,7 @@ def test_a_second_driver_is_refused(s3, cluster):
     with at_step("before run_pipe", once(3, start_another)):
         assert sorted(collect(environment(s3))) == EXPECTED
     assert [message.partition(" pid ")[0] for message in refused] == [
-        "another driver runs this job:"
+        "another driver is running this job:"
     ]
 
 
@@ -138,10 +138,13 @@ def test_a_damaged_object_is_noticed_and_the_checkpoint_before_it_used_if_that_i
     before = written(s3)
     with pytest.raises(UnreadableCheckpointError, match="checkpoint 3 of job") as raised:
         write_files(environment(s3, **chosen, **{RECOVER: s3.uri(job)}), s3)
-    assert "checkpoint 2: to go back to it means to run epoch 3 again and" in raised.value.detail
+    assert (
+        "checkpoint 2: restoring it means to run checkpoint interval 3 again and"
+        in raised.value.detail
+    )
     assert written(s3) == before
     chosen["penstock.recovery.allow-fallback"] = "true"
     write_files(environment(s3, **chosen, **{RECOVER: s3.uri(job)}), s3)
-    assert "the checkpoint before it is used" in caplog.text.lower()
+    assert "Falling back to checkpoint" in caplog.text
     # What the third epoch wrote is there twice: the checkpoint was all that knew of it.
     assert Counter(written(s3)) - Counter(EXPECTED) == Counter(EXPECTED) & Counter(third)

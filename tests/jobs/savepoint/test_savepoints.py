@@ -155,7 +155,7 @@ def test_a_savepoint_keeps_all_else_of_its_checkpoint(job, moved):
             assert getattr(restored, field) == getattr(operator, field)
 
 
-def test_operator_state_is_among_what_is_kept(moved):
+def test_operator_state_is_part_of_a_savepoint(moved):
     manifest = read_savepoint(moved)
     names = {
         name
@@ -324,7 +324,7 @@ def test_a_savepoint_that_is_not_drained_keeps_time(job, tmp_path):
     assert not manifest.final
 
 
-def test_a_drained_savepoint_keeps_what_was_read_and_the_users_state(job, tmp_path):
+def test_drained_savepoint_keeps_positions_and_user_state(job, tmp_path):
     last = job.manifests[max(job.manifests)]
     manifest = read_savepoint(job.savepoint(tmp_path, last, drained=True))
     for name, source in last.sources.items():
@@ -444,7 +444,7 @@ def test_damaged_metadata_is_refused(moved, damage, message):
 
 
 def test_a_path_without_savepoint_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="there is no savepoint at"):
+    with pytest.raises(CheckpointError, match="no savepoint at"):
         read_savepoint(str(tmp_path / "nothing"))
 
 
@@ -455,7 +455,7 @@ def test_a_savepoint_of_a_later_version_is_refused(job, tmp_path, monkeypatch):
     path = job.savepoint(tmp_path)
     monkeypatch.undo()
     with pytest.raises(
-        CheckpointError, match="has format version 2, this Penstock reads version 1"
+        CheckpointError, match="has format version 2, but this version of Penstock reads 1"
     ):
         read_savepoint(path)
 
@@ -478,7 +478,7 @@ def test_a_damaged_savepoint_can_be_deleted(moved):
     assert not Path(moved).exists()
 
 
-def test_what_is_no_savepoint_is_not_deleted(job, tmp_path):
+def test_directory_that_is_not_a_savepoint_is_not_deleted(job, tmp_path):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "file").write_text("mine")
     checkpoint = job.store.storage.path(f"chk-{job.middle().epoch}")

@@ -27,7 +27,7 @@ def test_ls_lists_operators_and_states(ran, call):
     assert "  total            value of Integer, 2 entries" in out
 
 
-def test_what_there_is_is_told_as_json(ran, call):
+def test_contents_are_listed_as_json(ran, call):
     code, out, _ = call("ls", checkpoint(ran, 2), "--json")
     told = json.loads(out)
     assert (code, told["epoch"]) == (0, 2)
@@ -78,7 +78,7 @@ def test_csv_has_nested_values_as_json(ran, call):
     assert sorted(out.splitlines()) == ['ann,"{""odd"": 3}"', 'bob,"{""even"": 2}"', "key,value"]
 
 
-def test_diff_prints_what_changed(ran, call):
+def test_diff_prints_changes(ran, call):
     code, out, _ = call(
         "diff", checkpoint(ran, 2), checkpoint(ran, 3), "--format", "json", "--limit", 0
     )
@@ -94,12 +94,12 @@ def test_diff_prints_what_changed(ran, call):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ls", "/nowhere"], "there is no checkpoint at '/nowhere'"),
+        (["ls", "/nowhere"], "no checkpoint at '/nowhere'"),
         (["show", "{path}"], "no operator given"),
         (["show", "{path}", "all"], "operator 'all' has 'best'"),
         (["show", "{path}", "all", "totl"], "did you mean 'total'"),
         (["show", "{path}", "all", "total", "--limit", "-1"], "--limit -1 is negative"),
-        (["show", "{path}", "--watermarks", "--key", "a"], "there is no column 'key'"),
+        (["show", "{path}", "--watermarks", "--key", "a"], "has no column 'key'"),
     ],
 )  # fmt: skip
 def test_mistakes_end_with_a_message(ran, call, arguments, message):

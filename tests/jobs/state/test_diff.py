@@ -61,7 +61,7 @@ def test_state_that_is_the_same_files_is_not_read(ran, monkeypatch):
     assert list(state.read(path).diff(state.read(path))) == []
 
 
-def test_windows_are_told_apart(windows, ran_windows):
+def test_diff_distinguishes_windows(windows, ran_windows):
     rows = list(windows.diff(state.read(checkpoint(ran_windows, 3))))
     contents = [row for row in rows if (row.operator, row.state) == ("tumbling", "window-contents")]
     assert {row.change for row in contents} == {"added", "removed"}
@@ -94,7 +94,7 @@ def test_operator_state_is_compared(cluster, tmp_path):
 
 
 def test_only_snapshots_can_be_compared(everything):
-    with pytest.raises(ArgumentTypeError, match="with another one, not with str"):
+    with pytest.raises(ArgumentTypeError, match="cannot compare a snapshot with a str"):
         everything.diff("chk-3")
 
 

@@ -37,7 +37,7 @@ def test_kinds_of_operator_state(operators):
     assert kinds["emitted"] == "operator"
 
 
-def test_what_an_operator_remembers_of_itself(operators):
+def test_internal_state_of_an_operator(operators):
     table = operators.operator_state("numbers", "emitted")
     assert table.columns == ("subtask", "value")
     assert table.head()[0] == (0, 13)

@@ -57,7 +57,7 @@ def test_exploded_state_has_a_row_per_element(everything, name, columns, rows):
         ("kept map", True, [("ann", 1, 3), ("bob", 0, 2)]),
     ],
 )
-def test_state_that_expires_tells_its_last_access(everything, name, explode, rows):
+def test_state_with_ttl_has_a_last_access_column(everything, name, explode, rows):
     table = everything.state("all", name, explode=explode)
     assert table.columns[-1] == "last_access"
     found = sorted(table)
@@ -72,7 +72,7 @@ def test_a_job_directory_means_the_latest_checkpoint(ran):
     assert dict(latest.state("all", "total")) == {"ann": 18, "bob": 2, "cid": 12}
 
 
-def test_operators_tell_what_states_they_have(everything):
+def test_operators_list_their_states(everything):
     operator = everything.operator("all")
     assert (operator.uid, operator.name) == ("all", "everything")
     assert (operator.parallelism, operator.max_parallelism) == (2, 128)
@@ -121,15 +121,15 @@ def test_operators_are_found_by_uid_name_and_id(everything, name):
     [
         (lambda s: s.state("al", "total"), "has no operator 'al'", "did you mean 'all'"),
         (lambda s: s.state("all", "totel"), "operator 'all' has no state 'totel'", "did you mean 'total'"),
-        (lambda s: s.state("all", "mine"), "has no state 'mine'", "there is 'best'"),
+        (lambda s: s.state("all", "mine"), "has no state 'mine'", "use one of 'best'"),
         (lambda s: s.state("all", "watermark"), "has no state 'watermark'", "use .operator_state('all'"),
         (lambda s: s.operator_state("all", "total"), "has no state 'total'", "use .state('all'"),
         (lambda s: s.state("all", "total", explode=True), "cannot be exploded", "explode=True is for"),
-        (lambda s: s.offsets("all"), "has no source 'all'", "there is 'numbers'"),
+        (lambda s: s.offsets("all"), "has no source 'all'", "use one of 'numbers'"),
         (lambda s: s.operator(""), "by its uid, name or id", "'all'"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_is_named_with_what_is(everything, ask, message, hint):
+def test_unknown_name_is_rejected_with_the_known_ones(everything, ask, message, hint):
     with pytest.raises(ArgumentError) as raised:
         ask(everything)
     assert message in raised.value.message
@@ -137,7 +137,7 @@ def test_what_is_not_there_is_named_with_what_is(everything, ask, message, hint)
 
 
 def test_a_name_that_two_operators_have_is_refused(windows):
-    with pytest.raises(ArgumentError, match="2 operators of the snapshot are called") as raised:
+    with pytest.raises(ArgumentError, match="is ambiguous: it matches 2 operators") as raised:
         windows.operator("TumblingEventTimeWindows")
     assert "uid tumbling" in raised.value.detail
 
@@ -218,7 +218,7 @@ def test_state_of_windows_has_the_window(windows):
     assert list(windows.state("elements", "fired")) == [("ann", TimeWindow(0, 10), 2)]
 
 
-def test_what_operators_keep_can_be_read(windows):
+def test_internal_operator_state_can_be_read(windows):
     assert sorted(windows.state("reduced", "reduced")) == [
         ("ann", ("ann", 4)),
         ("bob", ("bob", 2)),
@@ -267,9 +267,9 @@ def test_two_tables_of_one_database_can_be_read_side_by_side(everything):
 
 
 def test_a_path_without_snapshot_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+    with pytest.raises(CheckpointError, match="no checkpoint"):
         state.read(str(tmp_path))
-    with pytest.raises(ArgumentTypeError, match="the path of a snapshot is a str"):
+    with pytest.raises(ArgumentTypeError, match="path must be a str"):
         state.read(7)
 
 

@@ -175,4 +175,4 @@ def test_a_named_checkpoint_that_goes_is_an_error(job, capsys):
         assert main(["state", "ls", str(job.directory / "chk-1")]) != 0
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "there is no checkpoint at" in printed.err
+    assert "no checkpoint at" in printed.err

@@ -175,7 +175,7 @@ def test_an_edited_checkpoint_goes_on_where_it_was(ran, backend, cluster, tmp_pa
     )
 
 
-def test_what_was_not_edited_is_as_it_was(everything, tmp_path):
+def test_unedited_state_is_unchanged(everything, tmp_path):
     copied = written(state.edit(everything), tmp_path)
     assert list(everything.diff(copied, internal=True)) == []
     edited = written(state.edit(everything).put_value("all", "total", {"ann": 5}), tmp_path)
@@ -224,7 +224,7 @@ STORED = {
 
 @pytest.mark.parametrize("on", [True, False], ids=["switched on", "switched off"])
 @pytest.mark.parametrize("kind", STORED)
-def test_a_time_to_live_that_is_switched_concerns_what_is_there(tmp_path, kind, on):
+def test_changed_ttl_converts_existing_entries(tmp_path, kind, on):
     descriptor, method, before, after, expected = STORED[kind]
     plain, expires = descriptor("s"), expiring(descriptor("s"))
     first, second = (plain, expires) if on else (expires, plain)
@@ -274,7 +274,7 @@ def test_a_state_gets_another_type_if_it_is_dropped_and_put(everything, tmp_path
     assert {each.name: each.type for each in after.operator("all").states}["total"] == "String"
 
 
-def test_an_operator_that_is_dropped_and_added_has_nothing_of_what_it_was(cluster, tmp_path):
+def test_operator_dropped_and_added_again_is_empty(cluster, tmp_path):
     run_operator_state(stateful_environment("hashmap", tmp_path))
     editor = state.edit(checkpoint(tmp_path, 1))
     for uid in ("numbers", "buffer", "follow"):
@@ -364,7 +364,7 @@ def test_elements_that_are_put_are_dealt_out(cluster, tmp_path):
     assert "all" not in {each.name for each in again.operator("buffer").states}
 
 
-def test_what_is_put_takes_the_place_of_what_was_there():
+def test_put_replaces_existing_values():
     entries = Put({"a": 1, "z": 2}, namespaced=False).apply(
         iter([("a", 0), ("b", 3)]), lambda key: key != "z"
     )
@@ -385,46 +385,46 @@ class Unkeyed:
         (lambda w: w.put_value("a", "s", FRAMES["arrow"], key="user", value="cost"), "no column 'cost'"),
         (lambda w: w.put_value("a", "s", [{"key": 1}]), "has no column 'value'"),
         (lambda w: w.put_value("a", "s", [(1,)]), "row (1,) (tuple) has no column 1 for value"),
-        (lambda w: w.put_value("a", "s", [1]), "a row is a tuple, a Row or a dictionary"),
-        (lambda w: w.put_value("a", "s", "rows"), "rows cannot be made of 'rows'"),
+        (lambda w: w.put_value("a", "s", [1]), "a row must be a tuple, a Row or a dictionary"),
+        (lambda w: w.put_value("a", "s", "rows"), "cannot read rows from 'rows'"),
         (lambda w: w.put_value("a", "s", [("k", 1), ("k", 2)]), "row 1: key 'k' (str) occurs twice"),
         (lambda w: w.put_value("a", "s", [("k", None)]), "row 0: the value of key 'k' (str) is None"),
-        (lambda w: w.put_value("a", "s", [({1}, 1)]), "row 0: the key cannot be {1} (set)"),
-        (lambda w: w.put_value("a", "s", [(object(), 1)]), "row 0: a key of type object cannot be hashed"),
-        (lambda w: w.put_value("a", "s", [(Unkeyed("x"), 1)]), "row 0: the key cannot be Unkeyed"),
+        (lambda w: w.put_value("a", "s", [({1}, 1)]), "row 0: the key must be hashable, got {1} (set)"),
+        (lambda w: w.put_value("a", "s", [(object(), 1)]), "row 0: keys of type object are not supported"),
+        (lambda w: w.put_value("a", "s", [(Unkeyed("x"), 1)]), "row 0: the key must be hashable, got Unkeyed"),
         (lambda w: w.put_value("a", "s", [("k", "x")], type_info=Types.INT()), "row 0: 'x' (str) is not a value"),
-        (lambda w: w.put_value("a", "", []), "a state is named by a text"),
-        (lambda w: w.put_value("", "s", []), "a uid is a text"),
+        (lambda w: w.put_value("a", "", []), "a state must be given as a name"),
+        (lambda w: w.put_value("", "s", []), "uid must be a str"),
         (lambda w: w.put_value("a", MapStateDescriptor("s"), []), "value state needs a descriptor"),
-        (lambda w: w.put_value("a", "s", {"k": 1}, key=1.5), "key is a column's name"),
+        (lambda w: w.put_value("a", "s", {"k": 1}, key=1.5), "key must be a column name"),
         (lambda w: w.put_value("a", "s", [("k", 1)], value=lambda row: row[5]), "the function for value failed"),
         (lambda w: w.put_list("a", "s", {"k": 1}, whole=True), "row 0: state 's' of operator 'a' is list state"),
-        (lambda w: w.put_map("a", "s", [("k", [], 1)]), "row 0: the key of a map cannot be []"),
+        (lambda w: w.put_map("a", "s", [("k", [], 1)]), "row 0: the key of a map must be hashable, got []"),
         (lambda w: w.put_map("a", "s", [("k", 1, 1), ("k", 1, 2)]), "row 1: key 1 (int) occurs twice in a map"),
-        (lambda w: w.put_map("a", "s", [], type_info=Types.INT()), "the type of map state is a map"),
-        (lambda w: w.put_timers("a", {"k": 1.5}), "row 0: the time of a timer is a number"),
-        (lambda w: w.put_timers("a", {"k": 2**63}), "row 0: the time of a timer is a number"),
-        (lambda w: w.put_value("a", "s", {math.nan: 1}), "row 0: the key cannot be nan"),
-        (lambda w: w.put_value("a", "s", {("x", math.nan): 1}), "row 0: the key cannot be ('x', nan)"),
-        (lambda w: w.put_value("a", "s", pd.DataFrame([[1, 2]], columns=["a", "a"])), "more than one column 'a'"),
+        (lambda w: w.put_map("a", "s", [], type_info=Types.INT()), "the type of map state must be a map"),
+        (lambda w: w.put_timers("a", {"k": 1.5}), "row 0: the time of a timer must be in epoch milliseconds"),
+        (lambda w: w.put_timers("a", {"k": 2**63}), "row 0: the time of a timer must be in epoch milliseconds"),
+        (lambda w: w.put_value("a", "s", {math.nan: 1}), "row 0: NaN is not allowed as a key: nan"),
+        (lambda w: w.put_value("a", "s", {("x", math.nan): 1}), "row 0: NaN is not allowed as a key: ('x', nan)"),
+        (lambda w: w.put_value("a", "s", pd.DataFrame([[1, 2]], columns=["a", "a"])), "duplicate column 'a'"),
         (lambda w: w.put_value("a", "s", {"k": pd.Timestamp(1)}), "has nanoseconds"),
-        (lambda w: w.put_timers("a", {}, domain="wall"), "in 'event' or 'processing' time"),
-        (lambda w: w.put_operator_list("a", "s", "text"), "the elements of a list cannot be made of"),
-        (lambda w: w.put_broadcast("a", "s", [({}, 1)]), "row 0: the key cannot be {}"),
-        (lambda w: w.put_value("a", "s", [("k", 5, 1)], value=2, window=1), "5 (int) is no window"),
+        (lambda w: w.put_timers("a", {}, domain="wall"), "must be 'event' or 'processing'"),
+        (lambda w: w.put_operator_list("a", "s", "text"), "the elements of a list must be iterable"),
+        (lambda w: w.put_broadcast("a", "s", [({}, 1)]), "row 0: the key must be hashable, got {}"),
+        (lambda w: w.put_value("a", "s", [("k", 5, 1)], value=2, window=1), "5 (int) is not a window"),
         (lambda w: w.put_value("a", "s", {}).put_list("a", "s", {}), "was value state of any type"),
         (lambda w: w.put_operator_list("a", "s", []).put_broadcast("a", "s", {}), "another kind of state"),
         (lambda w: w.change("b", "s", len), "has no operator 'b'"),
         (lambda w: w.drop_state("b", "s"), "has no operator 'b'"),
         (lambda w: w.drop_operator("b"), "has no operator 'b'"),
         (lambda w: w.put_value("a", "s", {}).change("a", "x", len), "operator 'a' has no state 'x'"),
-        (lambda w: w.put_value("a", "s", {}).change("a", "s", 5), "function is not one"),
+        (lambda w: w.put_value("a", "s", {}).change("a", "s", 5), "function must be callable"),
         (lambda w: w.put_timers("a", {}).change("a", "timers/event", len), "timers have no value"),
         (lambda w: w.add_operator("a").add_operator("a"), "with the uid 'a' already"),
-        (lambda w: w.write(5), "the directory is a path"),
+        (lambda w: w.write(5), "directory must be a path"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_at_the_call(put, message):
+def test_invalid_arguments_are_rejected_immediately(put, message):
     with pytest.raises((ArgumentError, ArgumentTypeError, CheckpointError)) as raised:
         put(state.new_savepoint())
     assert message in raised.value.message
@@ -451,7 +451,7 @@ def test_the_type_of_a_state_cannot_be_changed(everything):
             lambda key, value: 1 / 0,
             "the function that changes state 'seen' of operator 'all' failed",
         ),
-        (lambda key, value: 5, "is list state, and 5 (int) is no list"),
+        (lambda key, value: 5, "is list state, but 5 (int) is not a list"),
     ],
 )
 def test_functions_that_fail_leave_no_savepoint(everything, tmp_path, function, message):
@@ -464,5 +464,5 @@ def test_functions_that_fail_leave_no_savepoint(everything, tmp_path, function, 
 
 @pytest.mark.parametrize("scale", [0, 32769, "128", True])
 def test_a_max_parallelism_that_cannot_be_is_refused(scale):
-    with pytest.raises((ArgumentError, ArgumentTypeError), match="max_parallelism is"):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match="max_parallelism must be"):
         state.new_savepoint(scale)

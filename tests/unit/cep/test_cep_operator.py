@@ -224,7 +224,7 @@ def test_matches_are_the_same_at_any_parallelism(before, after):
     assert [test.state_entries() for test in second] == [{}] * after
 
 
-def test_the_end_of_the_input_times_out_only_what_has_a_limit():
+def test_end_of_input_times_out_only_limited_matches():
     pattern = ab(within=None).followed_by("c").where(letter("c"))
     pattern = pattern.within(5, WithinType.PREVIOUS_AND_CURRENT)
     test = harness(pattern, ShowAll())

@@ -98,18 +98,18 @@ def test_once_is_a_quantifier_too(again):
         again(a().times(1))
 
 
-def test_what_needs_a_quantifier_takes_once_for_one():
+def test_times_1_counts_as_a_quantifier():
     for change in (Pattern.consecutive, Pattern.allow_combinations, Pattern.greedy):
         change(a().times(1)).build()
 
 
-def test_what_must_not_come_does_not_hide_a_greedy_pattern_from_an_optional_one():
+def test_optional_after_greedy_is_rejected_across_a_negative_pattern():
     with pytest.raises(MalformedPatternError, match="cannot follow a greedy one"):
         a().one_or_more().greedy().not_followed_by("b").next("c").optional()
 
 
 def test_a_group_has_no_window_time():
-    with pytest.raises(MalformedPatternError, match="not that of a group"):
+    with pytest.raises(MalformedPatternError, match="does not apply to a group"):
         a().next(group()).times(2, window_time=5)
 
 

@@ -53,7 +53,7 @@ def test_pairs_of_events_without_conditions(step, expected):
     ("step", "expected"),
     [("next", []), ("followed_by", ["a b1"]), ("followed_by_any", ["a b1", "a b2"])],
 )
-def test_contiguity_decides_what_may_stand_between(step, expected):
+def test_contiguity_determines_allowed_events_in_between(step, expected):
     pattern = getattr(begin("a"), step)("b").where(Has("b"))
     assert find(pattern, ["a", "x", "b1", "b2"]) == expected
 
@@ -152,9 +152,9 @@ def test_skip_strategies_on_a_loop(skip, expected):
 
 @pytest.mark.parametrize(
     ("target", "detail"),
-    [("b", "the match has no such event"), ("a", "the match begins with this event")],
+    [("b", "the match has no event of this pattern"), ("a", "the match starts with this event")],
 )
-def test_a_skip_strategy_that_misses_fails_if_told_so(target, detail):
+def test_skip_strategy_with_throw_on_miss_fails(target, detail):
     skip = AfterMatchSkipStrategy.skip_to_first(target).throw_exception_on_miss()
     pattern = begin("a", skip).next("b").where(Has("b")).optional().next("c").where(Has("c"))
     with pytest.raises(SkipError) as error:
@@ -191,7 +191,7 @@ def test_a_match_waits_for_partial_matches_that_began_before():
                      [], id="not followed by last, comes"),
     ],
 )  # fmt: skip
-def test_what_must_not_come(pattern, events, expected):
+def test_negative_patterns(pattern, events, expected):
     assert find(pattern, events) == expected
 
 
@@ -231,7 +231,7 @@ LOOSE = begin("d").followed_by("c").where(Has("c")).one_or_more()
                      [], id="but not what must not come next"),
     ],
 )  # fmt: skip
-def test_what_must_not_come_behind_loops_and_before_the_end(pattern, events, expected):
+def test_negative_patterns_after_loops_and_at_the_end(pattern, events, expected):
     assert find(pattern, events.split()) == expected
 
 
@@ -248,7 +248,7 @@ def test_what_must_not_come_behind_loops_and_before_the_end(pattern, events, exp
         pytest.param(not_next, "a b c", ["a"], id="not next, comes"),
     ],
 )
-def test_what_must_not_come_before_only_optional_patterns(forbid, events, expected):
+def test_negative_patterns_before_optional_patterns_only(forbid, events, expected):
     pattern = forbid(begin(), "b").followed_by("c").where(Has("c")).optional()
     assert find(pattern, events.split()) == expected
 

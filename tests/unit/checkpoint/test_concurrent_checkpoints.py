@@ -115,7 +115,7 @@ def steps(world, *actions):
     return driver
 
 
-def test_what_an_aborted_checkpoint_was_to_commit_is_committed_with_the_next():
+def test_committables_of_an_aborted_checkpoint_are_committed_with_the_next():
     world = World()
     half = [("read", 0, 3), ("trigger",), ("go on", 0, 8), ("expire", 0)]
     driver = steps(world, *half, ("go on", 0, 2), ("go on", 1, 8), *passed())
@@ -124,7 +124,7 @@ def test_what_an_aborted_checkpoint_was_to_commit_is_committed_with_the_next():
     assert world.aborts == 1
 
 
-def test_what_was_committed_by_one_of_two_is_not_committed_by_the_other():
+def test_committables_of_concurrent_checkpoints_are_committed_once():
     world = World()
     both = [("read", 0, 2), ("trigger",), ("obey", 0), ("read", 0, 2), ("trigger",)]
     driver = steps(world, *both, *[("go on", 0, 20), ("go on", 1, 20)])
@@ -132,7 +132,7 @@ def test_what_was_committed_by_one_of_two_is_not_committed_by_the_other():
     assert world.published == {1: [0], 2: [2, 4]}
 
 
-def test_files_of_aborted_checkpoints_that_no_ack_told_of_go_with_the_next_that_completes():
+def test_unreported_files_of_aborted_checkpoints_are_deleted_by_the_next_completed_one():
     world = World()
     told = [("obey", 0), ("obey", 1)]
     lost = [("trigger",), ("obey", 0), ("process", 0, False), ("take", 0), ("decline", 0)]

@@ -42,7 +42,7 @@ def coordinator():
     return CheckpointCoordinator("job", "a job")
 
 
-def test_a_restore_commits_first_and_then_goes_on_with_what_it_returned(coordinator):
+def test_restore_commits_first_and_keeps_the_returned_values(coordinator):
     assert coordinator.handle(Restore(manifest(4))) == [
         CommitSink("sink", CommitRequest(4, ["out-4"]))
     ]
@@ -53,7 +53,7 @@ def test_a_restore_commits_first_and_then_goes_on_with_what_it_returned(coordina
     assert write.manifest.load_commit("sink").pending == "kept"
 
 
-def test_what_was_kept_back_after_the_restored_checkpoint_is_forgotten(coordinator):
+def test_values_kept_back_after_the_restored_checkpoint_are_dropped(coordinator):
     complete(coordinator, 1, pending="of an epoch that never was")
     coordinator.handle(Restore(manifest(4, commits={})))
     plan, acks = rescaled(5, 1)
@@ -71,7 +71,7 @@ def test_a_restore_without_a_checkpoint_begins_at_the_beginning(coordinator):
 def test_a_failed_commit_after_a_restore_fails_again_and_may_be_restored_again(coordinator):
     coordinator.handle(Restore(manifest(4)))
     assert coordinator.handle(CommitFailed("sink", 4, "down")) == [
-        FailEpoch(4, "sink 'sink' could not commit: down", durable=True)
+        FailEpoch(4, "commit of sink 'sink' failed: down", durable=True)
     ]
     assert len(coordinator.handle(Restore(manifest(4)))) == 1
     assert coordinator.handle(CommitFinished("sink", 4)) == [Restored(4)]
@@ -86,7 +86,7 @@ def test_the_job_has_finished_when_the_commits_of_its_final_epoch_are_done(coord
     assert coordinator.phase is Phase.COMMITTING
     assert coordinator.handle(CommitFinished("sink", 1)) == [EpochCompleted(1, final=True)]
     assert coordinator.phase is Phase.FINISHED
-    with pytest.raises(CheckpointError, match="does not belong here"):
+    with pytest.raises(CheckpointError, match="is not allowed in phase"):
         coordinator.handle(start(2))
 
 
@@ -105,13 +105,15 @@ def test_a_final_manifest_that_is_restored_commits_and_finishes(coordinator):
 
 def test_a_job_cannot_go_back_before_its_own_checkpoints(coordinator):
     for older in (manifest(3), None):
-        with pytest.raises(CheckpointError, match="has checkpoint 5 and cannot go back"):
+        with pytest.raises(CheckpointError, match="already has checkpoint 5"):
             coordinator.handle(Restore(older, (manifest(3), manifest(5))))
 
 
 def test_another_jobs_checkpoint_needs_absolute_names_and_loses_no_file(coordinator):
     foreign = manifest(4, job_id="other", files=("shared/4-sum-0-a.state",), commits={})
-    with pytest.raises(ArgumentError, match="job other names 'shared/4-sum-0-a\\.state' without"):
+    with pytest.raises(
+        ArgumentError, match="job other refers to 'shared/4-sum-0-a\\.state' without"
+    ):
         coordinator.handle(Restore(foreign))
     absolute = manifest(4, job_id="other", files=("/o/shared/4-sum-0-a.state",), commits={})
     assert coordinator.handle(Restore(absolute)) == [Restored(4)]
@@ -153,7 +155,7 @@ def test_retention_deletes_an_old_checkpoint_before_the_files_that_only_it_named
     ]
 
 
-def test_retention_keeps_as_many_as_it_was_told():
+def test_retention_keeps_the_configured_number():
     coordinator = CheckpointCoordinator("job", "a job", retained=3)
     for epoch in range(1, 6):
         complete(coordinator, epoch)

@@ -53,7 +53,7 @@ def test_sinks_publish_all_they_have_in_an_epoch_that_flushes_and_the_job_goes_o
         ([None, None], MIN_WATERMARK),  # the sink does not commit by time
     ],
 )
-def test_committers_are_told_the_time_that_all_writers_have_reached(coordinator, times, expected):
+def test_committers_get_the_lowest_watermark_of_all_writers(coordinator, times, expected):
     coordinator.handle(start(1))
     told = [{} if time is None else {"sink": time} for time in times]
     for task, own in zip((SUM0, SUM1, READ), [*told, {}], strict=True):
@@ -64,7 +64,7 @@ def test_committers_are_told_the_time_that_all_writers_have_reached(coordinator,
 
 
 @pytest.mark.parametrize("finished", [(), (SUM0,), (SUM0, SUM1), (READ, SUM0, SUM1)])
-def test_committers_are_told_when_all_writers_have_had_their_input(coordinator, finished):
+def test_committers_get_the_end_of_input_of_all_writers(coordinator, finished):
     coordinator.handle(start(1, flush=True))
     for task in (SUM0, SUM1, READ):
         coordinator.handle(ack(task, 1, finished=task in finished))
@@ -73,7 +73,7 @@ def test_committers_are_told_when_all_writers_have_had_their_input(coordinator, 
     assert commit.request.ended == (len(finished) >= 2)
 
 
-def test_what_committers_keep_back_is_all_that_is_left_to_commit():
+def test_settled_commits_contain_only_what_committers_keep_back():
     found = manifest(4).settled_commits({"sink": ["later"], "other": None})
     assert {name: each.load() for name, each in found.items()} == {
         "sink": CommitRequest(4, [], pending=["later"])

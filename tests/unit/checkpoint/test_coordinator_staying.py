@@ -136,7 +136,7 @@ def test_a_manifest_that_could_not_be_written_aborts_its_checkpoint(coordinator)
     coordinator.handle(start(1))
     acknowledge(coordinator, 1)
     (aborted,) = coordinator.handle(ManifestFailed(1, "down"))
-    assert aborted == EpochAborted(1, "the manifest could not be written: down", failed=True)
+    assert aborted == EpochAborted(1, "could not write the manifest: down", failed=True)
     manifest, last = complete(coordinator, 2)
     assert manifest.epoch == 2
     assert DeleteCheckpoint(1) in last  # nobody knows whether it is there
@@ -169,7 +169,7 @@ def test_committables_are_committed_once_the_older_ones_first(coordinator):
         ({"carried": {2: {"sink": ("x",)}}}, "carries committables of checkpoint 2"),
         ({"carried": {1: {"other": ("x",)}}}, "operator 'other', which it does not run"),
         ({"carried": {1: {"total": ("x",)}}}, "'total', which has no committer"),
-        ({"states": {}}, "did not start 'total' from the last completed state"),
+        ({"states": {}}, "did not start 'total' from the last completed checkpoint"),
     ],
 )
 def test_an_ack_that_cannot_be_right_fails_the_job(coordinator, changes, reason):
@@ -180,7 +180,7 @@ def test_an_ack_that_cannot_be_right_fails_the_job(coordinator, changes, reason)
     assert reason in failed.reason
 
 
-def test_state_may_continue_what_was_written_for_an_aborted_checkpoint(coordinator):
+def test_state_may_build_on_an_aborted_checkpoint(coordinator):
     complete(coordinator, 1)
     coordinator.handle(start(2))
     coordinator.handle(AbortEpoch(2, "expired"))
@@ -197,7 +197,7 @@ def test_state_may_continue_what_was_written_for_an_aborted_checkpoint(coordinat
     assert found.operators["total"].subtasks == (anew, database)
 
 
-def test_what_was_begun_after_the_last_checkpoint_of_the_job_is_aborted(coordinator):
+def test_checkpoints_after_the_final_one_are_aborted(coordinator):
     coordinator.handle(start(1))
     coordinator.handle(start(2))
     _, last = complete(coordinator, 1, [ack(task, finished=True) for task in TASKS])
@@ -208,7 +208,7 @@ def test_what_was_begun_after_the_last_checkpoint_of_the_job_is_aborted(coordina
 def test_an_epoch_is_not_aborted_but_fails():
     epochs = CheckpointCoordinator("job", "a job")
     epochs.handle(start(1))
-    with pytest.raises(CheckpointError, match="AbortEpoch does not belong here"):
+    with pytest.raises(CheckpointError, match="AbortEpoch is not allowed in phase"):
         epochs.handle(AbortEpoch(1, "declined"))
 
 

@@ -172,14 +172,14 @@ def test_a_disk_that_is_full_half_way_keeps_no_half_file(tmp_path, monkeypatch, 
     getattr(storage, action)("a", b"data")
 
 
-def test_what_a_failed_try_could_not_delete_does_not_stop_the_next(tmp_path, monkeypatch, pauses):
+def test_leftover_of_a_failed_attempt_does_not_block_the_next(tmp_path, monkeypatch, pauses):
     Disk(monkeypatch, errno.EIO, {1})
     monkeypatch.setattr(local, "_discard", lambda path: path.write_bytes(b"da"))
     CheckpointStorage(str(tmp_path)).write_new("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"data"
 
 
-def test_a_file_of_somebody_else_is_never_taken_for_a_leftover(tmp_path, monkeypatch, pauses):
+def test_foreign_file_is_not_treated_as_a_leftover(tmp_path, monkeypatch, pauses):
     storage = CheckpointStorage(str(tmp_path))
 
     def somebody_else(path):
@@ -375,7 +375,7 @@ def test_a_rule_says_which_calls_fail_and_travels_as_text(rule, text, struck):
 
 
 @pytest.mark.parametrize("text", ["", "each=3", "every=x", "every"])
-def test_a_text_that_is_no_rule_is_refused(text):
+def test_invalid_fault_rule_is_rejected(text):
     with pytest.raises(ConfigurationError, match="is not a valid storage fault rule"):
         StorageFaults.parse(text)
 

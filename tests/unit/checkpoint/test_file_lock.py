@@ -53,10 +53,10 @@ def holder(storage):
     process.communicate()
 
 
-def test_a_second_driver_is_refused_and_told_who_runs_the_job(storage, holder):
+def test_second_driver_is_rejected_with_the_owner(storage, holder):
     with pytest.raises(FencedError) as raised:
         acquire(storage, "the second")
-    assert f"another driver runs this job: pid {holder.pid} on host" in raised.value.message
+    assert f"another driver is running this job: pid {holder.pid} on host" in raised.value.message
     assert "'the first'" in raised.value.detail
     assert raised.value.hint
 
@@ -69,7 +69,7 @@ def test_a_driver_that_died_is_not_named_while_the_one_after_it_writes_its_name(
     before = dataclasses.replace(LeaseOwner.here("the one before"), pid=died.pid)
     read, found = file_lock._read, [before, before]
     monkeypatch.setattr(file_lock, "_read", lambda path: found.pop() if found else read(path))
-    with pytest.raises(FencedError, match=f"another driver runs this job: pid {holder.pid}"):
+    with pytest.raises(FencedError, match=f"another driver is running this job: pid {holder.pid}"):
         acquire(storage, "the second")
 
 
@@ -188,7 +188,7 @@ def test_a_child_of_a_driver_that_was_killed_does_not_keep_the_lock(storage):
 def test_a_driver_whose_lock_file_is_deleted_works_no_more(storage, tmp_path):
     lease = acquire(storage, "job")
     (tmp_path / "job" / ".lock").unlink()
-    with pytest.raises(FencedError, match="has lost its job"):
+    with pytest.raises(FencedError, match="has lost the lease"):
         lease.check()
     other = acquire(storage, "other")
     with pytest.raises(FencedError, match="another driver has taken over this job: pid"):
@@ -239,9 +239,7 @@ def test_two_drivers_that_write_their_names_in_the_same_moment_do_not_write_the_
     ],
     ids=["nobody", "nobody to the end", "another machine", "garbage"],
 )
-def test_who_had_the_job_before_may_be_at_work_if_nobody_can_tell(
-    storage, tmp_path, before, contested
-):
+def test_previous_owner_of_unknown_state_contests_the_lease(storage, tmp_path, before, contested):
     if before is not None:
         (tmp_path / "job").mkdir()
         (tmp_path / "job" / ".lock").write_bytes(before)
@@ -258,9 +256,7 @@ def test_a_driver_of_this_machine_that_was_killed_is_not_at_work(storage, holder
     lease.release()
 
 
-def test_whoever_is_refused_by_another_machine_is_told_what_to_do_if_that_is_dead(
-    storage, tmp_path
-):
+def test_lease_of_another_machine_has_a_hint_for_a_dead_host(storage, tmp_path):
     lease = acquire(storage, "job")
     (tmp_path / "job" / ".lock").write_bytes(LeaseOwner("job", "far", 1, 0, "t").encode())
     with pytest.raises(FencedError) as raised:
@@ -359,12 +355,12 @@ def test_without_locks_a_heartbeat_is_used(storage, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING):
         lease = acquire(storage, "job")
     assert isinstance(lease, HeartbeatLease)
-    assert "has no file locks" in caplog.text
+    assert "does not support file locks" in caplog.text
     with pytest.raises(FencedError):
         acquire(storage, "job")
     lease.release()
 
 
 def test_a_lease_that_is_stale_at_once_makes_no_sense(storage):
-    with pytest.raises(ArgumentError, match="stale after 0"):
+    with pytest.raises(ArgumentError, match="invalid lease timeout of 0"):
         acquire(storage, "job", stale_after_s=0)

@@ -42,7 +42,7 @@ def test_connectors_use_the_same_file_systems(base: str) -> None:
     assert open_file_system(f"{base}/file")[0].open_input_stream(path).read() == b"text"
 
 
-def test_a_scheme_that_nobody_knows_is_an_error() -> None:
+def test_unknown_scheme_is_rejected() -> None:
     with pytest.raises(ValueError, match="nowhere"):
         open_file_system("nowhere://host/path")
 
@@ -80,7 +80,7 @@ def objects() -> str:
     return f"objects://bucket/{uuid.uuid4().hex}"
 
 
-def test_what_another_process_writes_is_seen_although_the_directory_was_listed_before(
+def test_writes_of_other_processes_are_seen_after_a_listing(
     objects: str,
 ) -> None:
     storage = CheckpointStorage(objects)

@@ -59,7 +59,7 @@ def plain(request, tmp_path):
 
 def test_a_driver_that_lives_keeps_its_job(plain):
     first = claim(plain, "first")
-    with pytest.raises(FencedError, match="another driver runs this job: pid 7 on host far"):
+    with pytest.raises(FencedError, match="another driver is running this job: pid 7 on host far"):
         claim(plain, "second", meanwhile=first.renew)
     first.check()
     assert len(plain.list("lease/")) == 1
@@ -86,7 +86,7 @@ def test_a_driver_notices_the_next_one_before_that_has_tidied_up(plain):
         first.check()
 
 
-def test_a_claim_with_the_same_number_is_taken_back_by_whoever_came_later(plain):
+def test_later_claim_with_the_same_number_is_withdrawn(plain):
     first = claim(plain, "first")
     plain.write_new("lease/00000001-late", b"{")
     first.check()
@@ -142,7 +142,7 @@ def test_the_same_number_of_a_process_in_another_container_says_nothing(plain):
 def test_a_process_without_locks_cannot_run_a_job_twice(plain):
     lease = HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False)
     time = Time()
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         HeartbeatLease.acquire(plain, LeaseOwner.here("job"), clock=time, sleep=time.sleep)
     assert time.now == 100
     lease.release()
@@ -161,7 +161,9 @@ def test_a_process_cannot_run_a_job_twice_while_the_first_time_is_about_to_begin
         def list(self, prefix):
             found = plain.list(prefix)
             if found:  # its own claim is there
-                with pytest.raises(FencedError, match="another driver runs this job") as caught:
+                with pytest.raises(
+                    FencedError, match="another driver is running this job"
+                ) as caught:
                     HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False)
                 refusals.append(caught.value)
             return found
@@ -183,7 +185,7 @@ def test_a_process_that_is_giving_a_job_up_has_it_until_its_claim_says_so(plain)
             return getattr(plain, name)
 
         def write_atomic(self, name, data):
-            with pytest.raises(FencedError, match="another driver runs this job") as caught:
+            with pytest.raises(FencedError, match="another driver is running this job") as caught:
                 HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False)
             refusals.append(caught.value)
             plain.write_atomic(name, data)
@@ -212,10 +214,10 @@ def test_a_check_renews_a_claim_that_the_thread_did_not_come_to(plain):
     assert json.loads(plain.read(name))["beats"] == 1
 
 
-def test_a_lease_that_somebody_deleted_is_lost(plain):
+def test_deleted_lease_is_lost(plain):
     first = claim(plain, "first")
     plain.delete_tree("lease")
-    with pytest.raises(FencedError, match="has lost its job"):
+    with pytest.raises(FencedError, match="has lost the lease"):
         first.check()
 
 
@@ -256,7 +258,7 @@ def test_a_claim_that_was_taken_back_does_not_open_the_way_past_the_driver_that_
                 running.append(claim(plain, "first"))
             return plain.read(name)
 
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         claim(Late(), "second", meanwhile=lambda: running[0].renew())
     running[0].check()
 

@@ -70,29 +70,29 @@ def test_a_leader_that_released_the_job_is_not_feared(storage) -> None:
 def test_a_leader_whose_claim_was_deleted_writes_no_more(storage) -> None:
     lease = leader(storage, 1)
     storage.delete_tree("leader")
-    with pytest.raises(FencedError, match="this driver has lost its job"):
+    with pytest.raises(FencedError, match="this driver has lost the lease of its job"):
         lease.check()
 
 
-def test_a_driver_that_nobody_elected_keeps_its_job(storage) -> None:
+def test_driver_without_election_keeps_its_job(storage) -> None:
     plain = acquire(storage, "job")
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         acquire(storage, "job", leader=1)
     plain.release()
     acquire(storage, "job", leader=1).check()
 
 
-def test_a_driver_that_nobody_elected_does_not_get_a_leaders_job(storage) -> None:
+def test_driver_without_election_does_not_get_a_leaders_job(storage) -> None:
     held = leader(storage, 1)
     assert lease_owner(storage) == held.owner
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         acquire(storage, "job")
     held.release(forget=True)
     acquire(storage, "job").check()
 
 
 def test_a_token_that_is_none_is_refused(storage) -> None:
-    with pytest.raises(ArgumentError, match="cannot be -1"):
+    with pytest.raises(ArgumentError, match="invalid leader token -1"):
         leader(storage, -1)
 
 
@@ -132,7 +132,7 @@ def test_a_leader_that_gave_its_job_up_does_not_work_on_it(storage) -> None:
         lease.check()
 
 
-def test_what_a_leader_forgets_stays_while_the_one_before_it_may_be_at_work(storage) -> None:
+def test_leader_claims_are_kept_while_the_previous_leader_may_be_running(storage) -> None:
     leader(storage, 1)
     second = leader(storage, 2)
     assert second.contested
@@ -150,9 +150,9 @@ def test_a_claim_that_cannot_be_read_may_be_of_a_leader_at_work(storage) -> None
     assert leader(storage, 7).contested
 
 
-def test_a_driver_that_nobody_elected_keeps_its_job_by_its_heartbeat_too(storage) -> None:
+def test_driver_without_election_keeps_its_job_by_heartbeat(storage) -> None:
     plain = HeartbeatLease.acquire(storage, elsewhere(), stale_after_s=600)
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         leader(storage, 1)
     assert storage.list("leader/") == []
     plain.release()

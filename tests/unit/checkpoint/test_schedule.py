@@ -110,7 +110,7 @@ def test_the_end_of_a_checkpoint_that_is_not_under_way_changes_nothing():
     st.integers(1, 3),
     st.lists(st.integers(1, 40), min_size=1, max_size=12),
 )
-def test_whoever_sleeps_as_long_as_told_misses_nothing(interval, pause, count, durations):
+def test_sleeping_for_seconds_left_misses_no_trigger(interval, pause, count, durations):
     """Triggers are never early, never too many at a time, and each comes at the moment it became due."""
     plan = schedule(float(interval), min_pause_s=float(pause), max_concurrent=count)
     now, number, ends, last, over = 0.0, 0, {}, None, None

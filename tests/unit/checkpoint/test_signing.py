@@ -30,7 +30,7 @@ def with_state(handle, epoch=1):
     return Manifest("job", "name", epoch, 0, operators={"sum": state})
 
 
-def test_what_was_signed_is_read_with_its_key(tmp_path):
+def test_signed_data_is_read_with_its_key(tmp_path):
     store(tmp_path, SIGNER).write(manifest(1))
     assert store(tmp_path, SIGNER).latest() == manifest(1)
     assert store(tmp_path, None).latest() == manifest(1)  # whoever has no key checks nothing
@@ -38,10 +38,10 @@ def test_what_was_signed_is_read_with_its_key(tmp_path):
 
 @pytest.mark.parametrize(
     ("writer", "reader", "message"),
-    [(None, SIGNER, "is not signed"), (OTHER, SIGNER, r"the signature of .* is wrong")],
+    [(None, SIGNER, "is not signed"), (OTHER, SIGNER, r"invalid signature of")],
     ids=["not signed", "another key"],
 )
-def test_what_was_not_signed_with_the_key_is_refused(tmp_path, writer, reader, message):
+def test_data_without_a_valid_signature_is_rejected(tmp_path, writer, reader, message):
     store(tmp_path, writer).write(manifest(1))
     with pytest.raises(SignatureError, match=message) as raised:
         store(tmp_path, reader).latest(allow_fallback=True)
@@ -58,7 +58,7 @@ def test_a_manifest_that_was_altered_with_a_right_checksum_is_refused():
 
     forged = _header(body, signature) + body + b"\n"
     assert decode(forged, "path").job_name == "another"
-    with pytest.raises(SignatureError, match="signature of 'path' is wrong"):
+    with pytest.raises(SignatureError, match="invalid signature of 'path'"):
         decode(forged, "path", SIGNER)
 
 
@@ -100,7 +100,7 @@ def test_a_state_file_that_was_altered_with_a_right_checksum_is_refused(tmp_path
     evil = collision(data, b"evil")
     assert (len(evil), zlib.crc32(evil)) == (handle.size, handle.crc32)
     (tmp_path / "job" / handle.name).write_bytes(evil)
-    with pytest.raises(SignatureError, match="is not the one that was signed") as raised:
+    with pytest.raises(SignatureError, match="does not match") as raised:
         read_state(place, handle)
     assert handle.name in raised.value.message
 

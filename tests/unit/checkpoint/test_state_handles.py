@@ -160,14 +160,14 @@ def test_a_chain_is_one_full_snapshot_and_deltas(handles):
         StateChain(handles)
 
 
-def test_appending_a_full_snapshot_starts_the_chain_anew():
+def test_appending_a_full_snapshot_starts_a_new_chain():
     assert StateChain((FULL, D1)).append(D2).handles == (FULL, D1, D2)
     assert StateChain((FULL, D1)).append(OTHER_FULL).handles == (OTHER_FULL,)
 
 
 @pytest.mark.parametrize("places", [{}, {"data": b"", "name": "x"}], ids=["neither", "both"])
 def test_a_handle_is_bytes_or_a_file(places):
-    with pytest.raises(ArgumentError, match="either its bytes or the name"):
+    with pytest.raises(ArgumentError, match="either its bytes or a file name"):
         StateHandle("full", 0, 0, (0, 1), **places)
 
 
@@ -190,7 +190,7 @@ def test_json_gives_the_same_chain_back(deltas):
 
 
 @given(st.integers(0), st.text(max_size=200), st.integers(0, 99), st.text(max_size=200))
-def test_a_state_file_has_a_plain_name_that_tells_its_epoch(epoch, vertex, subtask, attempt):
+def test_state_file_name_contains_its_checkpoint_id(epoch, vertex, subtask, attempt):
     name = state_file_name(epoch, vertex, subtask, attempt)
     assert re.fullmatch(r"shared/[A-Za-z0-9_.-]{1,255}", name)
     assert epoch_of_file(name) == epoch

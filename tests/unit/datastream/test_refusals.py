@@ -141,7 +141,7 @@ REFUSED = [
     ("a uid that is no text", lambda s: s.map(key).uid(1), TypeError, "uid must be a str", None),
     ("uid after uid hash", lambda s: s.map(key).set_uid_hash("0" * 32).uid("x"), RuntimeError, "has a uid hash already", "not both"),
     ("uid hash after uid", lambda s: s.map(key).uid("x").set_uid_hash("0" * 32), RuntimeError, "has a uid already", "not both"),
-    ("a uid hash that is none", lambda s: s.map(key).set_uid_hash("xyz"), ValueError, "not 32 hexadecimal digits", "uid()"),
+    ("a uid hash that is none", lambda s: s.map(key).set_uid_hash("xyz"), ValueError, "must have 32 hexadecimal digits", "uid()"),
     ("a buffer timeout below -1", lambda s: s.map(key).set_buffer_timeout(-2), ValueError, "timeout_millis must be at least -1", None),
     ("a slot group that is none", lambda s: s.map(key).slot_sharing_group(1), TypeError, "SlotSharingGroup, got int", None),
     ("an empty slot group", lambda s: s.map(key).slot_sharing_group(""), ValueError, "must not be empty", None),

@@ -91,13 +91,13 @@ def test_files_are_published_on_both(files, tmp_path):
 def test_a_scheme_that_nothing_opens_is_refused():
     with pytest.raises(ArgumentError, match="cannot open the file system") as caught:
         resolve("nosuchscheme://host/path")
-    assert "there is no file system for 'nosuchscheme://'" in str(caught.value)
+    assert "no file system for 'nosuchscheme://'" in str(caught.value)
 
 
-def test_a_checkpoint_directory_of_an_unknown_file_system_is_told_as_such():
+def test_checkpoint_directory_with_unknown_scheme_is_reported():
     with pytest.raises(CheckpointError) as caught:
         CheckpointStorage("nosuchscheme://host/path").list()
-    assert "there is no file system for 'nosuchscheme://'" in str(caught.value.detail)
+    assert "no file system for 'nosuchscheme://'" in str(caught.value.detail)
     assert caught.value.hint == "check the URI, or set another execution.checkpointing.dir"
 
 
@@ -136,7 +136,7 @@ def test_a_file_is_moved_once_although_the_first_try_fails(files, tmp_path, afte
     assert [path.name for path in tmp_path.iterdir()] == ["two"]
 
 
-def test_a_file_that_is_not_there_is_not_moved_whatever_is_tried(files, tmp_path):
+def test_rename_of_a_missing_file_fails(files, tmp_path):
     with storage_faults(StorageFaults(last=1)), pytest.raises(FileError):
         files.rename(str(tmp_path / "one"), str(tmp_path / "two"))
 
@@ -157,7 +157,7 @@ def test_a_large_file_is_written_piece_by_piece(files, tmp_path, little_memory):
     assert (tmp_path / "d" / "a").read_bytes() == b"x" * 900 + b"y" * 900 + b"z"
 
 
-def test_what_a_large_file_has_written_is_not_written_again(files, tmp_path, little_memory):
+def test_written_part_of_a_large_file_is_not_repeated(files, tmp_path, little_memory):
     out = files.open_output(str(tmp_path / "a"))
     out.write(b"x" * 2000)
     with storage_faults(StorageFaults(last=1)) as faults:
@@ -167,7 +167,7 @@ def test_what_a_large_file_has_written_is_not_written_again(files, tmp_path, lit
     out.close()
 
 
-def test_a_small_file_that_is_given_up_was_never_there(files, tmp_path):
+def test_aborted_small_file_is_never_created(files, tmp_path):
     out = files.open_output(str(tmp_path / "a"))
     out.write(b"x")
     out.close()
@@ -187,7 +187,7 @@ def failing_syncs(monkeypatch, count):
     return calls
 
 
-def test_after_a_failed_sync_a_small_file_is_written_anew(tmp_path, monkeypatch, pauses):
+def test_small_file_is_written_again_after_a_failed_sync(tmp_path, monkeypatch, pauses):
     files = local_files()
     calls = failing_syncs(monkeypatch, 2)
     put(files, tmp_path / "a", b"x")

@@ -44,7 +44,7 @@ def test_paths_become_absolute(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("path", "error"), [(5, ArgumentTypeError), ("", ArgumentError)])
-def test_what_is_no_path_is_refused(path, error):
+def test_invalid_path_is_rejected(path, error):
     with pytest.raises(error):
         normalize(path)
 
@@ -64,5 +64,5 @@ def test_a_name_is_joined_before_the_options():
         ("/a/b_c.d", "/a", False),
     ],
 )
-def test_what_is_hidden(path, below, hidden):
+def test_hidden_paths(path, below, hidden):
     assert is_hidden(path, below) is hidden

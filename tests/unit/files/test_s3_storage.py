@@ -103,9 +103,7 @@ def test_a_directory_that_was_deleted_by_halves_is_deleted(storage, s3):
         pytest.param(404, "NoSuchBucket", "check the URI, or set another", id="no bucket"),
     ],
 )
-def test_what_the_server_refuses_for_good_is_reported_at_once(
-    storage, s3, caplog, status, code, text
-):
+def test_permanent_server_error_is_not_retried(storage, s3, caplog, status, code, text):
     with s3.server.refusing(status, code), pytest.raises(CheckpointError) as raised:
         storage.write_atomic("a", b"x")
     assert raised.value.message.startswith("could not write checkpoint file 's3://streams/")
@@ -122,7 +120,7 @@ def test_environment_variables_say_where_the_server_is(s3, monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["", "/", "/a", "/a/", "/a%20b", "/%C3%A4/x", "/a+b", "/a//b"])
-def test_a_path_is_what_pyarrow_takes_it_for(s3, path):
+def test_path_matches_pyarrow(s3, path):
     uri = s3.uri().replace(f"/{s3.prefix}", path)
     assert open_file_system(uri)[1] == fs.FileSystem.from_uri(uri)[1]
 

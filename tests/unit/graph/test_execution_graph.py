@@ -80,7 +80,7 @@ def test_a_job_takes_no_step_that_the_diagram_does_not_have(graph) -> None:
     finished = graph.with_status(J.RUNNING, 1).with_status(J.FINISHED, 2)
     with pytest.raises(ArgumentError, match="'job' cannot go from FINISHED to RUNNING") as caught:
         finished.with_status(J.RUNNING, 3)
-    assert caught.value.detail == "after FINISHED comes nothing"
+    assert caught.value.detail == "possible next states: none"
 
 
 def test_a_new_graph_has_attempt_0_of_every_subtask(graph) -> None:
@@ -118,7 +118,7 @@ def test_mark_all_leaves_ended_attempts_alone(graph) -> None:
     assert failed.execution(vertex, 0).failure == "ValueError"
 
 
-def test_mark_all_cancels_what_was_never_deployed_at_once(graph) -> None:
+def test_mark_all_cancels_undeployed_attempts_directly(graph) -> None:
     vertex = graph.vertices[0].id
     running = graph.transition(vertex, 0, S.SCHEDULED, 1).transition(vertex, 0, S.DEPLOYING, 2)
     assert states(running.mark_all(S.CANCELING, 3)) == [[S.CANCELING, S.CANCELED], [S.CANCELED] * 2]
@@ -170,7 +170,7 @@ def test_with_execution_takes_the_current_attempt_in_a_following_state_only(grap
 def test_unknown_subtasks_and_vertices_are_refused(graph, subtask) -> None:
     with pytest.raises(ArgumentError, match=f"has no subtask {subtask}"):
         graph.execution(graph.vertices[0].id, subtask)
-    with pytest.raises(ArgumentError, match="has no vertex 'nobody'"):
+    with pytest.raises(ArgumentError, match="unknown vertex 'nobody'"):
         graph.execution("nobody", 0)
 
 

@@ -74,7 +74,7 @@ def test_when_an_operator_joins_the_chain_of_its_input(target, options, chained)
         ("NEVER", [NUMBERS, "m", "n"]),
     ],
 )
-def test_what_a_chaining_strategy_does_to_both_sides(strategy, expected) -> None:
+def test_chaining_strategy_applies_to_both_sides(strategy, expected) -> None:
     assert chains(operator("n", operator("m", source(), chaining=strategy))) == expected
 
 
@@ -98,7 +98,7 @@ def test_a_chain_is_a_tree_and_its_name_shows_it() -> None:
     ]
 
 
-def test_a_job_edge_tells_which_operator_of_the_chain_sends() -> None:
+def test_job_edge_has_the_sending_operator_of_the_chain() -> None:
     mapped = operator("m", source())
     counted = operator("count", key_by(side(mapped, "x")))
     graph = compile_program([sink("s", mapped), counted], settings()).job_graph

@@ -36,7 +36,7 @@ def test_levels_are_those_of_the_plan(shape: str) -> None:
     assert {(each.epoch, each.attempt_number) for each in levels} == {(7, 2)}
 
 
-def test_each_level_is_told_of_its_own_subtasks_only() -> None:
+def test_level_deployment_contains_only_its_own_subtasks() -> None:
     roots = [sink("s", keyed("k", source("a")))]
     plan, _ = deployed(roots, settings(parallelism=2))
     a, k = ([TaskId(vertex.id, subtask) for subtask in (0, 1)] for vertex in plan.vertices)
@@ -51,7 +51,7 @@ def test_each_level_is_told_of_its_own_subtasks_only() -> None:
     assert second.assignments == {}
 
 
-def test_all_levels_get_what_is_the_same_for_all() -> None:
+def test_common_settings_are_in_every_level() -> None:
     _, levels = deployed([keyed("k", source("a"))], settings(), deadline=9.5, longest_read_s=2.0)
     assert {(each.deadline, each.longest_read_s, each.staging) for each in levels} == {
         (9.5, 2.0, "/staging")

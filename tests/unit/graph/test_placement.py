@@ -94,7 +94,7 @@ def test_every_subtask_has_one_slot():
         assert sorted(placed) == sorted(tasks)
 
 
-def test_a_stage_is_told_of_its_own_subtasks_only():
+def test_stage_deployment_contains_only_its_own_subtasks():
     made = plans(pipeline("a"), pipeline("b"))
     stages = lay_out(made.job_graph, None)
     everyone = {task: SubtaskRestore() for stage in stages for task in stage.placement}

@@ -111,7 +111,7 @@ def test_every_edge_of_a_vertex_has_its_own_gate() -> None:
     ]
 
 
-def test_outputs_know_what_a_router_needs() -> None:
+def test_stage_outputs_have_routing_information() -> None:
     counted = keyed("count", operator("m", source()), parallelism=3, max_parallelism=12)
     output = plan(counted).vertices[0].outputs[0]
     assert (output.operator, output.target_vertex, output.target_gate) == (1, 1, 0)

@@ -59,7 +59,7 @@ def test_a_descriptor_has_a_name_a_kind_and_a_type(create, kind, type_info):
     ids=repr,
 )
 def test_a_name_is_a_text_that_is_not_empty(create, kind, type_info, name, error):
-    with pytest.raises(error, match="name of a state"):
+    with pytest.raises(error, match="state name"):
         create(name)
 
 

@@ -267,7 +267,7 @@ def refused_programs():
         [source("s", key_selectors=(first,))],
         "the source 's' has an input",
     )
-    yield "source without a source spec", [operator("m", kind="source")], "described by a MapSpec"
+    yield "source without a source spec", [operator("m", kind="source")], "wrong kind, MapSpec"
     yield "operator without an input", [operator("m")], "the operator 'm' has no input"
     yield (
         "sink without an input",
@@ -289,8 +289,8 @@ def refused_programs():
         "from the side output 'x'",
     )
     yield "empty union", [union()], "has no inputs"
-    yield "partitioning without a kind", [partition(numbers, Partitioning())], "which one it is"
-    yield "bare transformation", [Transformation("t")], "cannot be translated"
+    yield "partitioning without a kind", [partition(numbers, Partitioning())], "has no kind"
+    yield "bare transformation", [Transformation("t")], "unsupported transformation"
     yield (
         "parallelism above max parallelism",
         [operator("m", numbers, parallelism=9, max_parallelism=8)],
@@ -307,12 +307,12 @@ def refused_programs():
     ("program", "message"),
     [pytest.param(program, message, id=name) for name, program, message in refused_programs()],
 )
-def test_what_cannot_run_is_refused(program, message) -> None:
+def test_invalid_program_is_rejected(program, message) -> None:
     with pytest.raises(InvalidProgramError, match=message):
         generate(program, settings())
 
 
-def test_a_refused_forward_tells_both_sides_and_a_way_out() -> None:
+def test_invalid_forward_error_names_both_sides_and_alternatives() -> None:
     with pytest.raises(InvalidProgramError) as caught:
         generate([operator("m", partition(source(), Forward()), parallelism=3)], settings())
     assert caught.value.detail == "'Source: numbers' has parallelism 2, 'm' has 3"

@@ -60,7 +60,7 @@ def test_operators_keep_their_ids_and_their_key_groups() -> None:
     ("parallelism", "error", "message"),
     [
         pytest.param(0, ArgumentError, "between 1 and 32768", id="too-small"),
-        pytest.param("4", ArgumentTypeError, "whole number", id="no-number"),
+        pytest.param("4", ArgumentTypeError, "must be an integer", id="no-number"),
         pytest.param({}, ArgumentError, "no operator to rescale", id="nobody"),
         pytest.param({"totls": 2}, ArgumentError, "unknown operator 'totls'", id="misspelt"),
         pytest.param({"totals": 129}, InvalidProgramError, "max parallelism", id="key-groups"),
@@ -81,7 +81,7 @@ def test_an_operator_that_runs_as_one_subtask_is_not_rescaled() -> None:
         env._transformations, GraphSettings(parallelism=2), env.get_configuration(), ""
     )
     assert parallelism_of(rescaled(job, 3)) == {"list": 1}
-    with pytest.raises(InvalidProgramError, match="runs as one subtask"):
+    with pytest.raises(InvalidProgramError, match="is not parallel"):
         rescaled(job, {"list": 2})
 
 

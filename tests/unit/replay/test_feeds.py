@@ -36,7 +36,7 @@ def test_records_come_in_order_in_the_portions_that_are_asked_for(sent, taken):
         assert got == wanted or feed.missing
 
 
-def test_a_receiver_without_a_trace_gets_what_was_sent_as_it_was_sent():
+def test_receiver_without_a_trace_gets_the_original_batches():
     feed = filled(2, 1)
     found = []
     while (item := feed.next()) is not None:
@@ -44,7 +44,7 @@ def test_a_receiver_without_a_trace_gets_what_was_sent_as_it_was_sent():
     assert found == [[0, 1], WATERMARK, [2], WATERMARK]
 
 
-def test_what_one_run_does_to_its_records_is_not_seen_by_the_next():
+def test_modified_records_do_not_affect_the_next_run():
     feed = Feed()
     feed.put(DATA, RowBatch([[1], [2]]))
     first = feed.copy().take(2)

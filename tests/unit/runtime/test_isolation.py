@@ -13,7 +13,7 @@ from penstock.runtime.isolation import isolate_all, isolated
 @pytest.mark.parametrize(
     "value", [1, "a", 2.5, None, (), (1, "a", None), ((1, 2), ("a", (3,)))], ids=repr
 )
-def test_values_that_nobody_can_change_are_not_copied(value):
+def test_immutable_values_are_not_copied(value):
     assert isolated(value) is value
 
 
@@ -25,7 +25,7 @@ def test_values_that_can_change_are_copied(value):
     assert isolate_all([value])[0] is not value
 
 
-def test_what_does_not_pickle_is_handed_on():
+def test_unpicklable_value_is_passed_on_uncopied():
     value = {"lock": threading.Lock()}
     assert isolated(value) is value
     assert isolate_all([value])[0] is value

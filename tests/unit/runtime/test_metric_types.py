@@ -6,7 +6,7 @@ from penstock.pyflink_compat import pyflink_names
 from penstock.runtime.metrics import MetricGroup
 
 
-def test_what_a_group_hands_out_is_of_the_types_that_programs_import() -> None:
+def test_metric_groups_return_the_public_metric_types() -> None:
     with pyflink_names():
         from pyflink.metrics import Counter, Distribution, Meter, Metric
         from pyflink.metrics import MetricGroup as Group

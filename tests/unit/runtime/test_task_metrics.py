@@ -82,7 +82,7 @@ def test_counters_and_meters_add_up_and_of_gauges_the_last_one_stays():
     assert first["n"] == ("counter", 2)  # the totals before are left as they were
 
 
-def test_what_is_measured_has_the_types_of_json_and_groups_of_keys_are_labels():
+def test_measured_values_are_json_with_labels_for_key_groups():
     group = MetricGroup()
     group.counter("seen").inc(3)
     group.meter("rate").mark_event(2)
@@ -148,7 +148,7 @@ def test_names_and_spans_are_checked_when_they_are_given(call, error):
         call(MetricGroup())
 
 
-def test_what_is_measured_in_epochs_adds_up_but_for_gauges():
+def test_measurements_of_epochs_add_up_except_gauges():
     distribution = {"sum": 1, "count": 1, "min": 1, "max": 1}
     assert added(("counter", 1, "n", ()), ("counter", 2, "n", ())) == ("counter", 3, "n", ())
     assert added(("gauge", 1), ("gauge", 2)) == ("gauge", 2)

@@ -32,7 +32,7 @@ def through_parquet(codec, values):
 
 @given(columns)
 @settings(max_examples=examples(400), deadline=None)
-def test_what_was_encoded_comes_back_the_same(values):
+def test_codec_round_trip_preserves_values_and_types(values):
     assert exact(through_parquet(infer(values), values)) == exact(values)
 
 
@@ -185,5 +185,5 @@ def test_no_codec_is_read_that_is_not_known():
         from_json({"type": "hologram"})
 
 
-def test_pickled_is_what_everything_merges_into():
+def test_incompatible_codecs_merge_to_pickle():
     assert merge(PICKLED, infer([1])) == PICKLED == merge(infer([[1]]), infer([{}]))

@@ -252,7 +252,7 @@ def test_a_file_that_is_gone_is_damage(storage):
         list(read_table(storage, handle))
 
 
-def test_a_parquet_file_of_somebody_else_is_refused(tmp_path):
+def test_foreign_parquet_file_is_rejected(tmp_path):
     import zlib
 
     import pyarrow as pa
@@ -263,7 +263,7 @@ def test_a_parquet_file_of_somebody_else_is_refused(tmp_path):
     handle = StateHandle(
         "full", len(found), zlib.crc32(found), (0, 16), data=found, format="parquet"
     )
-    with pytest.raises(DamagedStateError, match="cannot be read as a table"):
+    with pytest.raises(DamagedStateError, match="could not read state file"):
         list(read_table(CheckpointStorage(str(tmp_path)), handle))
 
 
@@ -273,7 +273,7 @@ def test_a_file_of_a_later_format_is_refused(tmp_path, monkeypatch):
     (handle,) = write_table(storage, "t", PLAIN, [(1, 1)], GROUPS)
     monkeypatch.undo()
     with pytest.raises(
-        CheckpointError, match="has format version 2, this Penstock reads version 1"
+        CheckpointError, match="has format version 2, but this version of Penstock reads 1"
     ):
         list(read_table(storage, handle))
 

@@ -146,7 +146,7 @@ def test_rule_9_an_evictor_runs_before_the_window_function():
     assert harness.state_entries() == {}
 
 
-def test_what_was_evicted_is_gone_for_later_firings():
+def test_evicted_elements_are_missing_in_later_firings():
     harness = harness_of(CountEvictor.of(2), GlobalWindows.create(), CountTrigger.of(2))
     for number in range(1, 7):
         harness.process_element(("a", number), None)
@@ -169,7 +169,7 @@ def test_a_users_evictor_runs_on_both_sides_of_the_window_function():
     assert harness.values() == [[2, 4], [4, 6]]
 
 
-def test_a_window_that_an_evictor_emptied_is_no_more():
+def test_window_emptied_by_an_evictor_is_cleared():
     class All(Custom):
         def evict_before(self, elements, size, window, evictor_context):
             pass
@@ -226,7 +226,7 @@ def test_sessions_merge_their_elements_with_their_timestamps():
     assert harness.state_entries() == {}
 
 
-def test_rule_7_late_elements_within_the_lateness_see_what_the_evictor_left():
+def test_rule_7_late_elements_within_the_lateness_see_remaining_elements():
     spec = WindowSpec(
         TUMBLING,
         None,
@@ -254,7 +254,7 @@ def test_state_survives_a_restore_with_timestamps():
     assert restored.values() == [[2, 3]]
 
 
-def test_what_an_evictor_took_is_gone_after_a_restore():
+def test_evicted_elements_are_missing_after_a_restore():
     options = (CountEvictor.of(1, do_evict_after=True), GlobalWindows.create(), CountTrigger.of(2))
     harness = harness_of(*options)
     harness.process_elements([(("a", 1), None)])

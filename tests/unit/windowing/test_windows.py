@@ -111,7 +111,7 @@ def test_windows_show_their_fields():
         (GlobalWindowSerializer(), GlobalWindow()),
     ],
 )
-def test_serializers_read_what_they_write(serializer, window):
+def test_window_serializers_round_trip(serializer, window):
     stream = io.BytesIO()
     serializer.serialize(window, stream)
     stream.seek(0)

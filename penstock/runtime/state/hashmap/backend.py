@@ -1,6 +1,6 @@
 """The hashmap backend: the keyed state of one operator in one subtask, as objects in memory.
 
-At the barrier what the epoch changed is written as a delta; now and then everything is written anew.
+At the barrier the changes since the last one are written as a delta; occasionally a full snapshot is written.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class HashMapStateBackend(KeyedStateBackend):
         return TimerQueue(self.table(name, namespaced=True))
 
     def convert_ttl(self, table: HashMapTable, wanted: StateSchema) -> None:
-        """Rewrite restored entries because their state now expires, or does so no longer."""
+        """Convert restored entries because their TTL was enabled or disabled."""
         convert = ttl_converter(wanted.ttl, self.clock())
         for entry, stored in list(table.items()):
             table.put(entry, convert_entry(wanted.kind, stored, convert))
 
     def about_entries(self) -> int | None:
-        """Return how many entries there were at the last barrier, or have been written since if that is more; timers do not count."""
+        """Return the number of entries at the last barrier, or written since if that is more; timers do not count."""
         tables = self._tables.items()
         found: list[int] = [
             table.about() for name, table in tables if not name.startswith(TIMER_PREFIX)
@@ -51,7 +51,7 @@ class HashMapStateBackend(KeyedStateBackend):
         return sum(found)
 
     def snapshot(self) -> Deltas:
-        """End the epoch: return what each table changed."""
+        """End the interval: return the changes of each table."""
         deltas = {}
         for name, table in self._tables.items():
             delta = table.merge()
@@ -64,7 +64,7 @@ class HashMapStateBackend(KeyedStateBackend):
     def begin_snapshot(
         self, state_io: Any, chain: Any, name: Any, *, force: bool
     ) -> Prepared | None:
-        """End the epoch and pickle what has changed: objects may be altered as soon as this returns."""
+        """End the interval and pickle its changes: objects may be modified as soon as this returns."""
         delta = self.snapshot()
         if not (delta or force):
             return None
@@ -74,7 +74,7 @@ class HashMapStateBackend(KeyedStateBackend):
     def restore(
         self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
     ) -> Any:
-        """Start from chains of snapshots; return the one that the next snapshot continues, or None."""
+        """Restore chains of snapshots; return the one that the next snapshot continues, or None."""
         owns = owner_of(owned, max_parallelism)
         for chain in chains:
             others = dict(self.schemas)

@@ -1,7 +1,8 @@
 """A state table in memory, organised by window first: window -> {key: value}.
 
-Windows that end for all keys at once are read and dropped as a whole, without looking at each key. To the outside it
-is a namespaced table like any other: deltas and full snapshots hold `(key, window)` entries.
+Windows that end for all keys at once are read and dropped as a whole, without iterating over keys. It implements a
+namespaced table:
+deltas and full snapshots hold `(key, window)` entries.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ class HashMapPaneTable(HashMapTable):
     """Entries as Python objects, by namespace and then by key.
 
     `data` and `touched` map a namespace to a dictionary by key. Every entry written since the last barrier is in
-    `touched`; one that is in both counts as touched. `_dropped` holds what went away since the last barrier and
-    was part of it.
+    `touched`; one that is in
+    both counts as touched. `_dropped` holds entries of the last snapshot that were removed since.
     """
 
     __slots__ = ("_dropped",)
@@ -32,7 +33,7 @@ class HashMapPaneTable(HashMapTable):
         return list(dict.fromkeys([*self.data, *self.touched]))
 
     def pane(self, namespace: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
-        """Return the dictionary to write a namespace's entries to, and the one of earlier epochs, if any."""
+        """Return the dictionary to write a namespace's entries to, and that of earlier intervals, if any."""
         pane = self.touched.get(namespace)
         if pane is None:
             pane = self.touched[namespace] = {}
@@ -48,7 +49,7 @@ class HashMapPaneTable(HashMapTable):
         return {**base, **pane}
 
     def drop_pane(self, namespace: Any) -> None:
-        """Remove a namespace whose entries nobody wants to see."""
+        """Remove a namespace without returning its entries."""
         base = self.data.pop(namespace, None)
         self.touched.pop(namespace, None)
         if base is not None:
@@ -80,7 +81,7 @@ class HashMapPaneTable(HashMapTable):
         self.pane(namespace)[0][inner] = value
 
     def remove(self, key: Any) -> None:
-        """Remove an entry if it is there."""
+        """Remove an entry if it exists."""
         inner, namespace = key
         for panes in (self.touched, self.data):
             pane = panes.get(namespace)
@@ -92,7 +93,7 @@ class HashMapPaneTable(HashMapTable):
                     del panes[namespace]
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         touched = self.touched
         for namespace, base in self.data.items():
             pane = touched.get(namespace, {})
@@ -104,11 +105,11 @@ class HashMapPaneTable(HashMapTable):
                 yield (key, namespace), value
 
     def about(self) -> int:
-        """Return about how many entries there are: those of a window that goes on over a barrier may count twice."""
+        """Return the approximate number of entries: those of a window that spans a barrier may count twice."""
         return sum(len(pane) for panes in (self.data, self.touched) for pane in panes.values())
 
     def merge(self) -> TableDelta:
-        """End the epoch: fold `touched` into the rest and return it."""
+        """End the interval: merge `touched` into the rest and return it."""
         touched, self.touched = self.touched, {}
         dropped, self._dropped = self._dropped, []
         data = self.data
@@ -136,7 +137,7 @@ class HashMapPaneTable(HashMapTable):
         return TableDelta(self.namespaced, dict(self.items()), [])
 
     def apply(self, delta: TableDelta) -> None:
-        """Replay a delta while restoring."""
+        """Apply a delta during restore."""
         data = self.data
         for key, namespace in delta.removed:
             pane = data.get(namespace)
@@ -147,7 +148,7 @@ class HashMapPaneTable(HashMapTable):
         last: Any = MISSING
         pane = {}
         for (key, namespace), value in delta.written.items():
-            if namespace is not last:  # entries of one window come in a row
+            if namespace is not last:  # entries of one window are contiguous
                 last = namespace
                 pane = data.setdefault(namespace, {})
             pane[key] = value

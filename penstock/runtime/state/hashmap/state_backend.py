@@ -1,4 +1,4 @@
-"""How the hashmap backend is made, and what reads its snapshots."""
+"""Creates hashmap backends, and reads their snapshots."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from penstock.runtime.state.state_backend import StatePlace
 
 
 class HashMapBackend:
-    """Keeps state in memory; its snapshots are tables, as those of savepoints."""
+    """Keeps state in memory; its snapshots are tables, like those of savepoints."""
 
     def settings(self, configuration: Configuration) -> StateBackendSettings:
-        """Return the name: there is nothing else to be told."""
+        """Return the settings, which are just the name."""
         return StateBackendSettings()
 
     def create(
@@ -30,11 +30,11 @@ class HashMapBackend:
     def create_temporary(
         self, clock: Callable[[], int], operator: str, max_parallelism: int
     ) -> HashMapStateBackend:
-        """Return an empty backend that belongs to no job, for tests."""
+        """Return an empty backend without a job, for tests."""
         return HashMapStateBackend(clock, operator)
 
     def reads(self, chain: Any) -> bool:
-        """Whether a chain is one of tables."""
+        """Whether a chain consists of tables."""
         return database_of(chain) is None
 
     def read(
@@ -44,8 +44,8 @@ class HashMapBackend:
         return load_tables(state_io, chain, max_parallelism, owned)
 
     def read_files(self, directory: Path, max_parallelism: int) -> Iterator[Deltas]:
-        """Refuse: this backend writes no files."""
+        """Raise: this backend writes no files."""
         raise UnsupportedOperationError("the hashmap backend has no database to read")
 
     def remove_job(self, settings: Any, job_id: str) -> None:
-        """Do nothing: all there is goes with the process."""
+        """Do nothing: all state ends with the process."""

@@ -1,8 +1,9 @@
-"""State tables in memory, with what this epoch touched kept apart.
+"""State tables in memory that track changes since the last barrier.
 
-`touched` is the object cache of the epoch: every entry written since the last barrier, with REMOVED for entries that went
-away. At the barrier it is the delta of the checkpoint, and it is merged into the rest. So an epoch's snapshot follows
-the entries touched, not the size of the state.
+`touched` contains every entry written since the last barrier, with REMOVED for removed entries. At the barrier it is the
+delta of the
+checkpoint, and it is merged into the rest. So the size of a snapshot depends on the entries touched, not on the size of
+the state.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ class HashMapTable:
         self.touched.update(zip(keys, values, strict=True))
 
     def remove(self, key: Any) -> None:
-        """Remove an entry if it is there."""
+        """Remove an entry if it exists."""
         if key in self.data:
             self.touched[key] = REMOVED
         else:
             self.touched.pop(key, None)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         touched = self.touched
         for key, value in self.data.items():
             if key not in touched:
@@ -72,11 +73,11 @@ class HashMapTable:
         return sum(1 for _ in self.items())
 
     def about(self) -> int:
-        """Return about how many entries there are, without counting them."""
+        """Return the approximate number of entries, without counting them."""
         return max(len(self.data), len(self.touched))
 
     def merge(self) -> TableDelta:
-        """End the epoch: fold `touched` into the rest and return it."""
+        """End the interval: merge `touched` into the rest and return it."""
         touched, self.touched = self.touched, {}
         data = self.data
         removed = [key for key, value in touched.items() if value is REMOVED]
@@ -91,21 +92,21 @@ class HashMapTable:
         return TableDelta(self.namespaced, self.data, [])
 
     def apply(self, delta: TableDelta) -> None:
-        """Replay a delta while restoring."""
+        """Apply a delta during restore."""
         for key in delta.removed:
             self.data.pop(key, None)
         self.data.update(delta.written)
 
     def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
-        """Return what looks for expired entries, `size` at a time."""
-        # The cursor runs over a copy of the keys, so that barriers do not move it; a copy serves for a whole round
+        """Return a function that checks `size` entries at a time for expiration."""
+        # The cursor iterates over a copy of the keys, so that barriers do not move it; a copy is used for a whole pass
         # over the table.
         cursor: Iterator[Any] = iter(())
         data = self.data
 
         def sweep(current: Any, now: int) -> None:
-            # What this epoch touched is left alone, and so is the current entry: whether it may still be seen is up
-            # to the caller.
+            # Entries touched since the barrier are skipped, and so is the current entry: the caller decides whether it
+            # may still be read.
             nonlocal cursor
             touched = self.touched
             seen = 0

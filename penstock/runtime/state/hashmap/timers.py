@@ -1,4 +1,4 @@
-"""Timers in memory, in the order of their times."""
+"""Timers in memory, ordered by time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from penstock.runtime.state.timers import Fire
 class TimerQueue:
     """Pending timers of one time domain, in memory.
 
-    The table holds `(key, (namespace, timestamp))` entries, so timers are part of the keyed state: they are snapshot,
-    restored and redistributed with it. The heap and the dictionary are an index over the table.
+    The table holds `(key, (namespace, timestamp))` entries, so timers are part of the keyed state: they are snapshotted,
+    restored and
+    redistributed with it. The heap and the dictionary are an index over the table.
     """
 
     def __init__(self, table: StateTable) -> None:
@@ -21,7 +22,7 @@ class TimerQueue:
         self._by_time: dict[int, dict[tuple[Any, Any], None]] = {}
         self._times: list[int] = []
         self._count = 0
-        for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is no dict
+        for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is not a dict
             self._index(timestamp, key, namespace)
 
     def _index(self, timestamp: int, key: Any, namespace: Any) -> bool:
@@ -36,12 +37,12 @@ class TimerQueue:
         return True
 
     def register(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Add a timer; adding it twice is adding it once."""
+        """Add a timer; adding it twice has no effect."""
         if self._index(timestamp, key, namespace):
             self._table.put((key, (namespace, timestamp)), True)
 
     def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Remove a timer if it is there."""
+        """Remove a timer if it exists."""
         timers = self._by_time.get(timestamp)
         if timers is not None and (key, namespace) in timers:
             del timers[key, namespace]
@@ -59,10 +60,10 @@ class TimerQueue:
         return None
 
     def fire_until(self, limit: int, fire: Fire) -> None:
-        """Fire all timers with timestamp <= limit, in order, including those registered meanwhile."""
+        """Fire all timers with timestamp <= limit, in order, including those registered in the meantime."""
         while (first := self.next_time()) is not None and first <= limit:
             timers = self._by_time[first]
-            # A timer that is registered meanwhile may be due before the rest of these.
+            # A timer that is registered by a callback may be due before the rest.
             while timers and self._times[0] == first:
                 key, namespace = next(iter(timers))
                 del timers[key, namespace]
@@ -71,7 +72,7 @@ class TimerQueue:
                 fire(first, key, namespace)
 
     def count(self) -> int | None:
-        """Return how many timers are pending."""
+        """Return the number of pending timers."""
         return self._count
 
     def __len__(self) -> int:

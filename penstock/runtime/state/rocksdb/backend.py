@@ -1,11 +1,14 @@
-"""The rocksdb backend: the keyed state of one operator in one subtask, in a database of its own.
+"""The rocksdb backend: the keyed state of one operator in one subtask, in its own database.
 
-Within an epoch, state is objects, as in the hashmap backend: what the epoch read and wrote. At the barrier the
-changes go into the database, the database is checkpointed by hard links, and the files that are new go to checkpoint
-storage. So an epoch costs what it touched, however large the state is.
+Between barriers, accessed state is cached as objects, as in the hashmap backend. At the barrier the changes are written
+to the
+database, the database is checkpointed by hard links, and new files are uploaded to checkpoint storage. So the cost of a
+checkpoint
+depends on the accessed state, not on the size of the state.
 
-A database belongs to one attempt. It starts as links to the files of the last completed checkpoint, and is thrown away with
-the attempt; only what a checkpoint's manifest names counts.
+A database belongs to one attempt. It starts as links to the files of the last completed checkpoint, and is deleted with
+the attempt;
+only files named by a checkpoint's manifest count.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ from penstock.runtime.state.timers import TIMER_PREFIX, Timers
 from penstock.runtime.state.ttl import TtlState
 
 _TABLE: Final = b"\0table/"  # a table's name -> (namespaced, schema)
-_CURSOR: Final = b"\0cursor/"  # a table's name -> where the search for expired entries goes on
+_CURSOR: Final = b"\0cursor/"  # a table's name -> position of the search for expired entries
 _IMPORT_AT_ONCE: Final = 10_000
 _LOOK_AT_LEAST: Final = 100
 _MUCH: Final = 1 << 20
@@ -91,8 +94,8 @@ class RocksDBStateBackend(KeyedStateBackend):
         self.settings = settings
         self.max_parallelism = max_parallelism
         self.store: RocksDBStore | None = None
-        self._changed = False  # whether the database has what no checkpoint has
-        self._described: dict[str, Any] = {}  # tables whose description the database has
+        self._changed = False  # whether the database has changes that no checkpoint contains
+        self._described: dict[str, Any] = {}  # tables whose description is in the database
         self._taken: set[Path] = set()  # snapshots that are not written yet
 
     @classmethod
@@ -103,17 +106,17 @@ class RocksDBStateBackend(KeyedStateBackend):
         settings: RocksDBSettings | None = None,
         operator: str = "",
     ) -> RocksDBStateBackend:
-        """Return a backend in a new directory for temporary files, for tests; it goes with the backend."""
+        """Return a backend in a new temporary directory, for tests; the directory is deleted with the backend."""
         directory = temporary.create_directory("state")
         place = LocalDirectory((directory,), "temporary", "operator", 0)
         backend = cls(clock, place, settings or RocksDBSettings(), max_parallelism, operator)
         weakref.finalize(backend, remove, Path(directory))
         return backend
 
-    # Tables and states
+    # Tables and states.
 
     def create_table(self, name: str, namespaced: bool) -> StoredTable:
-        """Return a new table: what kind it is follows from its name, or from the state that it belongs to."""
+        """Return a new table: its kind follows from its name, or from the state that it belongs to."""
         if name.startswith(PANE_PREFIX):
             return RocksDBPaneTable(self, name, namespaced)
         if name.startswith(TIMER_PREFIX):
@@ -123,41 +126,41 @@ class RocksDBStateBackend(KeyedStateBackend):
         return _TABLES.get(kind, RocksDBTable)(self, name, namespaced)
 
     def state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
-        """Return the class of the objects that user functions get: lists and maps have their own here."""
+        """Return the class of the state objects for user functions: lists and maps have their own here."""
         return _STATES.get((kind, ttl)) or super().state_class(kind, ttl)
 
     def create_timer_queue(self, name: str) -> Timers:
-        """Return the queue of the timers `name`: their table is one."""
+        """Return the queue of the timers `name`, which is their table."""
         queue: Timers = self.table(name, namespaced=True)
         return queue
 
     def read_own(self, key: bytes) -> bytes | None:
-        """Return what the backend itself has put into the database."""
+        """Return a value that the backend itself stored in the database."""
         if self.store is None:
             return None
         return self.store.get(key)
 
     def delete_now(self, key: bytes) -> None:
-        """Delete an entry from the database at once."""
+        """Delete an entry from the database immediately."""
         assert self.store is not None
         self.store.delete(key)
         self._changed = True
 
-    # Writing
+    # Writing.
 
     def snapshot(self) -> dict[str, TableDelta]:
-        """End the epoch. What changed is in the database, not in the (empty) result: see `write_snapshot`."""
+        """End the interval. The changes are in the database, not in the (empty) result: see `write_snapshot`."""
         self._end_epoch()
         return {}
 
     def expect(self, keys: Collection[Any]) -> None:
-        """Prepare for records with these keys."""
+        """Prefetch state for records with these keys."""
         distinct = dict.fromkeys(keys)
         for table in self._tables.values():
             table.expect(distinct)
 
     def relieve(self, *, at_once: bool = False) -> None:
-        """Write to the database before the barrier if the epoch has touched more than is good to keep in memory."""
+        """Write to the database before the barrier if too many entries are cached."""
         pending = sum(table.pending() for table in self._tables.values())
         if pending > (0 if at_once else self.settings.spill_entries):
             self._clean_up()
@@ -166,7 +169,7 @@ class RocksDBStateBackend(KeyedStateBackend):
     def begin_snapshot(
         self, state_io: Any, chain: Any, name: Any, *, force: bool
     ) -> Prepared | None:
-        """End the epoch and let the files of the database be linked: it never changes them, whatever is written to it later."""
+        """Take the synchronous part of a snapshot: the immutable files of the database are linked later."""
         self._end_epoch()
         if not (self._changed or force):
             return None
@@ -181,7 +184,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         def write(after: Any, follows: bool) -> Any:
             try:
                 store.checkpoint()
-                # Changes lead from the snapshot before to this one: if that was not written, they lead from nowhere.
+                # Changes are relative to the previous snapshot: if that was not written, they are useless.
                 if follows and changes and _adds_much(directory, database_of(after)):
                     (directory / CHANGES).write_bytes(pickle.dumps(changes, 5))
                 result = state_io.store_files(after, name, directory, self.settings)
@@ -195,7 +198,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         return chain, write
 
     def _publish(self, directory: Path, chain: Any, before: Any) -> None:
-        """Keep a local copy of the snapshot that was written, and of the one before."""
+        """Keep a local copy of the written snapshot, and of the one before."""
         snapshots = [
             database.snapshot for each in (chain, before) if (database := database_of(each))
         ]
@@ -208,7 +211,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         self._taken.discard(directory)
 
     def _clean_up(self) -> None:
-        """Look for expired entries, before what was touched is forgotten: how much it was counts."""
+        """Search for expired entries, before the cache is cleared: its size determines the effort."""
         for name, state in self._states.items():
             if (
                 isinstance(state, TtlState)
@@ -249,10 +252,11 @@ class RocksDBStateBackend(KeyedStateBackend):
             batch.put(_TABLE + name.encode(), pickle.dumps(described, 5))
 
     def _clean(self, table: Any, state: TtlState) -> None:
-        """Look at some entries and remove those that have expired.
+        """Check some entries and remove expired ones.
 
-        About twice as many as were touched since the last time, so the search gets round faster than entries are added,
-        and its cost follows the work of the epoch. The next search goes on where this one stopped.
+        About twice as many as were accessed since the last time, so the search is faster than the growth, and its cost
+        depends on the work
+        of the interval. The next search continues where this one stopped.
         """
         store = self._open()
         count = max(2 * table.pending(), _LOOK_AT_LEAST)
@@ -277,12 +281,12 @@ class RocksDBStateBackend(KeyedStateBackend):
         batch.put(own, table.prefix if seen < count else last + b"\0")
         store.write(batch)
 
-    # Reading
+    # Reading.
 
     def restore(
         self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
     ) -> Any:
-        """Start from chains of snapshots; return the one that the next snapshot continues, or None."""
+        """Restore chains of snapshots; return the one that the next snapshot continues, or None."""
         if len(chains) == 1 and owned is None and database_of(chains[0]) is not None:
             self._open_snapshot(state_io, database_of(chains[0]))
             return chains[0]
@@ -300,7 +304,7 @@ class RocksDBStateBackend(KeyedStateBackend):
     def _open_snapshot(self, state_io: Any, handle: Any) -> None:
         local = self.place.find(handle.snapshot)
         if local is not None:
-            with contextlib.suppress(CheckpointError, OSError):  # then it is read from storage
+            with contextlib.suppress(CheckpointError, OSError):  # falls back to checkpoint storage
                 self._open_files(local)
                 return
             self.close()
@@ -332,7 +336,7 @@ class RocksDBStateBackend(KeyedStateBackend):
     def _import(
         self, state_io: Any, handle: Any, owned: range | None, others: dict[str, StateSchema]
     ) -> None:
-        """Copy the entries of some key groups out of another subtask's database."""
+        """Copy the entries of some key groups from another subtask's database."""
         directory = self.place.new()
         directory.mkdir()
         other = None
@@ -375,7 +379,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         return ((key, convert(value, kind, conversion)) for key, value in entries)
 
     def convert_ttl(self, table: Any, wanted: StateSchema) -> None:
-        """Rewrite restored entries because their state now expires, or does so no longer: some at a time."""
+        """Convert restored entries because their TTL was enabled or disabled, some at a time."""
         self._write_out()
         if self.store is not None:
             self._put_all(self._converted(table.stored(), wanted.kind, wanted.ttl))
@@ -395,13 +399,13 @@ class RocksDBStateBackend(KeyedStateBackend):
                 yield {name: TableDelta(table.namespaced, some, [], self.schemas.get(name))}
 
     def about_entries(self) -> int | None:
-        """Return what RocksDB estimates, and what it has not been told yet is not in it; timers are."""
+        """Return the estimate of RocksDB, which excludes unwritten entries and includes timers."""
         return 0 if self.store is None else self.store.about_keys()
 
     def close(self) -> None:
-        """Close the database and delete its directory; local copies of snapshots stay, unless something was wrong.
+        """Close the database and delete its directory; local copies of snapshots stay, unless the database is broken.
 
-        What was taken and is not written by then never will be.
+        Snapshots that are not written by then are discarded.
         """
         for directory in list(self._taken):
             self._drop(directory)
@@ -411,12 +415,12 @@ class RocksDBStateBackend(KeyedStateBackend):
         if store is not None:
             store.close()
             remove(store.directory)
-            if store.is_broken:  # the copies may have the same files
+            if store.is_broken:  # the copies may share the broken files
                 self.place.prune(())
 
 
 def _adds_much(directory: Path, base: Any) -> bool:
-    """Whether the files of a database are such that checkpoint storage may want to write them later."""
+    """Whether the upload of a database's new files may be deferred."""
     if base is None:
         return False
     known = {file.local for file in base.files}
@@ -430,7 +434,7 @@ class _Described:
 
 
 def read_tables(store: RocksDBStore) -> dict[str, tuple[bool, StateSchema | None]]:
-    """Return the tables of a database by name: whether they are namespaced, and what state they hold."""
+    """Return the tables of a database by name: whether they are namespaced, and their schema."""
     return {
         key[len(_TABLE) :].decode(): pickle.loads(value)
         for key, value in store.scan(_TABLE, after(_TABLE))
@@ -459,7 +463,7 @@ def entries_of(
 def read_deltas(
     directory: Path, settings: RocksDBSettings, max_parallelism: int
 ) -> Iterator[dict[str, TableDelta]]:
-    """Read all tables of a snapshot's files, some entries at a time, as the hashmap backend keeps them."""
+    """Read all tables of a snapshot's files, some entries at a time, in the form of the hashmap backend."""
     place = LocalDirectory((str(directory.parent),), "reading", directory.name, 0)
     backend = RocksDBStateBackend(lambda: 0, place, settings, max_parallelism)
     try:

@@ -1,8 +1,10 @@
-"""Keys as bytes, for backends that do not keep objects.
+"""Encodes keys as bytes, for backends that do not keep objects.
 
-Keys that are equal have the same bytes (`1`, `1.0` and `True` do), in every process. The bytes of one key never begin with
-those of another, so keys can be put behind each other and looked up by their beginning. Common types can be read
-back from their bytes (`is_exact`); a backend keeps the other ones as objects beside their values.
+Equal keys have the same bytes (`1`, `1.0` and `True` do), in every process. The encoding is prefix-free, so keys can be
+concatenated
+and looked up by prefix. Common types can be decoded from their bytes (`is_exact`); for others a backend stores the
+objects with their
+values.
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ _LENGTH = struct.Struct(">cI")
 _ORDER = struct.Struct(">Q")
 _SIGN: Final = 2**63
 
-# Sizes of the encodings that have no length in them, by tag.
+# Sizes of the encodings without a length, by tag.
 _FIXED: Final = {ord("N"): 1, ord("G"): 1, ord("i"): 9, ord("f"): 9, ord("W"): 17, ord("K"): 9}
 
 
 def order_of(number: int) -> bytes:
-    """Return 8 bytes that sort as the number does; numbers beyond 64 bits count as the last or first that fit.
+    """Return 8 bytes that sort like the number; numbers beyond 64 bits are clamped.
 
     >>> order_of(-1) < order_of(0) < order_of(10**9)
     True
@@ -45,7 +47,7 @@ def order_of(number: int) -> bytes:
 
 
 def number_of(order: bytes) -> int:
-    """Return the number that `order_of` made bytes of."""
+    """Decode the bytes of `order_of`."""
     found: int = _ORDER.unpack(order)[0] - _SIGN
     return found
 
@@ -64,7 +66,7 @@ def _int(value: Any) -> bytes:
 
 
 def _rational(value: Any) -> bytes:
-    """Encode a number by its value: as a whole number or a float if it is one, else as a fraction."""
+    """Encode a number by its value: as an integer or a float if it is one, else as a fraction."""
     if value != value:  # noqa: PLR0124 - NaN
         return _FLOAT.pack(b"f", float("nan"))
     if value in (float("inf"), float("-inf")):
@@ -151,10 +153,10 @@ def _find_encoder(kind: type) -> Callable[[Any], bytes]:
     if kind.__eq__ is not object.__eq__ and "__dict__" in dir(kind):
         return lambda value: _object(kind, sorted(vars(value).items()))
     raise ArgumentTypeError(
-        f"a key of type {kind.__qualname__} cannot be found again by its value",
+        f"keys of type {kind.__qualname__} are not supported by this state backend",
         detail="state that is kept outside of memory is looked up by the bytes of its key",
-        hint="use a number, text, bytes, a date, a Row, a frozen dataclass or a tuple of these as the key; or give "
-        "the class a method stable_key() that returns one",
+        hint="use a number, text, bytes, a date, a Row, a frozen dataclass or a tuple of these as the key; or add "
+        "a method stable_key() to the class that returns one",
     )
 
 
@@ -175,7 +177,7 @@ _EXACT: Final = frozenset({type(None), int, str, bytes, TimeWindow, CountWindow,
 
 
 def is_exact(value: Any) -> bool:
-    """Whether `decode` gives back the very value, of the same type."""
+    """Whether `decode` returns the same value with the same type."""
     kind = type(value)
     if kind in _EXACT:
         return True
@@ -185,7 +187,7 @@ def is_exact(value: Any) -> bool:
 
 
 def decode(data: bytes, position: int = 0) -> Any:
-    """Return the key whose bytes begin at `position`; only for keys that are exact.
+    """Return the key whose bytes begin at `position`; only for exact keys.
 
     >>> decode(encode(("a", 1)))
     ('a', 1)
@@ -218,11 +220,11 @@ def decode(data: bytes, position: int = 0) -> Any:
             items.append(decode(content, at))
             at = skip(content, at)
         return tuple(items) if tag == 0x54 else ListKey(items)
-    raise ValueError(f"a key with tag {tag} cannot be read back")
+    raise ValueError(f"cannot decode a key with tag {tag}")
 
 
 def skip(data: bytes, position: int) -> int:
-    """Return where the key that begins at `position` ends."""
+    """Return the end of the key that begins at `position`."""
     size = _FIXED.get(data[position])
     if size is not None:
         return position + size

@@ -1,11 +1,12 @@
-"""List state in RocksDB: an epoch that appends to a list costs what it appends, not what the list holds.
+"""List state in RocksDB: appending costs as much as the appended elements, not as the whole list.
 
-Under the key of an entry is the list as a whole, as in other tables, unless it is too large to be written again and again.
-Then it is cut: the elements so far are a *segment* under the key and a number, and what is appended after them goes on
-under the key, with the count of the segments. To read the list is to read all of them.
+The whole list is stored under the key of its entry, as in other tables, unless it is too large to be rewritten
+repeatedly. Then it is
+split: the elements so far become a *segment* under the key and a number, and later elements are stored under the key,
+with the number of
+segments. Reading the list reads all of them.
 
-The first byte of a value says what it is: 1 is set if it has the entry's key beside it (as in other tables), 2 if there are
-segments.
+The first byte of a value has flags: 1 if the entry's key is stored with it (as in other tables), 2 if there are segments.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from penstock.runtime.state.states import ListState
 from penstock.runtime.state.table import MISSING, REMOVED
 from penstock.runtime.state.ttl import TtlListState
 
-# A list is cut when what is under its key is larger than this: so much is read and written by an epoch that appends little.
+# A list is split when the value under its key is larger than this: the amount that is rewritten for a small append.
 _CUT_BYTES: Final = 16 * 1024
 _HAS_KEY: Final = 1
 _HAS_SEGMENTS: Final = 2
 _MANY: Final = 32
 
-Head = tuple[int, list[Any]]  # how many segments there are, and the elements after them
+Head = tuple[int, list[Any]]  # the number of segments, and the elements after them
 
 
 def load_head(data: bytes) -> Head:
-    """Return what is under the key of a list."""
+    """Decode the value under the key of a list."""
     value = pickle.loads(memoryview(data)[1:])
     if data[0] & _HAS_KEY:
         value = value[1]
@@ -41,7 +42,7 @@ def load_head(data: bytes) -> Head:
 
 
 def dump_head(head: Head, key: Any) -> bytes:
-    """Return the bytes of what is under the key of a list; `key` is MISSING if it can be read back from its bytes."""
+    """Encode the value under the key of a list; `key` is MISSING if it can be decoded from its bytes."""
     segments, elements = head
     if not segments:
         return dump(elements, key)
@@ -58,8 +59,9 @@ def segment_key(entry: bytes, number: int) -> bytes:
 class RocksDBListTable(RocksDBTable):
     """A list per entry.
 
-    `touched` has lists that are written as a whole, `appended` what this epoch added to other lists of the database.
-    `loaded` has the lists that it read, with what it added; `_uncut` are those of them that have no segments.
+    `touched` has lists that are written as a whole, `appended` the elements added to other lists since the barrier.
+    `loaded` has the lists
+    that were read, with the added elements; `_uncut` are those of them without segments.
     """
 
     def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
@@ -82,7 +84,7 @@ class RocksDBListTable(RocksDBTable):
         return (skip(data, end) if self.namespaced else end) < len(data)
 
     def append(self, entry: Any, elements: list[Any]) -> None:
-        """Add elements to a list; it takes the list of them over."""
+        """Append elements to a list; the list of elements is not copied."""
         self._count_appended += len(elements)
         known = self.touched.get(entry, MISSING)
         if known is MISSING and self.backend.store is not None:
@@ -108,7 +110,7 @@ class RocksDBListTable(RocksDBTable):
         self.touched[key] = value
 
     def remove(self, key: Any) -> None:
-        """Remove a list if it is there."""
+        """Remove a list if it exists."""
         self.appended.pop(key, None)
         super().remove(key)
 
@@ -133,7 +135,7 @@ class RocksDBListTable(RocksDBTable):
         return _joined((value for _, value in stored), tail)
 
     def _stored_lists(self) -> Iterator[tuple[Any, list[Any]]]:
-        """Iterate over the lists of the database that count, with what was appended to them."""
+        """Iterate over the current lists of the database, with appended elements."""
         entry: Any = MISSING
         segments: list[bytes] = []
         tail: list[Any] = []
@@ -149,7 +151,7 @@ class RocksDBListTable(RocksDBTable):
             yield entry, _joined(segments, tail)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         new = dict(self.appended)
         for entry, elements in self._stored_lists():
             added = new.pop(entry, ())
@@ -173,11 +175,11 @@ class RocksDBListTable(RocksDBTable):
         yield from new
 
     def pending(self) -> int:
-        """Return how many entries are kept as objects; the elements that were appended count."""
+        """Return the number of cached entries, including appended elements."""
         return super().pending() + self._count_appended
 
     def changed_values(self) -> Collection[Any]:
-        """Return the lists that the next `write` writes or appends; what was removed may be among them."""
+        """Return the lists that the next `write` writes or appends; may include removed ones."""
         return [*self.touched.values(), *self.appended.values()]
 
     def _write_entries(self, batch: Any, touched: dict[Any, Any]) -> bool:
@@ -207,7 +209,7 @@ class RocksDBListTable(RocksDBTable):
         return bool(entries)
 
     def _heads(self, wanted: list[tuple[Any, bytes]]) -> dict[Any, bytes | None]:
-        """Return what the database has under the keys of some entries."""
+        """Return the database values of some entries."""
         store = self.backend.store
         if store is None or not wanted:
             return {}
@@ -215,7 +217,7 @@ class RocksDBListTable(RocksDBTable):
         return {entry: data for (entry, _), data in zip(wanted, found, strict=True)}
 
     def _delete_segments(self, batch: Any, place: bytes, count: int) -> None:
-        # Few are deleted one by one: what marks a whole range as deleted slows down later reads.
+        # A few are deleted one by one: range tombstones slow down later reads.
         if count > _MANY:
             batch.delete_range(segment_key(place, 0), segment_key(place, count))
         else:
@@ -223,7 +225,7 @@ class RocksDBListTable(RocksDBTable):
                 batch.delete(segment_key(place, number))
 
     def look_at(self, start: bytes, count: int) -> Iterator[tuple[bytes, Any, Any]]:
-        """Iterate over some stored entries that nobody has touched: (position, entry, value)."""
+        """Iterate over some stored entries that are not cached: (position, entry, value)."""
         for data, value in islice(self.stored(start), count):
             if self._is_segment(data):
                 yield data, MISSING, None
@@ -244,7 +246,7 @@ def _joined(segments: Iterable[bytes], tail: list[Any]) -> list[Any]:
 
 
 class RocksDBListState(ListState):
-    """A list per key. To append to it does not read it."""
+    """A list per key. Appending does not read it."""
 
     __slots__ = ()
     table: RocksDBListTable

@@ -1,13 +1,14 @@
-"""Databases on the disk of the machine that a subtask runs on. Only a cache: checkpoint storage has everything.
+"""Databases on the local disk of a subtask's machine. Only a cache: checkpoint storage has everything.
 
 ```
 <local directory>/penstock-rocksdb-<user>/<job id>/<operator>-<subtask>/
-  snap-<snapshot>/       a checkpoint's files; nobody writes to them
-  work-<process>-<n>/    a database in use, or a checkpoint being made
+  snap-<snapshot>/       a checkpoint's files; read-only
+  work-<process>-<n>/    a database in use, or a checkpoint in progress
 ```
 
-Files are shared between these directories as hard links. They hold pickles, so whoever writes to them can run code in tasks:
-the directory is the user's own, and one that others may write to is refused.
+Files are shared between these directories as hard links. They contain pickles, so write access to them allows running
+code in tasks:
+the directory belongs to the user, and one that others can write to is rejected.
 """
 
 from __future__ import annotations
@@ -50,34 +51,34 @@ class LocalDirectory:
         self.path = self.job / f"{operator}-{subtask}"
 
     def new(self) -> Path:
-        """Return the path of a directory that does not exist yet, beside which others do."""
+        """Return the path of a directory that does not exist yet, but whose parent does."""
         _claim(self._root)
         self.path.mkdir(parents=True, exist_ok=True)
         _remove_forgotten(self._root, self.job)
         return self.path / f"work-{temporary.this_process()}-{next(_numbers)}"
 
     def find(self, snapshot: str) -> Path | None:
-        """Return the local copy of a snapshot, if there is one."""
+        """Return the local copy of a snapshot, if it exists."""
         _claim(self._root)
         path = self.path / f"snap-{snapshot}"
         return path if path.is_dir() else None
 
     def clone(self, source: Path) -> Path:
-        """Return a directory with the same files: tables are linked, small files that may change are copied."""
+        """Return a directory with the same files: tables are linked, small mutable files are copied."""
         target = self.new()
         target.mkdir()
         for file in source.iterdir():
             if file.suffix == ".sst":
                 try:
                     os.link(file, target / file.name)
-                except OSError:  # another file system, or one without links
+                except OSError:  # another file system, or one without hard links
                     shutil.copyfile(file, target / file.name)
             else:
                 shutil.copyfile(file, target / file.name)
         return target
 
     def publish(self, directory: Path, snapshot: str) -> Path:
-        """Let a complete directory be found as the local copy of a snapshot."""
+        """Publish a complete directory as the local copy of a snapshot."""
         target = self.path / f"snap-{snapshot}"
         try:
             directory.rename(target)
@@ -86,7 +87,7 @@ class LocalDirectory:
         return target
 
     def prune(self, keep: Collection[str]) -> None:
-        """Delete other snapshots than these, and what dead processes left."""
+        """Delete all snapshots except these, and the files of dead processes."""
         kept = {f"snap-{snapshot}" for snapshot in keep}
         for entry in list(self.path.iterdir()):
             kind, _, rest = entry.name.partition("-")
@@ -96,36 +97,36 @@ class LocalDirectory:
 
 
 def remove(directory: Path) -> None:
-    """Delete a directory; it is no failure if something of it is gone already."""
+    """Delete a directory; missing files are not an error."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
 def remove_job(roots: Collection[str], job_id: str) -> None:
-    """Delete all that a job left on this machine, in the directories that are known here."""
+    """Delete all files of a job on this machine, in the known directories."""
     for root in list(roots) or _default_roots():
         remove(_own_directory(root) / job_id)
 
 
 def _default_roots() -> list[str]:
-    # Spark tells its Python workers where they may write, and deletes it with the application.
-    told = [path for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if path]
-    return told or [tempfile.gettempdir()]
+    # Spark sets the local directories of its Python workers, and deletes them with the application.
+    configured = [path for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if path]
+    return configured or [tempfile.gettempdir()]
 
 
 def _own_directory(root: str) -> Path:
-    """Return this user's directory in one that may be everybody's."""
+    """Return this user's directory in one that may be shared."""
     return Path(root) / f"{_ROOT}-{os.geteuid()}"
 
 
 def _claim(directory: Path) -> None:
-    """Make a directory for this user alone; refuse one that somebody else could have put files into."""
+    """Create a directory for this user only; reject one that other users could have written to."""
     try:
         _make(directory)
     except OSError as error:
-        # All directories above it are made too: if one is missing, it cannot be made.
+        # Parents are created, too.
         if is_lasting(error) or isinstance(error, FileNotFoundError):
             raise directory_failure(error, str(directory.parent), _WORDS) from error
-        raise  # on another machine, or later, it may work
+        raise  # may succeed on another machine, or later
 
 
 def _make(directory: Path) -> None:
@@ -135,7 +136,7 @@ def _make(directory: Path) -> None:
     except FileExistsError:
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode):
-            reason = "it is no directory of its own"
+            reason = "it is not a directory of its own"
         elif found.st_uid != os.geteuid():
             reason = f"it belongs to user {found.st_uid}, this process to user {os.geteuid()}"
         elif found.st_mode & _OTHERS_MAY_WRITE:
@@ -144,13 +145,13 @@ def _make(directory: Path) -> None:
             return
         raise ConfigurationError(
             f"the directory '{directory}' for state databases is not safe to use",
-            detail=f"{reason}; what lies in it is unpickled, so whoever can write there can run code in this job",
-            hint="delete it, or set state.backend.rocksdb.localdir to a directory of your own",
+            detail=f"{reason}; its files are unpickled, so write access to it allows running code in this job",
+            hint="delete it, or set state.backend.rocksdb.localdir to a private directory",
         ) from None
 
 
 def _remove_forgotten(root: Path, job: Path) -> None:
-    """Delete what jobs left that have not been seen for a day; once in a process."""
+    """Delete the files of jobs that have not been active for a day; once per process."""
     if root in _swept:
         return
     _swept.add(root)
@@ -165,5 +166,5 @@ def _remove_forgotten(root: Path, job: Path) -> None:
 
 
 def _is_in_use(job: Path) -> bool:
-    """Whether a process that may be alive has a database in a job's directory: one without changes leaves no other trace."""
+    """Whether a live process may have a database in a job's directory: one without changes leaves no other trace."""
     return any(not temporary.is_gone(work.name.split("-")[1]) for work in job.glob("*/work-*-*"))

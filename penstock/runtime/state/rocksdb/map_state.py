@@ -1,4 +1,4 @@
-"""Map state whose items are entries of their own: an access costs as much as the item, not as the map."""
+"""Map state with one database entry per map entry: an access costs as much as the item, not as the map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.runtime.state.ttl import TtlState
 
 
 class RocksDBMapState(MapState):
-    """A dictionary per key. Items come in the order of their keys' bytes, those of this epoch last."""
+    """A dictionary per key. Items are ordered by their keys' bytes, with those since the last barrier last."""
 
     __slots__ = ()
     table: RocksDBMapTable
@@ -35,7 +35,7 @@ class RocksDBMapState(MapState):
             self.table.put_item(entry, key, value)
 
     def remove(self, key: Any) -> None:
-        """Remove one entry if it is there."""
+        """Remove one entry if it exists."""
         self.table.remove_item(self.entry(), key)
 
     def contains(self, key: Any) -> bool:
@@ -50,10 +50,10 @@ class RocksDBMapState(MapState):
 
 
 class RocksDBTtlMapState(TtlState, RocksDBMapState):
-    """A dictionary per key whose entries expire one by one: each is `(value, timestamp)`."""
+    """A dictionary per key whose entries expire individually: each is `(value, timestamp)`."""
 
     def live(self, delta: TableDelta) -> TableDelta:
-        """Return a full snapshot of the table without what has expired."""
+        """Return a full snapshot of the table without expired entries."""
         if not self.clean_snapshots:
             return delta
         now = self.backend.clock()
@@ -65,7 +65,7 @@ class RocksDBTtlMapState(TtlState, RocksDBMapState):
         return TableDelta(delta.namespaced, written, delta.removed, delta.schema)
 
     def _lookup(self, key: Any) -> tuple[Any] | None:
-        """Return the value under `key` in a tuple of one, or None if there is none to see."""
+        """Return the value under `key` in a one-tuple, or None if there is no visible value."""
         entry = self.entry()
         found = self.table.lookup(entry, key)
         if found is MISSING:
@@ -120,7 +120,7 @@ class RocksDBTtlMapState(TtlState, RocksDBMapState):
         return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
-        """Whether there is no entry to see. This is not a read: it prolongs nothing."""
+        """Whether there is no visible entry. This is not a read: it does not refresh the TTL."""
         now = self.backend.clock()
         items = self.table.read(self.entry()).values()
         return not any(self.return_expired or item[1] + self.ttl > now for item in items)

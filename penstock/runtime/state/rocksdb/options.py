@@ -1,4 +1,4 @@
-"""What the rocksdb backend is told, out of the configuration of a job."""
+"""Reads the settings of the rocksdb backend from the configuration of a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPINNING: Final[dict[ConfigOption[Any], Any]] = {
     options.ROCKSDB_THREADS: 4,
 }
 
-# What differs from the defaults, as in Flink. Its other settings are defaults here, or have no counterpart.
+# Differences from the RocksDB defaults, as in Flink. Its other settings are defaults here, or have no counterpart.
 PREDEFINED: Final[dict[str, dict[ConfigOption[Any], Any]]] = {
     "DEFAULT": {},
     "SPINNING_DISK_OPTIMIZED": _SPINNING,
@@ -32,7 +32,7 @@ PREDEFINED: Final[dict[str, dict[ConfigOption[Any], Any]]] = {
 
 
 def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
-    """Return what the rocksdb backend is told."""
+    """Return the settings of the rocksdb backend."""
     if importlib.util.find_spec("rocksdict") is None:
         raise UnsupportedOperationError(
             "state backend 'rocksdb' needs the package rocksdict, which is not installed",

@@ -1,6 +1,6 @@
-"""Windows in RocksDB, in the order of their ends: the counterpart of PaneTable.
+"""Window panes in RocksDB, ordered by window end: the counterpart of PaneTable.
 
-Key of an entry: table name | order of the window | window | key group | key. A window that ends is one range.
+Key of an entry: table name | order of the window | window | key group | key. A window that ends is one key range.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.runtime.state.table import MISSING, TableDelta
 
 
 class StoredPane:
-    """What the database holds of a window; `get` is what the window operator's loops call."""
+    """The stored contents of a window; the window operator's loops call `get`."""
 
     __slots__ = ("_table", "filled", "prefix")
 
@@ -45,7 +45,7 @@ class StoredPane:
 class RocksDBPaneTable(StoredTable):
     """Entries by namespace and then by key.
 
-    `touched` has the entries of this epoch, by namespace; `data` the namespaces that the database has.
+    `touched` has the entries since the last barrier, by namespace; `data` the namespaces in the database.
     """
 
     def __init__(self, backend: TableOwner, name: str, namespaced: bool = True) -> None:
@@ -69,12 +69,12 @@ class RocksDBPaneTable(StoredTable):
             position = after(data[: skip(data, start)])
 
     def encode_namespace(self, namespace: Any) -> bytes:
-        """Return what the keys of a namespace begin with."""
+        """Return the key prefix of a namespace."""
         number = namespace if type(namespace) is int else getattr(namespace, "end", 0)
         return self.prefix + order_of(number) + encode(namespace)
 
     def decode_key(self, data: bytes, value: bytes, size: int) -> Any:
-        """Return the key of an entry whose namespace's bytes are so many."""
+        """Return the key of an entry whose encoded namespace has this size."""
         return pickle.loads(memoryview(value)[1:])[0][0] if value[0] else decode(data, size + 2)
 
     def namespaces(self) -> list[Any]:
@@ -82,7 +82,7 @@ class RocksDBPaneTable(StoredTable):
         return list(dict.fromkeys([*self.data, *self.touched]))
 
     def pane(self, namespace: Any) -> tuple[dict[Any, Any], StoredPane]:
-        """Return the dictionary to write a namespace's entries to, and what was kept before."""
+        """Return the dictionary to write a namespace's entries to, and the stored pane."""
         pane = self.touched.get(namespace)
         if pane is None:
             pane = self.touched[namespace] = {}
@@ -103,7 +103,7 @@ class RocksDBPaneTable(StoredTable):
         return {**base, **pane}
 
     def drop_pane(self, namespace: Any) -> None:
-        """Remove a namespace whose entries nobody wants to see."""
+        """Remove a namespace without returning its entries."""
         stored = self.data.pop(namespace, None)
         self._handed_out.pop(namespace, None)
         self.touched.pop(namespace, None)
@@ -125,7 +125,7 @@ class RocksDBPaneTable(StoredTable):
         self.pane(namespace)[0][inner] = value
 
     def remove(self, key: Any) -> None:
-        """Remove an entry if it is there."""
+        """Remove an entry if it exists."""
         inner, namespace = key
         pane = self.touched.get(namespace)
         if pane is not None:
@@ -140,7 +140,7 @@ class RocksDBPaneTable(StoredTable):
                 self._handed_out.pop(namespace, None)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         for namespace, stored in self.data.items():
             pane = self.touched.get(namespace, {})
             for key, value in stored.items():
@@ -151,20 +151,20 @@ class RocksDBPaneTable(StoredTable):
                 yield (key, namespace), value
 
     def apply(self, delta: TableDelta) -> None:
-        """Take over entries while restoring."""
+        """Apply entries during restore."""
         for entry in delta.removed:
             self.remove(entry)
         for entry, value in delta.written.items():
             self.put(entry, value)
 
     def pending(self) -> int:
-        """Return how many entries are kept as objects."""
+        """Return the number of cached entries."""
         return sum(map(len, self.touched.values()))
 
     def write(self, batch: Any) -> bool:
-        """Add what changed to a batch and forget it; return whether there was anything.
+        """Add the changes to a batch and clear them; return whether there were any.
 
-        Dictionaries that `pane` has handed out stay in use: they are emptied.
+        Dictionaries that `pane` has returned stay in use: they are emptied.
         """
         dropped, self._dropped = self._dropped, []
         for prefix in dropped:
@@ -189,6 +189,6 @@ class RocksDBPaneTable(StoredTable):
         return changed
 
     def forget_handed_out(self) -> None:
-        """At a barrier nobody holds dictionaries any more."""
+        """Called at a barrier, when no dictionaries are in use any more."""
         self.touched = {}
         self._handed_out = {}

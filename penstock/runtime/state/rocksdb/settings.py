@@ -1,4 +1,4 @@
-"""What the rocksdb backend is told by the configuration."""
+"""The settings of the rocksdb backend."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MB = 1 << 20
 class RocksDBSettings(StateBackendSettings):
     """Sizes are bytes. The block cache is shared by all databases of a worker process.
 
-    `local_dirs` are the directories for databases; empty: Spark's local directories, or the one for temporary files.
-    `spill_entries` is how many entries an operator keeps as objects before it writes them to its database, even
-    though the epoch goes on.
+    `local_dirs` are the directories for databases; empty: Spark's local directories, or the temporary directory.
+    `spill_entries` is the number
+    of entries that an operator caches as objects before it writes them to its database, even before the barrier.
     """
 
     name: str = "rocksdb"
@@ -29,8 +29,9 @@ class RocksDBSettings(StateBackendSettings):
     background_threads: int = 2
     compaction_style: Literal["UNIVERSAL", "LEVEL"] = "UNIVERSAL"
     bloom_filter: bool = True
-    # Indexes and filters are read in parts. Measured with 1 GB of state and 64 MB of cache, reading cold keys: 5 us a key,
-    # against 10 us with whole ones, of which few fit into a shard of the cache.
+    # Partitioned indexes and filters. Measured with 1 GB of state and 64 MB of cache, reading cold keys: 5 us per key,
+    # against 10 us with
+    # unpartitioned ones, of which few fit into a shard of the cache.
     partitioned: bool = True
     incremental: bool = True
     transfer_threads: int = 4

@@ -1,4 +1,4 @@
-"""How the rocksdb backend is made, and what reads its snapshots."""
+"""Creates rocksdb backends, and reads their snapshots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RocksDBBackend:
     """Keeps state in databases; its snapshots are their files."""
 
     def settings(self, configuration: Configuration) -> RocksDBSettings:
-        """Return what the backend is told by the configuration of a job."""
+        """Return the settings in the configuration of a job."""
         return rocksdb_settings(configuration)
 
     def create(
@@ -39,7 +39,7 @@ class RocksDBBackend:
     def create_temporary(
         self, clock: Callable[[], int], operator: str, max_parallelism: int
     ) -> RocksDBStateBackend:
-        """Return an empty backend in a new directory for temporary files, for tests."""
+        """Return an empty backend in a new temporary directory, for tests."""
         return RocksDBStateBackend.temporary(clock, max_parallelism, operator=operator)
 
     def reads(self, chain: Any) -> bool:
@@ -49,7 +49,7 @@ class RocksDBBackend:
     def read(
         self, state_io: Any, chain: Any, max_parallelism: int, owned: range | None
     ) -> Iterator[Deltas]:
-        """Read the tables of a database, some entries at a time; those of all key groups."""
+        """Read the tables of a database, some entries at a time; all key groups."""
         with temporary.directory("state") as directory:
             path = Path(directory) / "database"
             path.mkdir()

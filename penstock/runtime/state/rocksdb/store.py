@@ -1,4 +1,4 @@
-"""A RocksDB database that belongs to one attempt: what it writes counts when a checkpoint names it, or not at all."""
+"""A RocksDB database of one attempt: its writes count only if a checkpoint names them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
 _caches: dict[int, Any] = {}
 
-# Runs of files are merged when there are this many. More runs mean less rewriting (and less to upload), and more places
-# to look for a key; bloom filters make up for that.
+# Number of sorted runs that triggers a compaction. More runs mean less rewriting (and less to upload), but more places to
+# look for a
+# key; bloom filters make up for that.
 _MAX_RUNS = 8
 _MANIFEST_BYTES = 32 * 1024
-# Whoever writes snapshots to checkpoint storage knows these names (checkpoint/shared_files.py).
+# checkpoint/shared_files.py, which uploads snapshots, knows these names.
 CHANGES: Final = "CHANGES"
 _LINEAGE: Final = "LINEAGE"
 _CHANGES_TO_APPLY: Final = "changes@*"
 _MOST_CHANGED_BYTES: Final = 8 << 20
-# Measured with 1 GB of state: a thousand keys take 92 ms in one thread and 30 ms in four if the files are not in the
-# system's cache, else 8 ms and 6 ms.
+# Measured with 1 GB of state: reading a thousand keys takes 92 ms in one thread and 30 ms in four if the files are not in
+# the page
+# cache, else 8 ms and 6 ms.
 _READERS: Final = 4
 _MANY_READS: Final = 200
 _FILE_BYTES = 64 << 20
@@ -36,7 +38,7 @@ Change = tuple[bytes, bytes | None] | tuple[bytes, None, bytes]  # put, delete, 
 
 
 class WriteBatch:
-    """Changes that are made together."""
+    """Changes that are written together."""
 
     __slots__ = ("_add", "changes", "size")
 
@@ -51,7 +53,7 @@ class WriteBatch:
         self._add((key, value))
 
     def delete(self, key: bytes) -> None:
-        """Remove an entry if it is there."""
+        """Remove an entry if it exists."""
         self._add((key, None))
 
     def delete_range(self, start: bytes, end: bytes) -> None:
@@ -63,10 +65,11 @@ class WriteBatch:
 
 
 class RocksDBStore:
-    """Bytes under bytes, in the order of the keys. Nothing is logged: durable is what a checkpoint has taken.
+    """An ordered key-value store of bytes. There is no write-ahead log: only checkpoints are durable.
 
-    The changes since the last checkpoint are remembered, unless they are many: with them the snapshot before becomes this
-    one, and large files can be written later.
+    The changes since the last checkpoint are recorded, unless there are too many: applied to the previous snapshot they
+    give this one, so
+    the upload of large files can be deferred.
     """
 
     def __init__(self, directory: Path, settings: RocksDBSettings) -> None:
@@ -78,29 +81,29 @@ class RocksDBStore:
         self._write_options.disable_wal = True
         try:
             options = _options(rocksdict, settings)
-            # Said for the column family too: else the options of a file in the directory count, less the cache.
+            # Passed for the column family, too: otherwise the options file in the directory is used, without the cache.
             self._db = rocksdict.Rdict(str(directory), options, {"default": options})
         except Exception as error:
             raise CheckpointError(
-                f"the state database '{directory}' could not be opened",
+                f"could not open the state database '{directory}'",
                 detail=str(error),
-                hint="check the disk of state.backend.rocksdb.localdir; without its files the state is read from "
+                hint="check the disk of state.backend.rocksdb.localdir; if its files are deleted, the state is read from "
                 "checkpoint storage",
             ) from error
         self._db.set_write_options(self._write_options)
         self._get = self._db.get
-        self.is_broken = False  # whether it could not be read or written at some time
+        self.is_broken = False  # whether a read or write has failed
         self._changes: list[Change] | None = []
         self._changed_bytes = 0
         self._lock = threading.Lock()
-        self._planned: Path | None = None  # where to link the files as they are now
-        # Another database that starts from the same snapshot may give other files the same names, except from a local copy.
+        self._planned: Path | None = None  # where to link the current files
+        # Another database that starts from the same snapshot may reuse the names of files, except from a local copy.
         lineage = directory / _LINEAGE
         self._lineage = lineage.read_text() if lineage.exists() else uuid.uuid4().hex[:12]
         self._apply_changes()
 
     def _apply_changes(self) -> None:
-        """Do what a snapshot has beside its files."""
+        """Apply the changes of a snapshot to its files."""
         found = sorted(self.directory.glob(_CHANGES_TO_APPLY))
         for file in found:
             self._make(pickle.loads(file.read_bytes()))
@@ -118,7 +121,7 @@ class RocksDBStore:
         return found
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        """Return the values of several keys, None for those without one."""
+        """Return the values of several keys, None for missing ones."""
         try:
             if len(keys) < _MANY_READS:
                 few: list[bytes | None] = self._get(keys)
@@ -148,7 +151,7 @@ class RocksDBStore:
         self._check_end(found)
 
     def _seek(self, start: bytes, end: bytes) -> Any:
-        # The bound spares RocksDB a look at deleted entries behind it.
+        # The upper bound keeps RocksDB from scanning tombstones behind it.
         options = self._rocksdict.ReadOptions()
         options.set_iterate_upper_bound(end)
         found = self._db.iter(options)
@@ -156,21 +159,21 @@ class RocksDBStore:
         return found
 
     def _check_end(self, iterator: Any) -> None:
-        """Tell the end of a range from a place that cannot be read: an iterator ends at both."""
+        """Distinguish the end of a range from a read error: an iterator ends at both."""
         try:
             iterator.status()
         except Exception as error:
             raise self._broken(error) from error
 
     def about_keys(self) -> int | None:
-        """Return about how many keys there are; None if RocksDB cannot tell."""
+        """Return the approximate number of keys; None if RocksDB does not know."""
         found: int | None = self._db.property_int_value("rocksdb.estimate-num-keys")
         return found
 
     def _broken(self, error: Exception) -> CheckpointError:
         self.is_broken = True
         return CheckpointError(
-            f"the state database '{self.directory}' could not be read or written",
+            f"could not read or write the state database '{self.directory}'",
             detail=str(error),
             hint="check the disk of state.backend.rocksdb.localdir; after a restart the state is read from checkpoint "
             "storage",
@@ -179,7 +182,7 @@ class RocksDBStore:
     def check(self) -> None:
         """Raise an error if there was one before, even if user code has caught it."""
         if self.is_broken:
-            raise self._broken(RuntimeError("it could not be read or written earlier in the epoch"))
+            raise self._broken(RuntimeError("an earlier read or write failed"))
 
     def batch(self) -> WriteBatch:
         """Return an empty batch."""
@@ -191,7 +194,7 @@ class RocksDBStore:
         self._remember(batch.changes, batch.size)
 
     def delete(self, key: bytes) -> None:
-        """Delete an entry if it is there."""
+        """Delete an entry if it exists."""
         self._make([(key, None)])
         self._remember([(key, None)], 0)
 
@@ -222,22 +225,23 @@ class RocksDBStore:
             self._changes += changes
 
     def plan_checkpoint(self, directory: Path) -> None:
-        """Let all there is now be linked into a directory that does not exist yet: by `checkpoint`, or before the next write.
+        """Plan to link the current files into a new directory: by `checkpoint`, or before the next write.
 
-        Linking takes several milliseconds, most of it for the disk: so it is left to whoever writes the files to checkpoint storage, as long
-        as nothing changes.
+        Linking takes several milliseconds, mostly for the disk: so it is left to the thread that uploads the files, as
+        long as nothing
+        changes.
         """
         self.checkpoint()
         self._planned = directory
 
     def checkpoint(self) -> None:
-        """Link what was planned, if that has not been done. In any thread."""
+        """Link the planned files, if not done yet. Thread-safe."""
         with self._lock:
             directory = self._planned
             if directory is None:
                 return
             try:
-                self._db.flush()  # other threads run meanwhile, and not while files are linked
+                self._db.flush()  # other threads run meanwhile, but not while files are linked
                 self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
                 (directory / _LINEAGE).write_text(self._lineage)
             except Exception as error:
@@ -246,18 +250,18 @@ class RocksDBStore:
                 self._planned = None
 
     def take_changes(self) -> list[Change] | None:
-        """Return the changes since the last checkpoint, None if they are too many, and remember them anew."""
+        """Return the changes since the last checkpoint, None if there are too many, and start recording again."""
         changes, self._changes, self._changed_bytes = self._changes, [], 0
         return changes
 
     def compact(self) -> None:
-        """Merge all files into one run, as RocksDB does by and by in the background; the next checkpoint has it whole."""
+        """Compact all files into one run, as RocksDB does gradually in the background; the next checkpoint contains all of it."""
         self._db.flush()
         self._db.compact_range(None, None)
         self._changes = None
 
     def close(self) -> None:
-        """Let go of the files. What was not checkpointed is lost, so it is not written either."""
+        """Close the files. Changes that were not checkpointed are lost, so they are not flushed."""
         with self._lock:
             self._planned = None
             self._db.cancel_all_background(True)
@@ -270,7 +274,7 @@ def _readers() -> ThreadPoolExecutor:
 
 
 def after(prefix: bytes) -> bytes:
-    """Return the first key after all those that begin with `prefix`.
+    """Return the first key after all keys with this prefix.
 
     >>> after(b"ab"), after(b"a" + bytes([255]))
     (b'ac', b'b')
@@ -286,7 +290,7 @@ def _options(rocksdict: Any, settings: RocksDBSettings) -> Any:
     options.set_max_write_buffer_number(settings.write_buffer_count)
     options.set_max_open_files(settings.open_files)
     options.set_max_background_jobs(settings.background_threads)
-    # Databases are opened often, and with all their files. Starting 16 threads for that takes 1.5 ms, files take 0.03 ms each.
+    # Databases are opened often, and with all their files. Starting 16 threads for that takes 1.5 ms, a file takes 0.03 ms.
     options.set_max_file_opening_threads(1)
     options.set_skip_stats_update_on_db_open(True)
     options.set_max_manifest_file_size(_MANIFEST_BYTES)
@@ -305,7 +309,7 @@ def _options(rocksdict: Any, settings: RocksDBSettings) -> Any:
     table = rocksdict.BlockBasedOptions()
     table.set_block_size(settings.block_size)
     table.set_block_cache(_shared_cache(rocksdict, settings.block_cache_size))
-    # The memory of indexes and filters is part of the cache's, so the size of the state does not matter.
+    # Indexes and filters are part of the cache's memory, so memory does not depend on the size of the state.
     table.set_cache_index_and_filter_blocks(True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     if settings.bloom_filter:

@@ -1,8 +1,8 @@
-"""State tables in RocksDB, behind the epoch's cache of objects.
+"""State tables in RocksDB, behind a cache of objects.
 
 Key of an entry: table name | key group | key | namespace, of an entry of a map: ... | key in the map. A value is one byte
-and a pickle: 0, the value; 1, the keys as objects and the value, for keys that cannot be read back from their
-bytes.
+and a pickle:
+0, the value; 1, the keys as objects and the value, for keys that cannot be decoded from their bytes.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, s
 from penstock.runtime.state.rocksdb.store import RocksDBStore, after
 from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableDelta
 
-DATA: Final = b"\x01"  # what keys of entries begin with; those of the backend's own begin with 0
+DATA: Final = b"\x01"  # prefix of entry keys; the backend's own keys begin with 0
 _MANY: Final = 32
 _WORTH_IT: Final = b"1"
 
 
 def dump(value: Any, keys: Any) -> bytes:
-    """Return the bytes of a value; `keys` are its keys if they cannot be read back, else MISSING."""
+    """Encode a value; `keys` are its keys if they cannot be decoded from their bytes, else MISSING."""
     if keys is MISSING:
         return b"\0" + dumps(value)
     return b"\1" + dumps((keys, value))
 
 
 def load(data: bytes) -> Any:
-    """Return the value in bytes that `dump` made."""
+    """Decode a value encoded by `dump`."""
     value = pickle.loads(memoryview(data)[1:])
     return value if data[0] == 0 else value[1]
 
 
 def convert(data: bytes, kind: str, conversion: Callable[[Any], Any]) -> bytes:
-    """Return the bytes of an entry of some kind of state with its values converted.
+    """Return the bytes of an entry with its values converted.
 
-    The first byte says whether keys are beside the value, and whether a list has segments (`lists.py`).
+    The first byte says whether keys are stored with the value, and whether a list has segments (`lists.py`).
     """
     value = pickle.loads(memoryview(data)[1:])
     keys = None
@@ -55,23 +55,23 @@ def convert(data: bytes, kind: str, conversion: Callable[[Any], Any]) -> bytes:
 
 
 class TableOwner(Protocol):
-    """What a table must know of the backend it belongs to. There is no store before the first entry is written."""
+    """The backend as seen by its tables. There is no store before the first entry is written."""
 
     store: RocksDBStore | None
     max_parallelism: int
 
     def read_own(self, key: bytes) -> bytes | None:
-        """Return what the backend itself has put into the database."""
+        """Return a value that the backend itself stored in the database."""
 
     def delete_now(self, key: bytes) -> None:
-        """Delete an entry from the database at once."""
+        """Delete an entry from the database immediately."""
 
     def relieve(self, *, at_once: bool = False) -> None:
-        """Write to the database before the barrier if the epoch has touched more than is good to keep in memory."""
+        """Write to the database before the barrier if too many entries are cached."""
 
 
 class StoredTable:
-    """Base of all tables in RocksDB."""
+    """Base class of all tables in RocksDB."""
 
     def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
         self.backend = backend
@@ -86,15 +86,15 @@ class StoredTable:
         return key_group_of(key, self._groups).to_bytes(2, "big")
 
     def pending(self) -> int:
-        """Return how many entries are kept as objects."""
+        """Return the number of cached entries."""
         raise NotImplementedError
 
     def changed_values(self) -> Collection[Any]:
-        """Return the values that the next `write` writes; what was removed may be among them."""
+        """Return the values that the next `write` writes; may include removed ones."""
         return ()
 
     def write(self, batch: Any) -> bool:
-        """Add what changed to a batch and forget it; return whether there was anything."""
+        """Add the changes to a batch and clear them; return whether there were any."""
         raise NotImplementedError
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -115,7 +115,7 @@ class StoredTable:
             self.put(key, value)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         raise NotImplementedError
 
     def keys(self) -> Iterator[Any]:
@@ -126,18 +126,18 @@ class StoredTable:
         return sum(1 for _ in self.items())
 
     def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
-        """Return None: expired entries are looked for at barriers, not at every access."""
+        """Return None: expired entries are searched for at barriers, not at every access."""
         return None
 
     def expect(self, keys: Collection[Any]) -> None:
-        """Read ahead, if that is worth it: the next records have these keys, each of which is there once."""
+        """Prefetch these distinct keys of the next records, if that is worthwhile."""
 
     def full(self) -> TableDelta:
         """Return everything."""
         return TableDelta(self.namespaced, dict(self.items()), [])
 
     def stored(self, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over what the database holds of the table, from a key on."""
+        """Iterate over the stored entries of the table, from a key on."""
         store = self.backend.store
         return iter(()) if store is None else store.scan(start or self.prefix, self.end)
 
@@ -145,11 +145,13 @@ class StoredTable:
 class RocksDBTable(StoredTable):
     """Entries by key, or by (key, namespace): the counterpart of HashMapTable.
 
-    `touched` has what this epoch wrote (REMOVED for what it removed), `loaded` what it read.
+    `touched` has the entries written since the barrier (REMOVED for removed ones), `loaded` those read.
 
-    `_ahead` has the bytes (None: there are none) of keys that are expected to be asked for, read in one go, which takes half
-    of the time of reading them one by one or less (`RocksDBStore.get_many`). A table begins to read ahead when most keys of
-    a batch were asked for, and stops when most of what it read was not.
+    `_ahead` has the prefetched bytes (None: no entry) of expected keys, read in one call, which takes at most half of the
+    time of reading
+    them one by one (`RocksDBStore.get_many`). A table starts to prefetch when most keys of a batch were read, and stops
+    when most
+    prefetched entries were not.
     """
 
     def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
@@ -157,9 +159,9 @@ class RocksDBTable(StoredTable):
         self.touched: dict[Any, Any] = {}
         self.loaded: dict[Any, Any] = {}
         self._ahead: dict[Any, bytes | None] = {}
-        self._count_ahead = 0  # how many entries were read ahead for the last batch
-        self._count_wanted = 0  # how many keys of the last batch were not in memory
-        self._count_read = 0  # how many entries it read one by one
+        self._count_ahead = 0  # entries prefetched for the last batch
+        self._count_wanted = 0  # keys of the last batch that were not cached
+        self._count_read = 0  # entries read one by one
         self._known_worth = backend.read_own(self._worth_key())
         self._worth = self._known_worth == _WORTH_IT
 
@@ -196,7 +198,7 @@ class RocksDBTable(StoredTable):
         return REMOVED if data is None else load(data)
 
     def fetch(self, key: Any) -> bytes | None:
-        """Return the bytes of an entry, read ahead or now; None if there is none."""
+        """Return the bytes of an entry, prefetched or read now; None if there is none."""
         data: Any = self._ahead.pop(key, MISSING) if self._ahead else MISSING
         if data is MISSING:
             self._count_read += 1
@@ -206,7 +208,7 @@ class RocksDBTable(StoredTable):
         return found
 
     def expect(self, keys: Collection[Any]) -> None:
-        """Read ahead, if that is worth it: the next records have these keys, each of which is there once."""
+        """Prefetch these distinct keys of the next records, if that is worthwhile."""
         store = self.backend.store
         if store is None or self.namespaced:
             return
@@ -220,7 +222,7 @@ class RocksDBTable(StoredTable):
             self._count_ahead = len(wanted)
 
     def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
-        """Return the entries under many keys: what is not in memory is read in one go."""
+        """Return the entries under many keys: those not cached are read in one call."""
         store = self.backend.store
         touched, loaded = self.touched, self.loaded
         if store is None and not touched:
@@ -239,7 +241,7 @@ class RocksDBTable(StoredTable):
         self.touched.update(zip(keys, values, strict=True))
 
     def _judge_reading(self) -> None:
-        """Learn from the last batch whether reading ahead is worth it, and forget the batch."""
+        """Decide from the last batch whether prefetching is worthwhile, and reset the counters."""
         if self._count_ahead:
             self._worth = 2 * len(self._ahead) <= self._count_ahead
         elif self._count_wanted:
@@ -252,14 +254,14 @@ class RocksDBTable(StoredTable):
         self.touched[key] = value
 
     def remove(self, key: Any) -> None:
-        """Remove an entry if it is there."""
+        """Remove an entry if it exists."""
         if self.backend.store is None or self.loaded.get(key) is REMOVED:
             self.touched.pop(key, None)
         else:
             self.touched[key] = REMOVED
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         touched, loaded = self.touched, self.loaded
         for data, value in self.stored():
             key = self.decode_entry(data, value)
@@ -279,27 +281,27 @@ class RocksDBTable(StoredTable):
         yield from [key for key, value in self.touched.items() if value is not REMOVED]
 
     def apply(self, delta: TableDelta) -> None:
-        """Take over entries while restoring."""
+        """Apply entries during restore."""
         self.touched.update(dict.fromkeys(delta.removed, REMOVED))
         self.touched.update(delta.written)
 
     def pending(self) -> int:
-        """Return how many entries are kept as objects."""
+        """Return the number of cached entries."""
         return len(self.touched) + len(self.loaded)
 
     def changed_values(self) -> Collection[Any]:
-        """Return the values that the next `write` writes; what was removed may be among them."""
+        """Return the values that the next `write` writes; may include removed ones."""
         return self.touched.values()
 
     def write(self, batch: Any) -> bool:
-        """Add what changed to a batch and forget it; return whether there was anything."""
+        """Add the changes to a batch and clear them; return whether there were any."""
         touched, self.touched = self.touched, {}
         self.loaded = {}
         self._judge_reading()
         changed = self._write_entries(batch, touched)
         worth = _WORTH_IT if self._worth else None
         if changed and worth != self._known_worth:
-            # For the next process: most databases are opened for an epoch or two.
+            # For the next process: most databases are open only for an epoch or two.
             self._known_worth = worth
             if worth is None:
                 batch.delete(self._worth_key())
@@ -317,7 +319,7 @@ class RocksDBTable(StoredTable):
         return bool(touched)
 
     def look_at(self, start: bytes, count: int) -> Iterator[tuple[bytes, Any, Any]]:
-        """Iterate over some stored entries that nobody has touched: (position, entry, value)."""
+        """Iterate over some stored entries that are not cached: (position, entry, value)."""
         for data, value in islice(self.stored(start), count):
             key = self.decode_entry(data, value)
             if key not in self.touched and key not in self.loaded:
@@ -327,10 +329,11 @@ class RocksDBTable(StoredTable):
 
 
 class RocksDBMapTable(StoredTable):
-    """A dictionary per entry, of which each item is an entry of the database.
+    """A dictionary per entry, with one database entry per item.
 
-    `touched` and `loaded` hold, by entry, items by key; `complete` are the entries of which all is loaded;
-    `cleared` those whose items in the database count no more.
+    `touched` and `loaded` hold, by entry, items by key; `complete` are the entries that are loaded completely; `cleared`
+    those whose items in
+    the database no longer count.
     """
 
     def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
@@ -339,10 +342,10 @@ class RocksDBMapTable(StoredTable):
         self.loaded: dict[Any, dict[Any, Any]] = {}
         self.complete: set[Any] = set()
         self.cleared: dict[Any, None] = {}
-        self._count = 0  # about how many items `touched` and `loaded` have
+        self._count = 0  # approximate number of items in `touched` and `loaded`
 
     def encode_entry(self, entry: Any) -> bytes:
-        """Return what the keys of an entry's items begin with."""
+        """Return the key prefix of an entry's items."""
         if self.namespaced:
             key, namespace = entry
             return self.prefix + self.group_of(key) + encode(key) + encode(namespace)
@@ -389,7 +392,7 @@ class RocksDBMapTable(StoredTable):
         self._count += 1
 
     def remove_item(self, entry: Any, key: Any) -> None:
-        """Remove an item if it is there."""
+        """Remove an item if it exists."""
         if entry in self.cleared or self.backend.store is None:
             self.touched.get(entry, {}).pop(key, None)
         else:
@@ -423,7 +426,7 @@ class RocksDBMapTable(StoredTable):
             return False
         return not self.read(entry)
 
-    # As other tables: an entry is a dictionary
+    # Table interface: an entry is a dictionary.
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the items of an entry as a dictionary, or `default` if there are none."""
@@ -444,7 +447,7 @@ class RocksDBMapTable(StoredTable):
             self.cleared[key] = None
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         current: Any = MISSING
         found: dict[Any, Any] = {}
         seen: set[Any] = set()
@@ -470,22 +473,22 @@ class RocksDBMapTable(StoredTable):
                     yield entry, found
 
     def apply(self, delta: TableDelta) -> None:
-        """Take over entries while restoring."""
+        """Apply entries during restore."""
         for entry in delta.removed:
             self.remove(entry)
         for entry, items in delta.written.items():
             self.put(entry, items)
 
     def pending(self) -> int:
-        """Return about how many items are kept as objects: asked for with every batch, so they are not counted anew."""
+        """Return the approximate number of cached items: it is called for every batch, so they are not counted."""
         return self._count + len(self.cleared)
 
     def changed_values(self) -> Collection[Any]:
-        """Return the items that the next `write` writes; what was removed may be among them."""
+        """Return the items that the next `write` writes; may include removed ones."""
         return self.touched.values()
 
     def write(self, batch: Any) -> bool:
-        """Add what changed to a batch and forget it; return whether there was anything."""
+        """Add the changes to a batch and clear them; return whether there were any."""
         touched, self.touched = self.touched, {}
         cleared, self.cleared = self.cleared, {}
         self.loaded, self.complete = {}, set()
@@ -511,7 +514,7 @@ class RocksDBMapTable(StoredTable):
         store = self.backend.store
         if store is None:
             return False
-        # Few are deleted one by one: what marks a whole range as deleted slows down later reads.
+        # A few are deleted one by one: range tombstones slow down later reads.
         keys = list(islice(store.scan_keys(prefix, after(prefix)), _MANY))
         if len(keys) == _MANY:
             batch.delete_range(prefix, after(prefix))
@@ -521,7 +524,7 @@ class RocksDBMapTable(StoredTable):
         return bool(keys)
 
     def look_at(self, start: bytes, count: int) -> Iterator[tuple[bytes, Any, Any]]:
-        """Iterate over some stored items that nobody has touched: (position, (entry, key), value)."""
+        """Iterate over some stored items that are not cached: (position, (entry, key), value)."""
         for data, value in islice(self.stored(start), count):
             entry, key = self.decode_item(data, value)
             if entry in self.touched or entry in self.loaded or entry in self.cleared:

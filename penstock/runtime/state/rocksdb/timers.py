@@ -1,7 +1,8 @@
-"""Timers in RocksDB, in the order of their times.
+"""Timers in RocksDB, ordered by time.
 
-Key of a timer: table name | timestamp | key group | key | namespace. In memory are the timers that this epoch registered,
-those it removed, and the next few of the database; so neither a restore nor a snapshot looks at the others.
+Key of a timer: table name | timestamp | key group | key | namespace. Timers registered or removed since the last barrier
+are in memory,
+and the next few of the database; so neither a restore nor a snapshot reads the others.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ _MANY: Final = 1024
 class RocksDBTimerTable(StoredTable):
     """Pending timers of one time domain; both the table of the backend and the queue of the operator.
 
-    As a table its entries are `(key, (namespace, timestamp))`, as those of a TimerQueue.
+    As a table its entries are `(key, (namespace, timestamp))`, like those of a TimerQueue.
 
-    `_added` may repeat what the database has: a timer is one, however often it was registered. `_removed` counts
-    only for the database. `_next` are the first timers of the database from `_position` on, read ahead.
+    `_added` may repeat timers of the database: registering twice has no effect. `_removed` applies to the database only.
+    `_next` are
+    the first timers of the database from `_position` on, prefetched.
     """
 
     def __init__(self, backend: TableOwner, name: str, namespaced: bool = True) -> None:
@@ -44,11 +46,10 @@ class RocksDBTimerTable(StoredTable):
         self._added: dict[int, dict[tuple[Any, Any], None]] = {}
         self._times: list[int] = []
         self._removed: set[Timer] = set()
-        self._count = 0  # about how many timers `_added` has
+        self._count = 0  # approximate number of timers in `_added`
         self._next: deque[Timer] = deque()
         self._chunk = _FEW
-        # No timer of the database is before this. Without it, a look for the first one would pass by all those
-        # that were deleted.
+        # No timer of the database is before this. Without it, a search for the first one would pass all tombstones.
         self._low = backend.read_own(self._low_key()) or self.prefix
         self._position: bytes | None = self._low
 
@@ -70,10 +71,10 @@ class RocksDBTimerTable(StoredTable):
         start += 10
         return timestamp, decode(data, start), decode(data, skip(data, start))
 
-    # As a queue
+    # Queue interface.
 
     def register(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Add a timer; adding it twice is adding it once."""
+        """Add a timer; adding it twice has no effect."""
         timers = self._added.get(timestamp)
         if timers is None:
             timers = self._added[timestamp] = {}
@@ -82,7 +83,7 @@ class RocksDBTimerTable(StoredTable):
         self._count += 1
 
     def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """Remove a timer if it is there."""
+        """Remove a timer if it exists."""
         timers = self._added.get(timestamp)
         if timers is not None:
             timers.pop((key, namespace), None)
@@ -90,7 +91,7 @@ class RocksDBTimerTable(StoredTable):
             self._removed.add((timestamp, key, namespace))
 
     def count(self) -> int | None:
-        """Return None: those of the database are not counted."""
+        """Return None: timers in the database are not counted."""
         return None
 
     def _next_added(self) -> int | None:
@@ -130,7 +131,7 @@ class RocksDBTimerTable(StoredTable):
         return stored[0] if added is None else min(added, stored[0])
 
     def fire_until(self, limit: int, fire: Callable[[int, Any, Any], None]) -> None:
-        """Fire all timers with timestamp <= limit, in order, including those registered meanwhile."""
+        """Fire all timers with timestamp <= limit, in order, including those registered in the meantime."""
         count = 0
         while (first := self.next_time()) is not None and first <= limit:
             timers = self._added.get(first)
@@ -145,10 +146,10 @@ class RocksDBTimerTable(StoredTable):
                 _, key, namespace = timer
             fire(first, key, namespace)
             count += 1
-            if count % _MANY == 0:  # time may move far at once, and timers touch state
+            if count % _MANY == 0:  # the watermark may advance far at once, and timers access state
                 self.backend.relieve()
 
-    # As a table
+    # Table interface.
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return True for a timer that is pending, else `default`."""
@@ -172,7 +173,7 @@ class RocksDBTimerTable(StoredTable):
         self.delete(timestamp, inner, namespace)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
+        """Iterate over all entries. The table must not change in the meantime."""
         for data, value in self.stored(self._low):
             timer = self._decode(data, value)
             timestamp, key, namespace = timer
@@ -184,18 +185,18 @@ class RocksDBTimerTable(StoredTable):
                 yield (key, (namespace, timestamp)), True
 
     def apply(self, delta: TableDelta) -> None:
-        """Take over timers while restoring."""
+        """Apply timers during restore."""
         for entry in delta.removed:
             self.remove(entry)
         for entry in delta.written:
             self.put(entry, True)
 
     def pending(self) -> int:
-        """Return about how many timers are kept as objects: asked for with every batch, so they are not counted anew."""
+        """Return the approximate number of cached timers: it is called for every batch, so they are not counted."""
         return self._count + len(self._removed)
 
     def write(self, batch: Any) -> bool:
-        """Add what changed to a batch and forget it; return whether there was anything."""
+        """Add the changes to a batch and clear them; return whether there were any."""
         first = self.next_time()
         added, self._added, self._times = self._added, {}, []
         self._count = 0

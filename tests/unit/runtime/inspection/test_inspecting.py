@@ -52,7 +52,7 @@ def test_samples_end_when_their_thread_does():
     assert sample(StackSamples(5, 1), thread.ident, lambda: None, NEVER).samples == 0
 
 
-def test_what_is_outside_of_a_function_is_left_out(waiting_thread):
+def test_outermost_frames_are_omitted(waiting_thread):
     whole = sample(StackSamples(1, 1), waiting_thread.ident, lambda: None, NEVER)
     ((stack, _),) = whole.counts.items()
     assert stack[0].startswith("threading.Thread._bootstrap")
@@ -71,7 +71,7 @@ def test_work_for_other_tasks_is_not_counted_and_waiting_is(waiting_thread):
     assert list(idle.counts.values()) == [(0, 2)]
 
 
-def test_the_interpreter_switches_threads_as_usual_when_nobody_samples(waiting_thread):
+def test_switch_interval_is_restored_after_sampling(waiting_thread):
     usual, seen = sys.getswitchinterval(), []
 
     def look():
@@ -104,7 +104,7 @@ def test_the_oldest_lines_go_when_there_are_too_many_or_they_are_too_long():
     assert memory.tail(LogTail()).lines == ("x" * 10,)
 
 
-def test_whoever_asks_for_few_lines_is_told_how_many_are_left_out():
+def test_log_tail_reports_the_number_of_omitted_lines():
     memory = LogMemory()
     for number in range(10):
         memory.add(str(number))
@@ -146,7 +146,7 @@ def test_a_record_that_cannot_be_formatted_breaks_nothing(memory):
     assert len(memory.tail(LogTail()).lines) <= 1
 
 
-def test_a_process_knows_what_it_uses():
+def test_process_facts_report_resource_usage():
     facts = process_facts()
     assert facts.process == os.getpid()
     assert 1 << 20 < facts.memory <= facts.peak_memory
@@ -181,7 +181,7 @@ class WatchedSlot:
             sample.add(RowBatch([1, 2], keys=["a", "a"]))
 
 
-def test_keys_are_watched_only_while_somebody_asks():
+def test_keys_are_sampled_only_during_a_request():
     slot = WatchedSlot()
     found = SlotInspector(slot).answer(KeySamples(slot.task_ids[0], keys=2))
     assert found.top == (("'a'", 2),)

@@ -76,7 +76,7 @@ def test_a_split_gives_every_target_its_records_in_order(records):
 
 
 @given(st.lists(st.tuples(RECORDS, st.booleans()), max_size=5))
-def test_what_is_scattered_batch_after_batch_is_what_is_collected_per_target(parts):
+def test_scattered_batches_are_collected_per_target(parts):
     pending, expected = {}, {}
     for records, timed in parts:
         batch = rows(records) if timed else RowBatch([value for value, _ in records])
@@ -90,7 +90,7 @@ def test_what_is_scattered_batch_after_batch_is_what_is_collected_per_target(par
     assert found == expected
 
 
-def test_what_is_pending_does_not_change_with_the_batch_that_it_came_from():
+def test_pending_records_are_independent_of_their_batch():
     sent = []
     edge = pipes.edge(1, "FORWARD")
     router = create_router(edge, None, 0, 1, 1000)

@@ -80,7 +80,7 @@ def test_timestamps_travel_as_eight_bytes_each():
     assert dense < 1000 * 8 + 1000 * 2 + 200
 
 
-def test_a_buffer_of_a_kind_that_nobody_knows_is_refused():
+def test_buffer_of_unknown_kind_is_rejected():
     with pytest.raises(UnknownBatchError, match="unknown kind of batch, 0x1") as caught:
         decode(b"\x01...")
     assert "0x80" in caught.value.detail
@@ -91,5 +91,5 @@ def test_two_kinds_of_batch_cannot_have_the_same_tag():
         """Rows again."""
 
     register_kind(RowBatch)  # it is known already
-    with pytest.raises(ValueError, match="RowBatch has the tag 0x80"):
+    with pytest.raises(ValueError, match="tag 0x80 is already used by RowBatch"):
         register_kind(Other)

@@ -27,7 +27,7 @@ def contents(items: list[Item]) -> list[object]:
     return [item.content for item in items]
 
 
-def test_what_is_sent_is_what_arrives_in_order() -> None:
+def test_items_arrive_in_order() -> None:
     sender, receiver, _, inputs = link()
     batch = object()
     sender.send(DATA, batch)
@@ -50,7 +50,7 @@ def test_a_full_link_closes_the_sender_until_something_was_taken() -> None:
     assert outputs.has_room
 
 
-def test_a_message_that_overtakes_knows_what_it_has_overtaken_and_not_what_came_later() -> None:
+def test_overtaking_message_captures_only_earlier_records() -> None:
     sender, receiver, _, _ = link()
     for each in "ab":
         sender.send(DATA, each)
@@ -113,7 +113,7 @@ def test_channels_take_turns() -> None:
     assert turns == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
-def test_records_of_another_parallelism_come_before_what_any_channel_brings() -> None:
+def test_moved_records_come_before_new_input() -> None:
     """After a change of parallelism, another channel may bring the next records of the same keys."""
     inputs = Inputs()
     links = [LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs) for source in range(3)]

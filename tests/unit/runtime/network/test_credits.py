@@ -55,7 +55,7 @@ def test_at_most_a_window_and_one_item_are_under_way_and_all_gets_through(
     assert not under_way
 
 
-def test_a_limit_is_told_only_when_half_a_window_was_taken() -> None:
+def test_limit_is_announced_after_half_a_window() -> None:
     receiver = ReceiveWindow(1000)
     assert receiver.open() == 1000
     told = [limit for _ in range(100) if (limit := receiver.take(100 - ITEM_OVERHEAD)) is not None]
@@ -82,7 +82,7 @@ def test_a_window_that_shrinks_takes_nothing_back() -> None:
     ],
     ids=["none", "alone", "shared by gate", "limited by the slot", "an item at a time"],
 )
-def test_windows_share_what_a_gate_and_a_slot_may_hold(gates, expected) -> None:
+def test_windows_share_the_limits_of_gate_and_slot(gates, expected) -> None:
     assert windows(gates, channel=100, gate=80, slot=880) == expected
 
 

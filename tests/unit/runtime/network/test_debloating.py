@@ -48,7 +48,7 @@ def test_little_is_under_way_before_anything_was_measured() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.1, 10, 1000, 50_000])
-def test_what_is_under_way_takes_about_the_target_time(rate: float) -> None:
+def test_in_flight_data_takes_about_the_target_time(rate: float) -> None:
     subtask = Subtask()
     subtask.process(max(3, int(4 * rate)), rate)
     assert subtask.under_way <= max(BUFFERS, 1.25 * rate)
@@ -146,7 +146,7 @@ def test_records_of_the_same_slot_have_no_size_and_are_counted_only() -> None:
     assert 750 <= subtask.under_way <= 1250
 
 
-def test_what_is_allowed_to_another_slot_is_little_before_anything_came_from_there() -> None:
+def test_credit_for_another_slot_is_small_before_the_first_record() -> None:
     """What was allowed is not taken back."""
     subtask = Subtask(bytes_per_record=0)
     subtask.process(200, 50)

@@ -63,7 +63,7 @@ def driver() -> Iterator[Driver]:
     made.close()
 
 
-def test_slots_of_several_stages_report_and_are_told(driver: Driver) -> None:
+def test_slots_of_several_stages_exchange_messages_with_the_driver(driver: Driver) -> None:
     slots = {}
     for stage in ("one", "two"):
         keys = make_keys()
@@ -97,7 +97,7 @@ def test_a_driver_may_be_reached_at_another_address_than_it_listens_at() -> None
         driver.close()
 
 
-def test_what_several_threads_report_arrives_and_wakes_the_driver(driver: Driver) -> None:
+def test_reports_of_several_threads_wake_the_driver(driver: Driver) -> None:
     keys = make_keys()
     network = driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
     driver.expect("one", 0, ("one", 0))
@@ -129,7 +129,7 @@ def test_the_last_report_arrives_although_the_slot_is_closed_at_once(driver: Dri
     driver.expect("one", 0, ConnectionLost())
 
 
-def test_what_a_slot_said_last_is_heard_before_that_it_is_gone_however_it_falls(
+def test_last_report_of_a_slot_arrives_before_its_connection_loss(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = make_keys()
@@ -158,7 +158,7 @@ def test_a_slot_ends_when_the_driver_closes_its_stage(driver: Driver) -> None:
     driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
     driver.expect("one", 0, ("one", 0))
     driver.endpoint.close_stage("one")
-    with pytest.raises(ChannelError, match="connection to the driver was lost"):
+    with pytest.raises(ChannelError, match="lost the connection to the driver"):
         driver.until(lambda: False)
     driver.endpoint.send("one", 0, "to nobody")
 
@@ -179,7 +179,7 @@ def test_commands_that_were_sent_before_the_stage_was_closed_are_taken_first(
     network.pump()
     network.pump()  # nobody has asked for the command yet
     assert network.commands() == ["leave"]
-    with pytest.raises(ChannelError, match="connection to the driver was lost"):
+    with pytest.raises(ChannelError, match="lost the connection to the driver"):
         network.pump()
     network.close()
 
@@ -310,7 +310,7 @@ def test_a_slot_whose_driver_is_frozen_ends() -> None:
             network.pump()
         os.kill(frozen.pid, signal.SIGSTOP)
         try:
-            with pytest.raises(ChannelError, match="connection to the driver was lost"):
+            with pytest.raises(ChannelError, match="lost the connection to the driver"):
                 wait_until(lambda: network.pump() and False)
         finally:
             frozen.kill()

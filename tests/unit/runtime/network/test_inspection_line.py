@@ -61,7 +61,7 @@ def answers(endpoint, *questions):
     return [each.message for each in arrived[1:]]
 
 
-def test_a_question_is_answered_and_an_error_is_told(endpoint, connect):
+def test_request_is_answered_and_errors_are_reported(endpoint, connect):
     def answer(request):
         if request == "wrong":
             raise ArgumentError("there is no such thing", hint="ask something else")
@@ -81,7 +81,7 @@ def test_a_question_is_answered_and_an_error_is_told(endpoint, connect):
 def test_an_answer_that_does_not_travel_is_an_error(endpoint, connect):
     connect(lambda request: threading.Lock())
     (found,) = answers(endpoint, Question(1, "a"))
-    assert found.error.startswith("the answer does not travel")
+    assert found.error.startswith("the answer cannot be pickled")
 
 
 def test_long_answers_do_not_hold_up_short_ones_and_there_are_not_too_many(endpoint, connect):
@@ -100,7 +100,7 @@ def test_long_answers_do_not_hold_up_short_ones_and_there_are_not_too_many(endpo
         assert endpoint.ask("stage", 3, Question(number, "long"))
     while len(arrived) < 2:
         arrived += endpoint.poll(0.01)
-    assert arrived[1].message == Answer(7, error="the slot is answering 4 other questions")
+    assert arrived[1].message == Answer(7, error="the slot is busy with 4 other requests")
     let_go.set()
 
 

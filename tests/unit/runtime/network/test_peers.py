@@ -64,7 +64,7 @@ def test_a_message_that_is_large_enough_does_not_wait_for_the_next_pump(
     assert [entry.kind for entry in socket.entries()] == [DATA, DATA]
 
 
-def test_what_is_overtaken_at_the_sender_is_records_only(peer: Peer) -> None:
+def test_only_records_are_captured_at_the_sender(peer: Peer) -> None:
     output = RemoteOutput(CHANNEL, peer, Outputs())
     output.send(DATA, RowBatch([1]))  # this one goes
     output.send(DATA, RowBatch([2]))

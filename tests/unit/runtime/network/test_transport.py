@@ -207,7 +207,7 @@ def test_channels_that_are_opened_later_take_their_share_from_the_others() -> No
 # Barriers that overtake
 
 
-def test_a_barrier_overtakes_what_waits_at_both_ends(small: Slots) -> None:
+def test_barrier_overtakes_queued_items_at_both_ends(small: Slots) -> None:
     sender, receiver = small.channel()
     for number in range(20):
         sender.send(DATA, RowBatch([number, "x" * 150]))
@@ -246,7 +246,7 @@ def test_a_barrier_that_waits_can_be_hastened(small: Slots) -> None:
 # Waiting
 
 
-def test_waiting_ends_when_something_arrives_or_somebody_wakes(slots: Slots) -> None:
+def test_wait_ends_on_arrival_or_wake(slots: Slots) -> None:
     sender, receiver = slots.channel()
     slots.rest()
     sender.send(WATERMARK, 1)
@@ -270,7 +270,7 @@ def test_a_wake_before_the_wait_ends_that_wait_and_no_other(slots: Slots) -> Non
     assert not select.select([wakeup], [], [], 0)[0]
 
 
-def test_what_was_sent_is_gone_before_a_slot_waits(slots: Slots) -> None:
+def test_pending_data_is_sent_before_waiting(slots: Slots) -> None:
     sender, receiver = slots.channel()
     slots.rest()
     sender.send(WATERMARK, 1)
@@ -327,18 +327,18 @@ def damaged(position: int) -> list[bytes]:
     ("message", "complaint"),
     [
         ([genuine()[0], b"cOntent"], "checksum of a content"),
-        ([genuine()[0], b"conten"], "does not have its length"),
-        ([genuine()[0]], "does not have its length"),
-        ([*genuine(), b"more"], "a content without a header"),
-        (damaged(0), "does not begin"),
+        ([genuine()[0], b"conten"], "wrong length of a content"),
+        ([genuine()[0]], "wrong length of a content"),
+        ([*genuine(), b"more"], "content without a header"),
+        (damaged(0), "invalid magic number"),
         (damaged(20), "checksum of the headers"),
         (damaged(40), "checksum of the headers"),
-        ([genuine()[0][:-1], b"content"], "impossible length"),
-        ([b""], "impossible length"),
-        (genuine(number=2), "number 2 arrived, 1 was expected"),
-        (genuine(number=0), "number 0 arrived, 1 was expected"),
-        (genuine(slot=7), "messages of slot 7 were lost"),
-        (genuine(slot=2, number=1), "slot 2 sent to a channel of slot 0"),
+        ([genuine()[0][:-1], b"content"], "invalid length"),
+        ([b""], "invalid length"),
+        (genuine(number=2), "received message 2, expected 1"),
+        (genuine(number=0), "received message 0, expected 1"),
+        (genuine(slot=7), "lost messages from slot 7"),
+        (genuine(slot=2, number=1), "from slot 2 for a channel of slot 0"),
     ],
     ids=[
         "content",
@@ -394,7 +394,7 @@ def test_a_slot_that_is_gone_fails_the_others_after_a_while(
     clock.now += 2.0
     slots.pump(1)  # it may be that all are to end
     clock.now += 0.1
-    with pytest.raises(ChannelError, match="the connection from slot 0 was lost"):
+    with pytest.raises(ChannelError, match="lost the connection from slot 0"):
         slots.pump(1)
 
 
@@ -475,7 +475,7 @@ def test_a_host_may_be_a_name_or_an_address_of_the_other_kind(host: str) -> None
             network.close()
 
 
-def test_keys_are_made_anew_and_the_secret_one_is_not_shown() -> None:
+def test_keys_are_unique_and_the_secret_key_is_hidden() -> None:
     keys, others = make_keys(), make_keys()
     assert keys != others
     assert str(keys.secret) not in repr(keys)

@@ -116,7 +116,7 @@ def test_a_checkpoint_need_not_wait_at_all(run):
     assert lookup.loop.now == 0
 
 
-def test_a_call_that_was_given_up_cannot_answer_any_more(run):
+def test_result_of_a_cancelled_call_is_ignored(run):
     class Stubborn(Service):
         """Does not let itself be cancelled the first time."""
 
@@ -138,7 +138,7 @@ def test_a_call_that_was_given_up_cannot_answer_any_more(run):
     assert lookup.look() == ["re a"]
 
 
-def test_a_timeout_begins_anew_with_the_new_call(run):
+def test_timeout_restarts_with_the_repeated_call(run):
     slow = Slow()
     lookup = run(slow, timeout=50, barrier_wait=40)
     lookup.send((45, "a"))

@@ -101,7 +101,7 @@ def flow():
 
 
 @ORDERS
-def test_an_answer_is_emitted_when_it_arrives_and_nobody_waits_for_it(flow, ordered):
+def test_async_result_is_emitted_on_arrival_without_blocking(flow, ordered):
     service = Service()
     lookup = flow(service, ordered=ordered)
     assert lookup.send("a", "b") == []

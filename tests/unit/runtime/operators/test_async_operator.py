@@ -345,7 +345,7 @@ def test_an_asynchronous_function_has_no_keyed_state(run):
         def open(self, runtime_context):
             runtime_context.get_state(ValueStateDescriptor("s", None))
 
-    with pytest.raises(UnsupportedOperationError, match="no keyed state"):
+    with pytest.raises(UnsupportedOperationError, match="keyed state is not supported"):
         run(Stateful())
 
 

@@ -95,7 +95,7 @@ def test_calls_are_tried_again_as_the_strategy_says(
         ),
     ],
 )
-def test_what_is_not_tried_again_fails_the_job(run, answers, strategy, message):
+def test_error_without_retry_fails_the_job(run, answers, strategy, message):
     lookup = run(Flaky(*answers), timeout=10_000, retry_strategy=strategy)
     with pytest.raises(UserCodeError, match=message) as caught:
         lookup.all_of("x")

@@ -85,7 +85,7 @@ def test_the_other_side_sees_all_entries_and_can_write_none(write):
 # One subtask
 
 
-def test_what_the_broadcast_side_writes_the_other_side_reads():
+def test_broadcast_state_is_visible_to_the_other_side():
     harness = OperatorHarness(prices())
     harness.process_element("tea", 1)
     broadcast(harness, ("tea", 3), ("cake", 5))
@@ -134,7 +134,7 @@ def test_a_state_that_was_not_declared_is_refused_with_the_declared_ones():
     with pytest.raises(UserCodeError) as caught:
         harness.process_element("tea")
     assert isinstance(caught.value.__cause__, InvalidProgramError)
-    assert "no broadcast state 'ruels'" in str(caught.value.__cause__)
+    assert "unknown broadcast state 'ruels'" in str(caught.value.__cause__)
     assert "'rules'" in caught.value.__cause__.detail
 
 
@@ -186,7 +186,7 @@ def test_a_function_object_may_visit_and_clear_the_keys():
         pytest.param(lambda function, service: service.register_event_time_timer(1), id="timer"),
     ],
 )
-def test_keyed_state_and_timers_are_out_of_reach_where_there_is_no_key(reach):
+def test_broadcast_side_cannot_access_keyed_state_and_timers(reach):
     class Confused(Scaled):
         def process_element(self, value, ctx):
             self.service = ctx.timer_service()
@@ -197,7 +197,7 @@ def test_keyed_state_and_timers_are_out_of_reach_where_there_is_no_key(reach):
 
     harness = keyed(KeyedBroadcastProcessSpec(Confused(), (RULES,)))
     harness.process_element(("a", 1))
-    with pytest.raises(UserCodeError, match="has no key") as caught:
+    with pytest.raises(UserCodeError, match="they have no key") as caught:
         broadcast(harness, "x")
     assert "apply_to_keyed_state" in caught.value.__cause__.hint
 

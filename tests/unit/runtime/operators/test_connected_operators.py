@@ -146,7 +146,7 @@ def test_side_outputs_work_from_both_inputs():
         pytest.param(KeyedCoProcessSpec(SharedSum()), ("k", "text"), 1, id="process"),
     ],
 )
-def test_what_the_function_raises_is_reported_with_operator_and_record(spec, value, side):
+def test_user_exception_names_operator_and_record(spec, value, side):
     harness = OperatorHarness(spec, name="join", key_selector=[id, id])
     with pytest.raises(UserCodeError, match="TypeError") as caught:
         harness.process_element(value, input_index=side)

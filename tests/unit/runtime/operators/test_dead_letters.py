@@ -128,7 +128,7 @@ def test_process_emits_all_results_of_a_record_or_none(given_values):
         assert dead == [v for v in values if v in bad]
 
 
-def test_a_letter_tells_what_happened():
+def test_dead_letter_describes_the_failure():
     class OwnError(Exception):
         pass
 

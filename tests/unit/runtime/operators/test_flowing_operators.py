@@ -211,7 +211,7 @@ def sink_flow(sink, checkpointed):
 
 
 @pytest.mark.parametrize("checkpointed", [True, False])
-def test_lines_to_print_are_told_at_once(checkpointed):
+def test_print_output_is_sent_immediately(checkpointed):
     flow, told = sink_flow(PrintSink(), checkpointed)
     flow.harness.process_element("a")
     assert told == [b"a\n"]

@@ -290,7 +290,7 @@ def test_splits_of_a_source_with_an_end_all_count_from_their_assignment():
     assert all(mark <= 8 for mark in flow.watermarks())
 
 
-def test_the_end_is_told_at_once():
+def test_end_of_input_is_reported_immediately():
     flow = Flow(bounded=True)
     flow.assign(no_more=True, a=[[1]])
     assert flow.poll() == ([["a1"]], Polled.FINISHED)
@@ -500,7 +500,7 @@ def test_rule_3_when_all_splits_are_idle_the_highest_watermark_is_sent():
     assert flow.statuses() == [True]
 
 
-def test_a_split_whose_records_nobody_takes_is_not_idle():
+def test_backpressured_split_is_not_idle():
     """Back-pressure: the source is not polled, and says nothing about what its splits have."""
     flow = Flow(strategy=IDLE_100)
     flow.assign(a=[[1], [2]])
@@ -532,7 +532,7 @@ def test_splits_beyond_the_allowed_time_wait_and_the_others_go_on():
     assert flow.poll()[0] == [["fast200"]]
 
 
-def test_a_split_that_waits_for_other_sources_is_not_idle_and_nobody_polls_for_it():
+def test_split_paused_by_watermark_alignment_is_not_idle_and_not_polled():
     strategy = ALIGNED.with_idleness(Duration.of_millis(100))
     flow = Flow(strategy=strategy)
     flow.assign(a=[[100], [200]])

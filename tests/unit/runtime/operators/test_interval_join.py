@@ -155,7 +155,7 @@ def test_rule_17_elements_at_the_watermark_meet_if_both_come_after_it(restores):
     assert [pair[:2] for pair in harness.values()] == [("a2", "a3")]
 
 
-def test_only_what_is_over_leaves_and_the_rest_still_joins():
+def test_only_expired_elements_are_removed():
     harness = harness_of(0, 5)
     for time in (1, 2, 3, 8):
         harness.process_element(f"a{time}", time, input_index=LEFT)

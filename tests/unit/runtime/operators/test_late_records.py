@@ -35,7 +35,7 @@ def test_lateness_is_the_distance_to_the_watermark(group, late):
     }
 
 
-def test_records_count_where_there_is_no_moment_to_measure_from_or_to(group, late):
+def test_late_records_without_a_real_time_are_counted(group, late):
     late.drop([5], MAX_WATERMARK)
     assert group.report() == {"numLateRecordsDropped": ("counter", 1)}
     late.drop([MIN_WATERMARK, 5], 6)

@@ -81,7 +81,7 @@ def test_positions_need_not_be_next_to_each_other():
     assert new_part(given_again, SPLIT, 40).records == ["c"]
 
 
-def test_a_batch_that_tells_nothing_is_dropped_if_it_ends_before_the_position():
+def test_batch_without_positions_before_the_split_position_is_dropped():
     assert new_part(batch(2, 5, tells="nothing"), SPLIT, 5) == SourceBatch([], 5, [])
 
 
@@ -91,11 +91,11 @@ def test_a_batch_that_tells_nothing_is_dropped_if_it_ends_before_the_position():
         pytest.param(
             batch(3, 8, tells="start"),
             RecordError,
-            "it goes from 3 to 8, and the split was read up to 6",
+            "it ranges from 3 to 8, but the split was read up to 6",
             id="part old, part new, which is which is not told",
         ),
         pytest.param(
-            batch(6, 8, tells="nothing"), InvalidProgramError, "does not tell where", id="nothing"
+            batch(6, 8, tells="nothing"), InvalidProgramError, "has no positions", id="nothing"
         ),
         pytest.param(
             SourceBatch(["a"], 8, start=8), InvalidProgramError, "starts at 8", id="no advance"
@@ -121,13 +121,13 @@ def test_a_batch_that_tells_nothing_is_dropped_if_it_ends_before_the_position():
         pytest.param(
             SourceBatch(["a", "b"], 8, positions=[6, 7]),
             InvalidProgramError,
-            "ends at 8, and its last record at 7",
+            "ends at 8, but its last record at 7",
             id="positions of records instead of those after them",
         ),
         pytest.param(
             SourceBatch(["a", "b"], 8, positions=[8, 9]),
             InvalidProgramError,
-            "ends at 8, and its last record at 9",
+            "ends at 8, but its last record at 9",
             id="ends too early",
         ),
         pytest.param(
@@ -139,7 +139,7 @@ def test_a_batch_that_tells_nothing_is_dropped_if_it_ends_before_the_position():
         pytest.param(SourceBatch([], None), InvalidProgramError, "cannot be compared", id="None"),
     ],
 )
-def test_what_cannot_be_told_is_an_error(wrong, error, message):
+def test_ambiguous_positions_are_rejected(wrong, error, message):
     with pytest.raises(error, match="split 's'") as caught:
         new_part(wrong, SPLIT, 6)
     assert message in str(caught.value)
@@ -220,7 +220,7 @@ class Run:
         return self.harness.metrics.report().get(REDELIVERED, ("counter", 0))[1]
 
 
-def test_what_is_delivered_twice_within_an_epoch_is_processed_once():
+def test_redelivered_records_within_an_epoch_are_processed_once():
     run = Run(batch(4, 6), batch(3, 8), batch(0, 8), batch(7, 9))
     assert run.epoch()[0] == [5, 6, 7, 8, 9]
     assert run.position == 9
@@ -277,7 +277,7 @@ def test_a_split_that_gave_nothing_but_copies_has_no_watermark():
     assert run.progress[0].watermark == -(2**63)
 
 
-def test_the_deadline_does_not_stop_a_reader_at_what_it_repeats():
+def test_deadline_does_not_stop_a_reader_at_redelivered_records():
     run = Run(batch(0, 2), batch(2, 4), batch(4, 5), batch(5, 6))
     assert run.epoch(deadline=PAST)[0] == [5]
     assert run.reader.taken == 3
@@ -302,9 +302,9 @@ def test_nothing_changes_for_positions_that_are_not_ordered():
 
 
 @pytest.mark.parametrize("tells", ["positions", "start"])
-def test_a_reader_that_tells_positions_must_say_that_they_are_ordered(tells):
+def test_reader_with_positions_must_declare_them_as_ordered(tells):
     run = Run(batch(4, 6, tells=tells), ordered=False)
-    with pytest.raises(InvalidProgramError, match="Scripted tells where records come from"):
+    with pytest.raises(InvalidProgramError, match="Scripted sets positions of records"):
         run.epoch()
 
 

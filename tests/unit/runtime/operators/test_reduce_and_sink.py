@@ -162,7 +162,7 @@ def test_a_writer_is_opened_once_and_an_epoch_begins_with_its_first_record():
     assert log[-1] == "close"
 
 
-def test_a_writer_elsewhere_gets_what_the_last_one_left():
+def test_writer_state_is_restored_in_another_subtask():
     harness, _ = sink_of()
     harness.process_batch(RowBatch(["a"]))
     restored, log = sink_of(harness.snapshot())

@@ -62,7 +62,7 @@ class ByField(OperatorSpec):
         return Doubling if self.twice else "no.such:thing"
 
 
-def test_what_a_spec_of_penstock_names_is_there() -> None:
+def test_operator_address_of_every_spec_exists() -> None:
     def check(kind: type[OperatorSpec]) -> None:
         for address in {kind.operator, getattr(kind, "tolerant_operator", kind.operator)}:
             module, _, name = address.partition(":")
@@ -119,11 +119,11 @@ def test_a_spec_that_names_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        pytest.param("no.such.module:Thing", "cannot be loaded", id="no such module"),
-        pytest.param(f"{__name__}:Nothing", "cannot be loaded", id="no such name"),
-        pytest.param(f"{__name__}", "cannot be loaded", id="no name"),
-        pytest.param(":Doubling", "cannot be loaded", id="no module"),
-        pytest.param(f"{__name__}:ROOT", "no class and no function", id="not callable"),
+        pytest.param("no.such.module:Thing", "could not load", id="no such module"),
+        pytest.param(f"{__name__}:Nothing", "could not load", id="no such name"),
+        pytest.param(f"{__name__}", "could not load", id="no name"),
+        pytest.param(":Doubling", "could not load", id="no module"),
+        pytest.param(f"{__name__}:ROOT", "neither a class nor a function", id="not callable"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_refused(address: str, message: str) -> None:
@@ -149,7 +149,7 @@ def test_tools_know_the_tables_of_another_package() -> None:
     assert not describe_operator_state(f"{SPLIT}users", []).internal
 
 
-def test_a_table_that_nobody_owns_is_internal() -> None:
+def test_table_without_owner_is_internal() -> None:
     table = describe_table("no-such-table", False, None, None, None)
     assert (table.kind, table.scope, table.internal) == ("value", None, True)
 

@@ -469,7 +469,7 @@ def test_a_reader_that_fails_names_operator_and_split():
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_a_reader_that_says_what_is_wrong_is_left_alone():
+def test_penstock_error_of_a_reader_is_not_wrapped():
     run = Run()
     run.assign(a=[RecordError("line 3 is no JSON")])
     with pytest.raises(RecordError, match="line 3"):

@@ -45,7 +45,7 @@ def test_map_gives_one_result_per_record_with_its_timestamp():
     assert function.log == ["open", "close"]
 
 
-def test_filter_keeps_what_is_true():
+def test_filter_keeps_records_with_true_result():
     harness = run(FilterSpec(lambda n: n % 2), [1, 2, 3], [10, 20, 30])
     assert harness.output() == [(1, 10), (3, 30)]
     assert run(FilterSpec(lambda n: None), [1, 2]).batch_sizes() == []

@@ -159,7 +159,7 @@ def owner(key, parallelism):
     return subtask_of(key_group_of(key, 8), parallelism, 8)
 
 
-def test_a_snapshot_holds_only_what_the_epoch_touched():
+def test_snapshot_contains_only_touched_entries():
     spec = WindowSpec(TumblingEventTimeWindows(10, 0), None, reduce_function=Sum())
     harness = OperatorHarness(TimeWindowOperator(spec), key_selector=by_field_0)
     harness.process_elements([((key, 1), 10 * (key % 3)) for key in range(99)])

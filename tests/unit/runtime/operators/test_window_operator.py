@@ -187,7 +187,7 @@ def test_window_state_is_refused_in_sessions():
     spec = WindowSpec(EventTimeSessionWindows(5), None, window_function=Function())
     harness = harness_of(create_window_operator(spec))
     harness.process_element(("a", 1), 1)
-    with pytest.raises(InvalidProgramError, match="not possible in merging windows"):
+    with pytest.raises(InvalidProgramError, match="not supported in merging windows"):
         harness.process_watermark(10)
 
 
@@ -391,7 +391,7 @@ def test_a_merge_into_a_window_that_is_over_is_refused():
         create_window_operator(WindowSpec(Shrinking(10), None, reduce_function=Sum()))
     )
     harness.process_watermark(5)
-    with pytest.raises(InvalidProgramError, match="which is over already"):
+    with pytest.raises(InvalidProgramError, match="which has already ended"):
         harness.process_elements([(("a", 1), 6), (("a", 1), 9)])
 
 

@@ -109,7 +109,7 @@ def test_states_of_fewer_writers_than_subtasks_need_no_merging():
     assert [states(snapshot) for snapshot in new] == [[["a"]], [["b"]]]
 
 
-def test_what_merging_raises_is_the_users_error():
+def test_exception_while_merging_writer_states_is_a_user_error():
     class Bad(Remembering):
         def merge_writer_states(self, states):
             raise ValueError("no")
@@ -119,7 +119,7 @@ def test_what_merging_raises_is_the_users_error():
         harness(Bad(), 0, 1, found)
 
 
-def test_what_merging_leaves_out_is_gone():
+def test_writer_state_omitted_by_merging_is_dropped():
     class Nothing(Remembering):
         def merge_writer_states(self, states):
             return None
@@ -140,7 +140,7 @@ class ByTime(Remembering):
     commits_by_time = True
 
 
-def test_the_time_that_a_committer_is_told_follows_every_change_of_parallelism():
+def test_committer_watermark_is_correct_after_each_rescale():
     subtasks = [harness(ByTime(), subtask, 2) for subtask in range(2)]
     subtasks[0].process_watermark(7)
     subtasks[1].process_watermark(5)
@@ -156,7 +156,7 @@ def test_the_time_that_a_committer_is_told_follows_every_change_of_parallelism()
     assert others == [(7, False)] * 3
 
 
-def test_committers_that_do_not_ask_are_told_no_time():
+def test_committers_without_watermark_get_none():
     one = harness(Remembering())
     one.process_watermark(7)
     assert one.operator.time_of_commit() is None

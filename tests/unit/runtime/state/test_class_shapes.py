@@ -68,7 +68,7 @@ CASES = {
     ),
     "new field with a default": Change(ORDER, f"{ORDER}    tax: int = 7\n", "Order('tea', 3)"),
     "new field without a value": Change(
-        ORDER, f"{ORDER}    tags: Any = field(default_factory=list)\n", "Order('tea', 3)", "old objects have no value for: tags"
+        ORDER, f"{ORDER}    tags: Any = field(default_factory=list)\n", "Order('tea', 3)", "without a value in old objects: tags"
     ),
     "fields in another order": Change(
         ORDER, "@dataclass\nclass Order:\n    price: int = 0\n    item: str = ''\n", "Order('tea', 3)"
@@ -84,7 +84,7 @@ CASES = {
     "new field of a NamedTuple": Change(PAIR, f"{PAIR}    c: int = 9\n", "Pair(1, 2)"),
     "renamed field of an attrs class": Change(ATTRS, ATTRS.replace("price", "amount"), "Order('tea', 3)", RENAMED),
     "renamed slot": Change(SLOTS, SLOTS.replace("'y'", "'z'").replace("self.y", "self.z"), "Point(1, 2)", "fields of the program: x, z"),
-    "removed member": Change(COLOR, COLOR.replace("    RED = 1\n", ""), "Color.RED", "members that are gone: RED = 1"),
+    "removed member": Change(COLOR, COLOR.replace("    RED = 1\n", ""), "Color.RED", "missing members: RED = 1"),
     "removed member that is not in use": Change(COLOR, COLOR.replace("    RED = 1\n", ""), "Color.BLUE"),
     "renamed member": Change(COLOR, COLOR.replace("RED", "SCARLET"), "Color.RED"),
     "inside of a list": Change(ORDER, ORDER.replace("price", "amount"), "[('k', Order('tea', 3))]", RENAMED),
@@ -151,10 +151,10 @@ def test_a_changed_class_is_refused_unless_its_objects_fit(
     check_all(cases, check)
 
 
-def test_what_pickle_does_not_restore_is_refused_with_its_error(tmp_path: Path) -> None:
+def test_unpickling_error_of_state_is_reported(tmp_path: Path) -> None:
     descriptor, write = KINDS["value"]
     for name in sorted(UNREADABLE):
-        with pytest.raises(RestoreRefusedError, match="do not restore the objects") as refused:
+        with pytest.raises(RestoreRefusedError, match="could not restore the objects") as refused:
             _restored(World("hashmap", tmp_path / name), CASES[name], descriptor, write)
         assert "Error: " in (refused.value.detail or "")
 

@@ -221,7 +221,7 @@ def small_limits():
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=histories(), lives=LIVES, cleans=st.booleans())
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_state_is_what_dictionaries_say(kind, steps, lives, cleans):
+def test_state_matches_a_dictionary_model(kind, steps, lives, cleans):
     with tempfile.TemporaryDirectory() as directory:
         job = Job(kind, Path(directory), lives, cleans)
         model = Model(lives)

@@ -89,12 +89,12 @@ REFUSED = [
     pytest.param(lambda b: b.get_broadcast_state(ListStateDescriptor("v")), "map state", id="map"),
     pytest.param(
         lambda b: b.get_union_list_state(ListStateDescriptor("seen")),
-        "was registered as list state and is now asked for as union list state",
+        "was registered as list state and is now accessed as union list state",
         id="two kinds of one name",
     ),
     pytest.param(
         lambda b: b.get_broadcast_state(MapStateDescriptor("seen")),
-        "was registered as list state and is now asked for as broadcast state",
+        "was registered as list state and is now accessed as broadcast state",
         id="list and broadcast",
     ),
 ]
@@ -110,7 +110,7 @@ def test_state_that_does_not_fit_its_descriptor_is_refused(ask, message):
 def test_operator_state_does_not_expire():
     descriptor = ListStateDescriptor("seen")
     descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
-    with pytest.raises(InvalidProgramError, match="time to live"):
+    with pytest.raises(InvalidProgramError, match="has a TTL"):
         OperatorStateBackend().get_list_state(descriptor)
 
 
@@ -162,7 +162,7 @@ def test_with_another_parallelism_lists_are_split_and_unions_go_to_all(method, e
     assert [run(method, "", n, 2, snapshots)[0].seen for n in range(2)] == expected
 
 
-def test_what_a_function_raises_in_its_snapshot_is_the_users_error():
+def test_exception_in_snapshot_state_is_a_user_error():
     class Bad(Buffer):
         def snapshot_state(self, context):
             raise ValueError("no")
@@ -307,7 +307,7 @@ def test_an_unchanged_subtask_gets_its_own_snapshot_back():
     assert restored(1, 2, ["head"], own=states[1], head=states) == states[1]
 
 
-def test_after_a_start_the_valve_begins_anew_but_time_does_not():
+def test_restored_valve_restarts_but_the_watermark_does_not():
     states = [local(5, head={"list/a": [1]})]
     found = restored(0, 1, ["head"], own=states[0], anew=True, head=states)
     assert "valve" not in found

@@ -59,7 +59,7 @@ def restored(world, old, new, write):
     ],
     ids=lambda case: case if isinstance(case, str) else "",
 )  # fmt: skip
-def test_what_could_be_misread_is_refused(world, old, new, reason):
+def test_incompatible_type_change_is_rejected(world, old, new, reason):
     with pytest.raises(CheckpointError, match="state 's' of operator 'counter'") as caught:
         restored(
             world, old, new, lambda state: getattr(state, "update", getattr(state, "add", None))(1)
@@ -67,7 +67,7 @@ def test_what_could_be_misread_is_refused(world, old, new, reason):
     assert caught.value.detail == reason
     assert StateSchema.of(old).text in caught.value.message
     assert StateSchema.of(new).text in caught.value.message
-    assert "another name" in caught.value.hint
+    assert "rename the state descriptor" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_could_be_misread_is_refused(world, old, new, reason):
     ],
     ids=["typed later", "type left out", "same", "wider", "any object"],
 )
-def test_what_cannot_be_misread_is_carried_over(world, old, new):
+def test_compatible_type_change_is_accepted(world, old, new):
     assert restored(world, old, new, lambda state: state.update(7)).value() == 7
 
 
@@ -198,7 +198,7 @@ def test_subtasks_that_differ_in_type_can_be_joined_if_one_holds_the_other(
     old = [(one, lambda state: state.update(1)), (other, lambda state: state.update(2))]
     joined(world, old[::-1] if swapped else old)
     for descriptor in refused:
-        with pytest.raises(CheckpointError, match="the program asks for"):
+        with pytest.raises(CheckpointError, match="the program declares"):
             world.backend.get_state(descriptor)
     state = world.backend.get_state(other)
     seen = set()

@@ -201,7 +201,7 @@ def context_of(keyed_state=None):
     )
 
 
-def test_the_runtime_context_tells_who_the_subtask_is():
+def test_runtime_context_describes_the_subtask():
     context = context_of()
     assert context.get_task_name() == "count"
     assert context.get_task_name_with_subtasks() == "count (2/4)"
@@ -243,7 +243,7 @@ def test_an_accessor_refuses_the_descriptor_of_another_kind():
         context_of(HashMapStateBackend(lambda: 0)).get_list_state(DESCRIPTORS["value"])
 
 
-def test_operator_state_keeps_what_was_put():
+def test_operator_state_returns_stored_values():
     state = OperatorStateBackend({"a": 1})
     state.put("b", 2)
     assert (state.get("a"), state.get("b"), state.get("c", 3)) == (1, 2, 3)

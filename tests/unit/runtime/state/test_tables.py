@@ -98,7 +98,7 @@ def test_a_delta_names_all_that_was_touched_since_the_last_and_nothing_else(step
             before, touched = set(model), set()
 
 
-def test_what_comes_and_goes_within_an_epoch_leaves_no_trace():
+def test_entry_added_and_removed_between_barriers_is_not_in_the_delta():
     table = HashMapTable(namespaced=False)
     table.put("a", 1)
     table.remove("a")
@@ -106,7 +106,7 @@ def test_what_comes_and_goes_within_an_epoch_leaves_no_trace():
     assert (delta.written, delta.removed) == ({}, [])
 
 
-def test_get_tells_a_missing_entry_from_one_that_is_none():
+def test_get_distinguishes_missing_entries_from_none():
     table = HashMapTable(namespaced=False)
     table.put("a", None)
     assert table.get("a", MISSING) is None
@@ -177,7 +177,7 @@ def test_a_snapshot_leaves_out_tables_without_changes():
 def test_a_table_is_either_per_key_or_per_key_and_window():
     backend = HashMapStateBackend(lambda: 0)
     backend.table("a")
-    with pytest.raises(InvalidProgramError, match="both per key and per key and window"):
+    with pytest.raises(InvalidProgramError, match="both as global state and as window state"):
         backend.table("a", namespaced=True)
 
 
@@ -189,7 +189,7 @@ def test_one_name_is_one_state_of_one_kind():
         backend.get_state(ListStateDescriptor("n", None))
 
 
-def test_keys_are_told_once_however_many_windows_they_have():
+def test_keys_are_unique_across_windows():
     backend = HashMapStateBackend(lambda: 0)
     windows = backend.table("w", namespaced=True)
     for entry in [("a", 1), ("b", 1), ("a", 2)]:

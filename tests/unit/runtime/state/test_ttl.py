@@ -208,7 +208,7 @@ def test_elements_of_a_list_expire_one_by_one():
     assert list(harness.state) == []
 
 
-def test_reading_a_list_prolongs_only_what_is_alive():
+def test_reading_a_list_refreshes_only_live_elements():
     harness = Harness("list", on_read=True)
     harness.state.add(1)
     harness.clock.pass_time(60)
@@ -324,7 +324,7 @@ def grown(harness, keys=50):
 
 
 @each_kind
-def test_state_that_nobody_reads_goes_in_the_background(kind):
+def test_unread_expired_state_is_removed_in_the_background(kind):
     harness = grown(Harness(kind))
     for _ in range(12):
         harness.write(1)

@@ -60,7 +60,7 @@ def test_a_channel_waits_for_the_others_and_the_last_one_begins():
     assert fed(C, 1) == [("begin", 1), "unblock"]
 
 
-def test_what_begins_knows_all_barriers_and_how_long_they_took():
+def test_begin_has_all_barriers_and_the_alignment_duration():
     core = AlignedBarriers([A, B])
     core.on_barrier(A, barrier(7, "x"), 100.0)
     begin, _ = core.on_barrier(B, barrier(7, "y"), 130.5)
@@ -78,7 +78,7 @@ def test_one_channel_alone_begins_at_once(kind):
     assert isinstance(core.on_barrier(A, barrier(2), 0)[0], Begin)
 
 
-def test_at_least_once_nobody_waits_and_several_checkpoints_are_counted_side_by_side():
+def test_at_least_once_counts_concurrent_checkpoints_without_blocking():
     fed = Fed(CountedBarriers)
     assert fed(A, 1) == []
     assert fed(A, 2) == []
@@ -95,7 +95,7 @@ def test_at_least_once_nobody_waits_and_several_checkpoints_are_counted_side_by_
         pytest.param(CountedBarriers, [], id="at least once"),
     ],
 )
-def test_nobody_waits_for_barriers_of_a_checkpoint_that_was_given_up(kind, expected):
+def test_aborted_checkpoint_unblocks_channels(kind, expected):
     fed = Fed(kind)
     fed(A, 1)
     assert fed.abort(1) == expected
@@ -107,7 +107,7 @@ def test_nobody_waits_for_barriers_of_a_checkpoint_that_was_given_up(kind, expec
 
 
 @pytest.mark.parametrize("kind", [AlignedBarriers, CountedBarriers])
-def test_a_checkpoint_can_be_given_up_before_its_first_barrier(kind):
+def test_checkpoint_can_be_aborted_before_its_first_barrier(kind):
     fed = Fed(kind)
     assert fed.abort(1) == []
     assert [fed(A, 1), fed(B, 1), fed(C, 1)] == [[], [], []]
@@ -143,7 +143,7 @@ def test_at_least_once_a_checkpoint_that_completes_abandons_those_before_it():
     assert fed(B, 1) == []
 
 
-def test_a_barrier_of_what_is_over_means_nothing():
+def test_barrier_of_a_finished_checkpoint_is_ignored():
     fed = Fed(AlignedBarriers)
     for channel in (A, B, C):
         fed(channel, 5)
@@ -163,7 +163,7 @@ def test_the_settings_say_who_decides():
     st.lists(st.integers(0, 2), min_size=0, max_size=60),
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 6)), max_size=4),
 )
-def test_whoever_waits_is_let_go_and_what_is_not_given_up_begins_once(order, aborts):
+def test_blocked_channels_are_released_and_each_checkpoint_starts_once(order, aborts):
     """Channels bring barriers 1 to 6 as they get their turn; a blocked one brings nothing."""
     core = AlignedBarriers([A, B, C])
     channels = [A, B, C]

@@ -88,7 +88,7 @@ def test_spans_that_are_measured_stand_for_those_that_are_not(clock):
     assert outside == 0
 
 
-def test_nothing_is_told_where_nothing_was_measured(clock):
+def test_no_shares_without_measurements(clock):
     times = ChainTimes([Output()])
     assert times.take() == []
     work(clock, times, (0, 1.0))

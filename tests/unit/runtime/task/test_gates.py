@@ -36,9 +36,9 @@ def barrier(checkpoint=1, *, attempt="a", finished=False):
 @pytest.mark.parametrize(
     ("sequences", "complaint"),
     [
-        pytest.param([0, 2], "row 2 arrived where row 1 was due", id="lost"),
-        pytest.param([0, 0], "row 0 arrived where row 1 was due", id="doubled"),
-        pytest.param([1], "row 1 arrived where row 0 was due", id="the first one lost"),
+        pytest.param([0, 2], "received row 2 instead of row 1", id="lost"),
+        pytest.param([0, 0], "received row 0 instead of row 1", id="doubled"),
+        pytest.param([1], "received row 1 instead of row 0", id="the first one lost"),
     ],
 )
 def test_a_channel_must_bring_its_buffers_in_order(sequences, complaint):
@@ -51,7 +51,7 @@ def test_a_channel_must_bring_its_buffers_in_order(sequences, complaint):
     assert caught.value.detail == "vertex 'v', gate 0, channel 1"
 
 
-def test_each_channel_counts_for_itself_and_from_0_again_when_it_is_told_to():
+def test_channels_are_numbered_separately_and_restart_at_0():
     gates = gates_of(2)
     gates.check_sequence(0, 0, 0)
     gates.check_sequence(0, 1, 0)
@@ -80,16 +80,16 @@ def test_a_checkpoint_needs_the_barriers_of_all_channels():
     assert it.value.detail == "vertex 'v', subtask 0, (gate, channel) [(0, 0), (1, 0)]"
 
 
-def test_a_barrier_of_another_checkpoint_is_no_barrier_of_this_one():
+def test_barrier_of_another_checkpoint_is_rejected():
     gates = gates_of(2)
     gates.alignment.on_barrier((0, 0), barrier(7))
     gates.alignment.on_barrier((0, 1), barrier(6))
-    with pytest.raises(ChannelError, match="checkpoint 6 arrived where that of 7 was due") as it:
+    with pytest.raises(ChannelError, match="checkpoint 6 instead of 7") as it:
         gates.alignment.check(7)
     assert "(0, 1)" in it.value.detail
 
 
-def test_barriers_tell_who_sent_what_arrived_and_whether_it_was_all():
+def test_barriers_carry_upstream_attempts_and_end_of_input():
     gates = gates_of(1, 2)
     gates.alignment.on_barrier((0, 0), barrier(attempt="x", finished=True))
     gates.alignment.on_barrier((1, 0), barrier(attempt="y", finished=True))
@@ -135,7 +135,7 @@ def test_one_channel_alone_moves_time_at_once_under_every_policy():
         assert said(gates.on_barriers()) == []
 
 
-def test_time_does_not_go_back_behind_a_checkpoint_although_channels_begin_anew():
+def test_watermark_does_not_decrease_after_a_restore():
     gates = gates_of(1)
     gates.restore({"floor": 100})
     assert gates.watermark == 100

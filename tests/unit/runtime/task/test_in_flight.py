@@ -108,7 +108,7 @@ def test_nothing_in_flight_is_nothing_to_keep():
     assert capture.result() is None
 
 
-def test_what_is_kept_is_read_again():
+def test_in_flight_data_survives_serialization():
     found = InFlight({0: "a"}, {1: ("b", 0)}, {(0, 3): [b"xy"]}, {(1, 2): [b"z"]})
     assert InFlight.load(found.dump()) == found
     assert found.size == 3

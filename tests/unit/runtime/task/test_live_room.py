@@ -24,7 +24,7 @@ def _nothing_seen():
     SEEN.clear()
 
 
-def test_what_arrives_is_read_however_much_of_it_there_is():
+def test_all_arriving_input_is_read():
     """A turn takes so many buffers; the rest of a channel is taken in the next ones."""
     with stages.Stepped(summing(2)) as slot:
         for n in range(100):
@@ -82,7 +82,7 @@ def test_a_slow_chain_after_a_source_lets_it_read_few_records_at_once(slow):
         assert list(range(100)) == SEEN
 
 
-def test_a_source_is_asked_for_what_its_receivers_want_now(monkeypatch):
+def test_source_batch_size_follows_the_receivers(monkeypatch):
     asked = []
     read = pipes.Numbers.create_reader(None).read
 
@@ -111,7 +111,7 @@ def test_channels_are_read_by_turns():
         assert SEEN == [1, 1001, 1002, 2002, 2003, 3003]
 
 
-def test_a_subtask_reads_only_while_there_is_room_for_what_it_emits(stopwatch):
+def test_subtask_reads_only_while_its_outputs_have_capacity(stopwatch):
     with stages.Stepped(summing(1)) as slot:
         task = slot.task(1)
         for _ in range(100):
@@ -125,7 +125,7 @@ def test_a_subtask_reads_only_while_there_is_room_for_what_it_emits(stopwatch):
         assert len(SEEN) == 16 * 1024
 
 
-def test_a_source_is_not_asked_while_there_is_no_room(stopwatch):
+def test_backpressured_source_is_not_polled(stopwatch):
     deployment = reading(
         FlatMapSpec(lambda n: [n] * 1024), splits=[[(n, n)] for n in range(30)], bounded=True
     )
@@ -167,7 +167,7 @@ def test_time_is_idle_busy_or_back_pressured_and_adds_up_to_a_second(stopwatch):
         assert metrics["numRecordsInPerSecond"] > 0
 
 
-def test_counts_go_on_over_checkpoints_also_over_those_that_are_given_up():
+def test_counters_continue_across_completed_and_aborted_checkpoints():
     with stages.Stepped(summing(1)) as slot:
         for number in (1, 2):
             slot.put(1, 0, DATA, batch(1, 2))

@@ -80,7 +80,7 @@ def test_at_least_once_nothing_waits():
         assert "100" in state_of(slot.acks(1, 1)[1, 0])
 
 
-def test_a_checkpoint_that_is_given_up_lets_its_channels_go():
+def test_aborted_checkpoint_unblocks_its_channels():
     with stages.Stepped(summing()) as slot:
         slot.put(1, 0, BARRIER, barrier(1))
         slot.put(1, 0, DATA, batch(5))
@@ -154,7 +154,7 @@ def test_a_subtask_finishes_when_its_last_channel_ends_and_passes_barriers_on():
         assert (kind, message.finished) == (BARRIER, True)
 
 
-def test_nothing_finishes_before_what_is_under_way_has_come():
+def test_subtask_finishes_only_after_outstanding_results():
     with stages.Stepped(summing(1)) as slot:
         last = ending(slot)
         last.under_way = True
@@ -170,7 +170,7 @@ def test_nothing_finishes_before_what_is_under_way_has_come():
         assert slot.acks(1, 1)[1, 0].finished
 
 
-def test_what_waits_for_the_clock_before_it_finishes_has_its_time(wall_clock):
+def test_operator_waiting_for_processing_time_may_finish_later(wall_clock):
     """Asynchronous calls that are under way when the input ends still time out."""
     with stages.Stepped(summing(1)) as slot:
         last = ending(slot)
@@ -284,7 +284,7 @@ def test_a_source_that_was_stopped_does_not_read_splits_that_come_later():
         assert slot.sent(1) == []
 
 
-def test_a_checkpoint_that_is_given_up_before_it_begins_in_a_source_does_not_begin():
+def test_checkpoint_aborted_before_its_start_in_a_source_does_not_start():
     with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
         slot.tell(Trigger(1, 0), Aborted(1), Trigger(2, 0))
         slot.rest()
@@ -347,11 +347,11 @@ def test_state_that_cannot_be_pickled_fails_the_slot():
     with stages.Stepped(summing(1, state_io=NotPicklableStateIO())) as slot:
         slot.put(1, 0, DATA, batch(1))
         slot.put(1, 0, BARRIER, barrier(1))
-        with pytest.raises(RecordError, match="cannot be kept in a checkpoint"):
+        with pytest.raises(RecordError, match="could not write the state"):
             slot.turn()
 
 
-def test_what_fails_the_slot_when_it_is_written_is_raised_by_the_loop():
+def test_fatal_upload_error_is_raised_by_the_loop():
     with stages.Stepped(summing(1)) as slot:
         task = slot.task(1)
 

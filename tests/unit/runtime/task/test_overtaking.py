@@ -96,11 +96,11 @@ def test_snapshots_are_written_in_the_order_in_which_they_were_taken(holding):
     assert list(holding.in_flight) == [1, 2]
 
 
-def test_a_checkpoint_that_is_given_up_is_written_as_declined_and_keeps_nobody_back(holding):
+def test_aborted_checkpoint_is_declined_and_does_not_block_others(holding):
     holding.hold(1)
     holding.hold(2, hasten_at=None)
     holding.held.drop(1)
     assert [(each.checkpoint, each.declined) for each in holding.written] == [
-        (1, "it was given up"),
+        (1, "the checkpoint was aborted"),
         (2, None),
     ]

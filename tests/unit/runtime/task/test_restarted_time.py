@@ -100,14 +100,14 @@ def source(*specs, state=None):
     )
 
 
-def test_a_source_tells_its_watermark_and_its_status_again():
+def test_restarted_source_repeats_its_watermark_and_status():
     state = {"v1.0": {"emitted": 70, "idle": True}}
     rows = run(source(SourceSpec(Numbers(bounded=False), MONOTONOUS), state=state))
     # The source was active again as it has a split now; the watermark is the old one.
     assert sent(rows, WATERMARK) == [70]
 
 
-def test_an_operator_that_makes_watermarks_tells_its_own_again():
+def test_restarted_watermark_generator_repeats_its_watermark():
     state = {"v1.1": {"emitted": 50, "idle": True}}
     specs = SourceSpec(Numbers(bounded=False), NONE), TimestampsAndWatermarksSpec(MONOTONOUS)
     rows = run(source(*specs, state=state))

@@ -156,7 +156,7 @@ def failing(function, slots=2):
     return stages.stage(source, target, assignments=assignments)
 
 
-def test_an_exception_of_the_program_is_told_as_in_epochs():
+def test_user_exception_is_reported_as_in_epoch_mode():
     with stages.Running(failing(fail_on_seven)) as run:
         run.until(lambda: run.failed)
         (failed,) = run.failed
@@ -267,7 +267,7 @@ def spoil(record):
     return record
 
 
-def test_a_function_that_changes_its_records_changes_them_for_nobody_else():
+def test_function_that_modifies_records_does_not_affect_other_consumers():
     """Two consumers in the same slot, and one in another, get the same lists."""
     SEEN.clear()
     slots = 2

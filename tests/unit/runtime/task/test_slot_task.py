@@ -360,7 +360,7 @@ def test_rule_21_the_users_chain_of_exceptions_is_shown():
     assert "penstock/runtime/" not in failure.traceback
 
 
-def test_an_error_that_does_not_pickle_is_told_as_text():
+def test_unpicklable_error_is_reported_as_text():
     class LocalError(Exception):
         def __reduce__(self):
             raise TypeError("not me")
@@ -481,7 +481,7 @@ def test_a_failure_from_before_is_passed_on_and_nothing_is_acknowledged():
         pytest.param([data([1]), data([2], channel=1)], id="records without a barrier"),
     ],
 )
-def test_a_missing_barrier_is_no_user_error_so_that_spark_tries_again(rows):
+def test_missing_barrier_is_raised_for_spark_to_retry(rows):
     target = pipes.vertex(1, MapSpec(note), gates=[pipes.gate(0, "REBALANCE", sources=2)])
     with pytest.raises(ChannelError, match="of 2 input channels ended without a barrier") as caught:
         pipes.run(pipes.level(1, target), rows=rows)
@@ -492,12 +492,12 @@ def test_a_missing_barrier_is_no_user_error_so_that_spark_tries_again(rows):
     ("sequences", "complaint"),
     [
         pytest.param([0, 1, 2], None, id="in order"),
-        pytest.param([0, 2, 1], "row 2 arrived where row 1 was due", id="swapped"),
-        pytest.param([1, 2, 3], "row 1 arrived where row 0 was due", id="the first is missing"),
-        pytest.param([0, 0, 1], "row 0 arrived where row 1 was due", id="one came twice"),
+        pytest.param([0, 2, 1], "received row 2 instead of row 1", id="swapped"),
+        pytest.param([1, 2, 3], "received row 1 instead of row 0", id="the first is missing"),
+        pytest.param([0, 0, 1], "received row 0 instead of row 1", id="one came twice"),
     ],
 )
-def test_the_order_check_sees_what_is_lost_swapped_or_doubled(sequences, complaint):
+def test_sequence_check_detects_lost_swapped_and_duplicate_rows(sequences, complaint):
     target = pipes.vertex(1, MapSpec(note), gates=[pipes.gate(0)])
     rows = [data([n], sequence=s) for n, s in zip((1, 2), sequences, strict=False)]
     rows.append(barrier(sequence=sequences[2]))

@@ -119,7 +119,7 @@ def state(request, tmp_path):
     made.keyed.close()
 
 
-def test_what_changes_after_the_barrier_is_not_in_the_snapshot(state):
+def test_changes_after_the_barrier_are_not_in_the_snapshot(state):
     state.update(0, "k", 1)
     state.begin()
     state.update(0, "k", 2)
@@ -139,7 +139,7 @@ def test_the_next_snapshot_can_be_taken_before_the_last_one_is_written(state):
     assert state.found()[0] == {key: list(range(key, 39, 3)) for key in range(3)}
 
 
-def test_what_a_failed_write_has_lost_is_in_the_next_snapshot_even_if_nothing_changes(state):
+def test_snapshot_after_a_failed_write_contains_the_lost_changes(state):
     state.update(0, "k", 1)
     state.begin()
     assert state.write()
@@ -162,7 +162,7 @@ def test_changes_that_follow_on_a_snapshot_that_was_not_written_are_not_written_
         state.update(0, "k", number)
         state.begin()
     assert not state.write(away=True)
-    with pytest.raises(CheckpointError, match="the snapshot before this one was not written"):
+    with pytest.raises(CheckpointError, match="the previous snapshot was not written"):
         state.taken.popleft()[0]()
     assert not state.write()
     state.begin()

@@ -124,7 +124,7 @@ def test_a_close_that_fails_does_not_fail_the_next_attempt():
 # What stale subtasks leave
 
 
-def test_what_a_stale_subtask_keeps_is_handed_out_once_to_the_one_in_its_place():
+def test_resources_of_a_stale_subtask_are_handed_over_once():
     connection = Connection()
     subtask_cache.put("job", FakeSubtask(kept=connection), 5, "a")
     assert subtask_cache.take_parts("job", deployed(), 0, 0) == {}  # it is not stale yet
@@ -144,7 +144,7 @@ def test_what_a_stale_subtask_keeps_is_handed_out_once_to_the_one_in_its_place()
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_is_of_no_use_any_more_is_closed(deployment, attempt, fails):
+def test_unusable_resources_are_closed(deployment, attempt, fails):
     connection = Connection(fails)
     subtask_cache.put("job", FakeSubtask(kept=connection), 5, "a")
     assert subtask_cache.take("job", 0, 0, "b") is None
@@ -152,7 +152,7 @@ def test_what_is_of_no_use_any_more_is_closed(deployment, attempt, fails):
     assert connection.closed == 1
 
 
-def test_what_is_kept_is_closed_if_its_slot_does_not_come_back_for_some_epochs():
+def test_kept_resources_are_closed_after_some_epochs_without_the_slot():
     connection = Connection()
     subtask_cache.put("job", FakeSubtask(kept=connection), 5, "a")
     subtask_cache.forget_older("job", 11)
@@ -161,7 +161,7 @@ def test_what_is_kept_is_closed_if_its_slot_does_not_come_back_for_some_epochs()
     assert connection.closed == 1
 
 
-def test_what_is_kept_is_closed_when_a_subtask_of_the_job_finishes():
+def test_kept_resources_are_closed_when_a_subtask_of_the_job_finishes():
     connection, others = Connection(), Connection()
     for job, each in (("job", connection), ("other", others)):
         subtask_cache.put(job, FakeSubtask(kept=each), 5, "a")

@@ -110,7 +110,7 @@ COERCED = [
 ]
 
 
-def test_values_become_what_their_declared_type_says():
+def test_values_are_converted_to_their_declared_type():
     def check(case):
         kind, value, expected = case
         good = [each for other, _, each in COERCED if repr(other) == repr(kind) and each is not BAD]
@@ -148,7 +148,7 @@ def test_a_batch_that_fits_is_not_copied(kind, values):
     assert TypedOutput(kind).apply(values) is values
 
 
-def test_a_row_that_somebody_else_holds_too_is_not_renamed():
+def test_shared_row_is_not_renamed():
     kept = Row(1, "a")
     converted = TypedOutput(NAMED).apply([kept, Row(2, "b")])
     assert converted == [Row(id=1, name="a"), Row(id=2, name="b")]
@@ -206,7 +206,7 @@ def typed_batches(draw):
 
 
 @given(typed_batches())
-def test_a_batch_becomes_what_its_records_become_one_by_one(case):
+def test_batch_conversion_equals_conversion_of_single_records(case):
     kind, values = case
     try:
         expected = [kind.validate(value) for value in values]

@@ -31,7 +31,7 @@ def kinds(decisions):
     return [type(decision) for decision in decisions]
 
 
-def test_with_no_time_to_wait_the_first_barrier_begins_and_nobody_waits():
+def test_alignment_timeout_of_zero_starts_with_the_first_barrier():
     barriers = UnalignedBarriers([A, B, C], timeout_ms=0)
     begin, unblock, hasten = barriers.on_barrier(A, barrier(1), 5)
     assert (begin.unaligned, begin.barriers.keys(), hasten) == (True, {A}, Hasten(1))
@@ -132,7 +132,7 @@ def test_an_abort_lets_all_go_on():
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_later_barrier_says_that_an_earlier_checkpoint_was_given_up(begun):
+def test_later_barrier_abandons_an_earlier_checkpoint(begun):
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     barriers.on_barrier(A, barrier(1, 1000), 1200 if begun else 1010)
     found = barriers.on_barrier(B, barrier(2, 2000), 2010)

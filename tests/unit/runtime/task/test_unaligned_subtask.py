@@ -94,7 +94,7 @@ def restore_from(ack, sources=2):
     return {(1, 0): SubtaskRestore(keyed=keyed, local=ack.local, anew=True, in_flight=handles)}
 
 
-def test_a_barrier_that_overtakes_takes_along_what_it_has_overtaken():
+def test_overtaking_barrier_captures_the_overtaken_records():
     with stages.Stepped(summing()) as slot:
         slot.put(1, 0, DATA, batch(1))
         slot.rest()
@@ -142,7 +142,7 @@ def test_the_rest_of_a_buffer_that_is_processed_in_parts_is_in_flight():
         assert SEEN == [1, 3, 7, 15, 115]
 
 
-def test_a_part_is_no_smaller_than_what_is_worth_the_fixed_cost_of_a_batch(monkeypatch):
+def test_portion_is_not_smaller_than_a_worthwhile_batch(monkeypatch):
     monkeypatch.setattr(RowBatch, "LEAST_PORTION", 3)
     with stages.Stepped(summing()) as slot:
         slot.task(1)._portion.size = 2
@@ -163,7 +163,7 @@ def test_records_in_parts_before_a_barrier_that_others_have_overtaken_are_kept_p
         assert in_flight(slot.acks(1, 1)[1, 0]) == {0: [1, 2, 4, 8, 16]}
 
 
-def test_what_came_back_is_in_flight_again_if_it_has_not_been_processed():
+def test_unprocessed_restored_records_are_in_flight_again():
     with stages.Stepped(summing()) as slot:
         slot.put(1, 0, DATA, batch(1))
         overtake(slot, 0, barrier(1))
@@ -273,7 +273,7 @@ def test_a_savepoint_has_nothing_in_flight(time):
     assert [message.aligned for message in kinds] == [True]
 
 
-def test_state_of_a_checkpoint_that_is_given_up_while_barriers_are_missing_is_in_the_next_one():
+def test_state_of_an_aborted_unaligned_checkpoint_is_in_the_next_one():
     with stages.Stepped(summing()) as slot:
         slot.put(1, 0, DATA, batch(1))
         slot.rest()
@@ -318,7 +318,7 @@ def test_a_record_in_flight_that_cannot_be_pickled_declines_the_checkpoint_and_t
     assert SEEN[-1] == 5
 
 
-def test_the_barrier_goes_on_before_what_is_queued_for_the_next_subtask():
+def test_barrier_is_forwarded_ahead_of_queued_records():
     with stages.Stepped(summing(sources=1)) as slot:
         for value in range(3):
             slot.put(1, 0, DATA, batch(value))
@@ -388,7 +388,7 @@ def test_a_barrier_that_is_stuck_in_an_output_channel_overtakes_when_the_time_is
         assert slot.acks(1, 1)[1, 0].figures.unaligned
 
 
-def test_a_checkpoint_that_is_given_up_while_its_barrier_is_stuck_is_declined(stuck):
+def test_checkpoint_aborted_while_its_barrier_is_queued_is_declined(stuck):
     with stages.Stepped(summing(sources=1, timeout_ms=100)) as slot:
         stuck(slot)
         slot.put(1, 0, BARRIER, barrier(1))

@@ -156,7 +156,7 @@ def test_a_bounded_assignment_goes_on_from_its_snapshot():
     assert restored.watermark == 94
 
 
-def test_a_failing_assigner_tells_the_record():
+def test_error_of_a_timestamp_assigner_names_the_record():
     strategy = bounded(0).with_timestamp_assigner(lambda value, _: value["ts"])
     with pytest.raises(RecordFailedError) as caught:
         run(TimestampAssignment(strategy), RowBatch([{"ts": 1}, {"no": 2}, {"ts": 3}]))
@@ -164,7 +164,7 @@ def test_a_failing_assigner_tells_the_record():
     assert isinstance(caught.value.cause, KeyError)
 
 
-def test_a_failing_generator_tells_the_record():
+def test_error_of_a_watermark_generator_names_the_record():
     with pytest.raises(RecordFailedError) as caught:
         run(
             TimestampAssignment(WatermarkStrategy.for_generator(Punctuated)),
@@ -190,15 +190,15 @@ def test_a_fraction_of_a_millisecond_is_cut_off():
     ("timestamp", "problem"),
     [
         (1_700_000_000.75, "returned seconds"),
-        ("1700000000000", "returned no number"),
-        (None, "returned no number"),
-        (float("nan"), "returned no number"),
-        (2**63, "returned more than 64 bits hold"),
-        (1e30, "returned more than 64 bits hold"),
+        ("1700000000000", "returned a value that is not a number"),
+        (None, "returned a value that is not a number"),
+        (float("nan"), "returned a value that is not a number"),
+        (2**63, "returned a number beyond 64 bits"),
+        (1e30, "returned a number beyond 64 bits"),
     ],
 )
 @pytest.mark.parametrize("before", [(), (1, 2)], ids=["alone", "in the middle of a batch"])
-def test_what_is_no_time_in_milliseconds_is_refused(before, timestamp, problem):
+def test_timestamp_not_in_milliseconds_is_rejected(before, timestamp, problem):
     with pytest.raises(RecordFailedError) as caught:
         assigned(*before, timestamp, *before)
     assert problem in str(caught.value.__cause__ or caught.value.args[0])

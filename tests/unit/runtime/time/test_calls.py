@@ -56,7 +56,7 @@ def test_records_of_one_channel_stay_the_batches_that_they_were():
     assert [each.value for each in log.pack()] == [5, 5]
 
 
-def test_a_log_that_was_taken_is_not_touched_by_what_follows():
+def test_taken_log_is_independent_of_later_calls():
     log = CallLog()
     log.records(0, 1)
     log.keep(Call.SPLITS, "some")

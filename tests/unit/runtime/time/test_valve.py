@@ -117,7 +117,7 @@ AHEAD_AND_BEHIND = [
         pytest.param(2, [("wm", 0, MAX), ("wm", 1, MAX)], ValveOutput(watermark=MAX), id="the end"),
     ],
 )
-def test_what_an_event_gives(channels, events, last):
+def test_valve_output_per_event(channels, events, last):
     assert feed(WatermarkValve(channels), events)[-1] == last
 
 
@@ -207,7 +207,7 @@ def events_of(channels):
 
 
 @given(st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), events_of(n))))
-def test_any_sequence_of_events_gives_what_the_rules_say(case):
+def test_valve_matches_the_model_for_any_events(case):
     channels, events = case
     valve, model = WatermarkValve(channels), Model(channels)
     for event, output in zip(events, feed(valve, events), strict=True):
@@ -215,7 +215,7 @@ def test_any_sequence_of_events_gives_what_the_rules_say(case):
 
 
 @given(st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), events_of(n))))
-def test_the_output_only_moves_forward_and_never_beyond_what_was_seen(case):
+def test_valve_output_is_monotonic_and_bounded_by_its_inputs(case):
     channels, events = case
     marks = [o.watermark for o in feed(WatermarkValve(channels), events) if o.watermark is not None]
     assert marks == sorted(set(marks))
@@ -242,7 +242,7 @@ def test_without_idleness_the_output_is_the_minimum_over_all_channels(case):
 
 
 @given(st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), events_of(n), st.integers(0, 60))))
-def test_a_restored_valve_cannot_be_told_from_the_original(case):
+def test_restored_valve_behaves_like_the_original(case):
     channels, events, cut = case
     valve = WatermarkValve(channels)
     feed(valve, events[:cut])
@@ -297,7 +297,7 @@ def test_an_input_that_returns_from_idleness_counts_at_once_although_it_is_behin
     assert outputs_of([0, 0], events)[4:] == [(200, None), (None, None)]
 
 
-def test_two_inputs_are_idle_when_both_are_and_the_highest_time_is_told_before():
+def test_two_idle_inputs_emit_the_highest_watermark_first():
     events = [("wm", 0, 10), ("wm", 1, 4), ("idle", 1), ("idle", 0), ("active", 1), ("active", 0)]
     assert outputs_of([0, 1], events) == [
         (None, None),
@@ -359,7 +359,7 @@ def test_one_input_is_its_valve(case):
 
 
 @given(inputs_and_events(), st.integers(0, 60))
-def test_restored_inputs_cannot_be_told_from_the_original(case, cut):
+def test_restored_input_valves_behave_like_the_originals(case, cut):
     inputs, events = case
     valves = InputValves(inputs)
     feed(valves, events[:cut])

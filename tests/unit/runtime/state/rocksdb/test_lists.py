@@ -42,7 +42,7 @@ def grow(world, epochs, size=10, key="key"):
         world.barrier()
 
 
-def test_an_epoch_that_appends_writes_and_reads_what_it_appends(rocks, monkeypatch):
+def test_append_writes_and_reads_only_new_elements(rocks, monkeypatch):
     state = state_of(rocks)
     written = []
     for epoch in range(100):
@@ -107,7 +107,7 @@ def test_a_list_of_many_segments_counts_as_one_entry(rocks):
     assert tables_of(rocks.backend.store, counted=True)["state/list"].entries == 2
 
 
-def test_what_was_appended_is_seen_at_once(rocks):
+def test_appended_elements_are_visible_immediately(rocks):
     grow(rocks, 2)
     state = state_of(rocks)
     state.add("a")

@@ -55,9 +55,7 @@ def leave(root, name, *, modified):
         pytest.param(f"work-{DEAD}-3", time.time(), True, id="not forgotten yet"),
     ],
 )
-def test_files_of_other_jobs_go_when_nobody_has_used_them_for_a_day(
-    tmp_path, name, modified, stays
-):
+def test_files_of_inactive_jobs_are_deleted_after_a_day(tmp_path, name, modified, stays):
     left = leave(tmp_path, name, modified=modified)
     LocalDirectory((str(tmp_path),), "this-job", "0.0", 0).new()
     assert left.exists() == stays
@@ -129,8 +127,8 @@ def writable(path, monkeypatch):
     ("made", "reason"),
     [
         pytest.param(of_another_user, "it belongs to user", id="another user's"),
-        pytest.param(linked, "it is no directory of its own", id="a link"),
-        pytest.param(a_file, "it is no directory of its own", id="a file"),
+        pytest.param(linked, "it is not a directory of its own", id="a link"),
+        pytest.param(a_file, "it is not a directory of its own", id="a file"),
         pytest.param(writable, "mode 770", id="writable for others"),
     ],
 )
@@ -172,7 +170,7 @@ def test_a_backend_for_tests_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_in_the_place_of_the_directory_is_told_with_the_option(tmp_path):
+def test_file_instead_of_the_local_directory_names_the_option(tmp_path):
     (tmp_path / "state").write_text("x")
     with pytest.raises(FileError) as caught:
         LocalDirectory((str(tmp_path / "state"),), "job", "0.0", 0).new()
@@ -194,7 +192,7 @@ def test_a_disk_that_is_full_may_not_be_on_another_machine(tmp_path, monkeypatch
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="there is no /proc")
-def test_a_directory_that_cannot_be_created_is_told_with_the_option():
+def test_uncreatable_local_directory_names_the_option():
     with pytest.raises(FileError) as caught:
         LocalDirectory(("/proc/nowhere",), "job", "0.0", 0).new()
     assert (

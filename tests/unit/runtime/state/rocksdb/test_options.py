@@ -111,7 +111,7 @@ def test_entries_beyond_the_limit_are_written_early(tmp_path):
     world.backend.close()
 
 
-def test_checkpoints_share_files_unless_told_otherwise():
+def test_incremental_checkpoints_are_the_default():
     assert settings_of().incremental
     told = {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "false"}
     assert not rocksdb_settings(Configuration.from_dict(told)).incremental

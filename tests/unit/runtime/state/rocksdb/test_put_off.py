@@ -82,7 +82,7 @@ def waits(chain):
     return any(file.local.startswith("changes@") for file in chain.database.files)
 
 
-def test_what_a_merge_made_is_written_in_parts(filled):
+def test_compacted_files_are_uploaded_in_parts(filled):
     filled.merge()
     added = [filled.epoch(epoch, epoch + 1) for epoch in range(40)]
     assert max(added) < AT_ONCE + 5_000
@@ -167,7 +167,7 @@ def test_files_written_ahead_count_only_in_databases_that_go_on_from_them(tmp_pa
     assert (restored / "merged.sst").read_bytes() == content
 
 
-def test_what_was_written_ahead_is_taken_over_with_a_local_copy(filled):
+def test_deferred_uploads_continue_from_a_local_copy(filled):
     filled.merge()
     filled.epoch(1)
     ahead = {file.name for file in filled.world.chain.database.files if "later/" in file.local}

@@ -73,7 +73,7 @@ def test_a_table_learns_from_a_batch_that_its_keys_are_read(counted):
     assert counted.batch(range(20)) == (0, 0)
 
 
-def test_a_table_learns_that_what_was_read_ahead_is_not_used(counted):
+def test_table_stops_prefetching_unused_entries(counted):
     counted.batch(range(10))
     assert counted.batch(range(10, 20), touched=[]) == (1, 0)
     assert counted.batch(range(20, 30), touched=[21]) == (0, 1)
@@ -81,7 +81,7 @@ def test_a_table_learns_that_what_was_read_ahead_is_not_used(counted):
     assert counted.batch(range(40, 50)) == (1, 0)
 
 
-def test_another_process_knows_what_was_learned(counted):
+def test_prefetch_decision_is_stored_for_other_processes(counted):
     counted.batch(range(10))
     counted.barrier()
     counted.crash()
@@ -97,7 +97,7 @@ def test_keys_without_an_entry_are_not_looked_for_twice(counted):
     assert counted.batch(range(200, 210)) == (1, 0)
 
 
-def test_what_was_read_ahead_is_forgotten_when_changes_are_written_early(counted):
+def test_prefetched_entries_are_dropped_on_spill(counted):
     counted.batch(range(10))
     counted.world.backend.expect(range(50, 60))
     counted.world.backend.current_key = 50

@@ -202,7 +202,7 @@ def test_a_later_timer_is_found_although_all_others_had_fired(rocks):
     assert fire(queue_of(rocks), 5) == [(5, "b", None)]
 
 
-def test_a_barrier_without_changes_keeps_what_was_read_ahead(rocks):
+def test_barrier_without_changes_keeps_prefetched_timers(rocks):
     queue = stored(rocks, [(time, time) for time in range(5)])
     assert queue.next_time() == 0
     rocks.barrier()

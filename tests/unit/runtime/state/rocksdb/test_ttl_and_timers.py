@@ -69,7 +69,7 @@ def test_reading_prolongs_where_it_is_asked_to(world):
         world.barrier()
 
 
-def test_expired_entries_that_nobody_reads_are_removed_by_and_by(rocks):
+def test_unread_expired_entries_are_removed_gradually(rocks):
     value = rocks.backend.get_state(expiring(ValueStateDescriptor("v")))
     items = rocks.backend.get_state(expiring(MapStateDescriptor("m")))
     elements = rocks.backend.get_state(expiring(ListStateDescriptor("l")))
