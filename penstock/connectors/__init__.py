@@ -1,6 +1,6 @@
 """Sources and sinks: the interface, and one module or folder per system.
 
-Quick to import: what a connector needs beyond Python is loaded when it is used.
+Quick to import: third-party libraries are imported when a connector is first used.
 """
 
 from __future__ import annotations

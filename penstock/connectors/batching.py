@@ -1,4 +1,4 @@
-"""What a writer collects before it sends: bounded in number, in bytes and in time."""
+"""Batches of a writer: bounded by number of items, by bytes and by time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.common import clock
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """When a batch is sent: at so many items, so many bytes, or so long after its first item. None is no limit."""
+    """When a batch is sent: at this many items, this many bytes, or this long after its first item. None: no limit."""
 
     items: int | None = 1000
     size: int | None = None
@@ -18,7 +18,7 @@ class BatchLimits:
 
 
 class Batch:
-    """Items that wait to be sent together.
+    """Items that are sent together.
 
     >>> batch = Batch(BatchLimits(items=2))
     >>> batch.add("a", 1), batch.add("b", 1)
@@ -37,7 +37,7 @@ class Batch:
         return len(self._items)
 
     def add(self, item: Any, size: int) -> bool:
-        """Take an item; return whether the batch is full now."""
+        """Add an item; return whether the batch is full now."""
         if not self._items:
             self._since_ms = int(clock.now() * 1000)
         self._items.append(item)
@@ -48,7 +48,7 @@ class Batch:
         )
 
     def take(self) -> list[Any]:
-        """Return all items; the batch is empty then."""
+        """Return all items and empty the batch."""
         items, self._items = self._items, []
         self._size = 0
         self._since_ms = None
@@ -56,7 +56,7 @@ class Batch:
 
     @property
     def due_ms(self) -> int | None:
-        """When it is to be sent at the latest, in epoch milliseconds."""
+        """Return the latest time at which the batch is sent, in epoch milliseconds."""
         if self._since_ms is None or self._limits.linger_ms is None:
             return None
         return self._since_ms + self._limits.linger_ms

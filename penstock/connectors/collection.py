@@ -31,11 +31,11 @@ BLOCK_RECORDS = 4096
 
 @dataclass(frozen=True, slots=True)
 class CollectionBlocks:
-    """Where the elements of a split are: pickled blocks, inline or in a file.
+    """The elements of a split: pickled blocks, inline or in a file.
 
     `ends[i]` is the number of elements up to and including block i. If `file` is None, `blocks` holds the pickles;
-    else `offsets[i]` and `offsets[i + 1]` are the bounds of block i in the file, and `digests[i]` is its SHA-256: the file is
-    where others may write, and it is unpickled.
+    else `offsets[i]` and `offsets[i + 1]` are the bounds of block i in the file, and `digests[i]` is its SHA-256, because others
+    may be able to write the file, and it is unpickled.
     """
 
     ends: tuple[int, ...]
@@ -61,14 +61,14 @@ class CollectionSource(Source):
         if isinstance(elements, (str, bytes)):
             raise ArgumentTypeError(
                 "a collection source needs a list of elements",
-                detail=f"it is a single {type(elements).__name__}",
-                hint="put it into a list",
+                detail=f"got a single {type(elements).__name__}",
+                hint="wrap it in a list",
             )
         try:
             self._elements: list[Any] | None = list(elements)
         except TypeError:
             raise ArgumentTypeError(
-                "a collection source needs a list of elements", detail=f"it is {elements!r}"
+                "a collection source needs a list of elements", detail=f"got {elements!r}"
             ) from None
         self._timestamps = None if timestamps is None else list(timestamps)
         self.carries_timestamps = timestamps is not None
@@ -78,16 +78,18 @@ class CollectionSource(Source):
                 detail=f"{len(self._elements)} elements, {len(self._timestamps)} timestamps",
             )
         if splits < 1:
-            raise ArgumentError("a collection has at least one split", detail=f"splits={splits}")
+            raise ArgumentError(
+                "a collection source needs at least one split", detail=f"splits={splits}"
+            )
         self._splits = splits
         self._storage: str | None = None
 
     def attach_storage(self, path: str) -> None:
-        """Name a directory (path or URI) that lives as long as the job and that tasks can read."""
+        """Set a directory (path or URI) that exists as long as the job and that tasks can read."""
         self._storage = path
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself: it does."""
+        """Return whether the source is bounded: always."""
         return Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
@@ -97,25 +99,25 @@ class CollectionSource(Source):
         return PlannedOnce(self._plan_splits(), left=_elements_left)
 
     def adopt_split(self, split: SourceSplit) -> SourceSplit:
-        """Take elements that the other job has put into files from this program: those files went with their job."""
+        """Replace elements that the other job stored in files, which were deleted with it, with those of this program."""
         if split.payload.file is None:
             return split
         own = {planned.split_id: planned for planned in self._plan_splits()}
         found = own.get(split.split_id)
         if found is None or found.payload.ends != split.payload.ends:
             raise RecordError(
-                "a collection of the program is not the one that the checkpoint was reading",
+                "the collection differs from the one that the checkpoint was reading",
                 detail=f"{split.split_id} had {split.payload.ends[-1]} elements",
-                hint="keep the collection as it was, or give the source another uid to read it from its start",
+                hint="keep the collection unchanged, or give the source another uid to read it from the start",
             )
         return found
 
     def _plan_splits(self) -> list[SourceSplit]:
         if self._elements is None:
             raise RecordError(
-                "the elements of a collection source are gone",
-                detail="the source came from another process, without its elements",
-                hint="plan the source in the process that created it",
+                "the elements of a collection source are missing",
+                detail="the source was created in another process, without its elements",
+                hint="use the source in the process that created it",
             )
         total = len(self._elements)
         count = max(1, min(self._splits, total))
@@ -159,7 +161,7 @@ class CollectionSource(Source):
     def __getstate__(self) -> dict[str, Any]:
         if is_for_a_driver():
             return self.__dict__
-        # The elements travel in the splits; the source itself goes to every task of every epoch.
+        # The elements travel in the splits; the source itself is sent to every task of every epoch.
         return {**self.__dict__, "_elements": None, "_timestamps": None}
 
     def __repr__(self) -> str:
@@ -181,7 +183,7 @@ def _store(storage: str, blocks: tuple[bytes, ...], ends: tuple[int, ...]) -> Co
     file = join_path(storage, f"collection-{digest.hexdigest()}.pickles")
     files, path = resolve(file)
     known = files.info(path)
-    if known is None or known.size != offsets[-1]:  # a second start of the same job finds its file
+    if known is None or known.size != offsets[-1]:  # a second start of the same job reuses its file
         temporary = f"{path}.tmp"
         out = files.open_output(temporary)
         for block in blocks:
@@ -219,14 +221,14 @@ def _load(data: CollectionBlocks, index: int) -> bytes:
             block = stream.read(data.offsets[index + 1] - data.offsets[index])
     except FileNotFoundError:
         raise RecordError(
-            "the stored elements of a collection source are gone",
+            "the stored elements of a collection source no longer exist",
             detail=f"file: {data.file}",
-            hint="the job's storage directory must live as long as the job and be readable by tasks",
+            hint="the job's storage directory must exist as long as the job and be readable by tasks",
         ) from None
     if hashlib.sha256(block).digest() != data.digests[index]:
         raise RecordError(
-            "the stored elements of a collection source are not those that were written",
+            "the stored elements of a collection source do not match their checksum",
             detail=f"file: {data.file}",
-            hint="it is damaged or was altered: start the job anew",
+            hint="the file is damaged or was changed: start the job again without a checkpoint",
         )
     return block

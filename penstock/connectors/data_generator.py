@@ -24,16 +24,16 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 # Seeding a random.Random costs 4 us, so one seed serves a block of consecutive records.
 RANDOM_BLOCK = 64
-# After a longer pause (a restart, a suspended machine) the rate goes on from now instead of catching up.
+# After a longer pause (a restart, a suspended machine) the rate resumes from now instead of catching up.
 CATCH_UP_SECONDS = 5.0
 LONGEST_NAP_SECONDS = 1.0
-# Where records flow, those of a high rate come together in batches of a millisecond: each of its own would cost more than it is worth.
+# In pipelined mode, records of a high rate are emitted in batches of a millisecond: one batch per record would cost too much.
 TICK_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimiterStrategy:
-    """How fast a generator emits, over all its subtasks."""
+    """How fast a generator emits, in total over all its subtasks."""
 
     records_per_second: float | None = None
 
@@ -48,26 +48,26 @@ class RateLimiterStrategy:
             raise ArgumentError(
                 "the rate must be positive",
                 detail=f"records_per_second={records_per_second}",
-                hint="RateLimiterStrategy.no_op() sets no limit",
+                hint="RateLimiterStrategy.no_op() means no limit",
             )
         return RateLimiterStrategy(float(records_per_second))
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
-        """Emit as fast as the job takes the records."""
+        """Emit as fast as the job consumes the records."""
         return RateLimiterStrategy()
 
 
 class DataGeneratorSource(Source):
-    """Emits `function(index)` for index 0, 1, 2, ... up to `count`, or for ever.
+    """Emits `function(index)` for index 0, 1, 2, ... up to `count`, or forever.
 
     `generator_function` is a callable or an object with a `map` method. It takes the index, or the index and a
     `random.Random`. The random numbers depend only on `seed` and the index's block of 64, so a re-read after a
     failure gives the same records, whatever the parallelism. `timestamp` computes a record's event time (epoch
     milliseconds) from its value; `out_of_order_ms` moves each timestamp back by a random amount up to that bound.
 
-    Subtasks take turns by index, so records with near indexes are emitted at about the same time. The rate holds for
-    all subtasks together. What was not emitted during a pause of more than 5 seconds is not made up for.
+    Indexes are assigned to subtasks round-robin, so records with near indexes are emitted at about the same time. The rate is
+    the total of all subtasks. Records that were not emitted during a pause of more than 5 seconds are not made up for.
 
     >>> source = DataGeneratorSource(lambda i: i * i, count=4)
     >>> split, = source.create_enumerator(1).discover()
@@ -90,30 +90,33 @@ class DataGeneratorSource(Source):
         function = getattr(generator_function, "map", generator_function)
         if not callable(function):
             raise ArgumentTypeError(
-                "the generator function cannot be called",
-                detail=f"it is {generator_function!r}",
-                hint="give a function of the index, or an object with a map method",
+                "the generator function is not callable",
+                detail=f"got {generator_function!r}",
+                hint="pass a function of the index, or an object with a map method",
             )
         if count is not None and (
             not isinstance(count, int) or isinstance(count, bool) or count < 0
         ):
             raise ArgumentError(
-                "the count is not a number of records",
+                "invalid count",
                 detail=f"count={count!r}",
-                hint="give an integer of at least 0, or None for an endless stream",
+                hint="pass an integer of at least 0, or None for an endless stream",
             )
         if rate_limiter_strategy is not None and rate_per_second is not None:
-            raise ArgumentError("the rate is given twice", hint="drop rate_per_second")
+            raise ArgumentError(
+                "rate_per_second and a rate limiter strategy exclude each other",
+                hint="remove rate_per_second",
+            )
         if rate_per_second is not None:
             rate_limiter_strategy = RateLimiterStrategy.per_second(rate_per_second)
         if out_of_order_ms < 0:
             raise ArgumentError(
-                "a bound of disorder cannot be negative",
+                "out_of_order_ms must not be negative",
                 detail=f"out_of_order_ms={out_of_order_ms}",
             )
         if out_of_order_ms and timestamp is None:
             raise ArgumentError(
-                "disorder needs timestamps", hint="give timestamp=, a function of the record"
+                "out_of_order_ms needs timestamps", hint="pass timestamp=, a function of the record"
             )
         self.generator_function = generator_function
         self.count = count
@@ -125,7 +128,7 @@ class DataGeneratorSource(Source):
         self.takes_random = _takes_two(function)
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself: with a count it does."""
+        """Return whether the source is bounded: with a count it is."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
 
     def get_produced_type(self) -> Any:
@@ -153,7 +156,7 @@ class DataGeneratorSource(Source):
 
 
 class GeneratorEnumerator(PlannedOnce):
-    """Hands out a generator's splits; tells by the rate whether records are due."""
+    """Assigns a generator's splits; knows from the rate whether records are due."""
 
     def __init__(
         self,
@@ -165,12 +168,12 @@ class GeneratorEnumerator(PlannedOnce):
     ) -> None:
         super().__init__(splits, restored)
         self._planned = planned
-        self._rate = None if rate is None else rate / planned  # of one split
+        self._rate = None if rate is None else rate / planned  # per split
         self._count = count
         self.clock: Callable[[], float] = time.time
 
     def snapshot(self) -> Any:
-        """Return the number of splits, which stays when the parallelism changes."""
+        """Return the number of splits, which does not change with the parallelism."""
         return None if super().snapshot() is None else self._planned
 
     def has_data(self, positions: Sequence[Any]) -> bool:
@@ -178,14 +181,14 @@ class GeneratorEnumerator(PlannedOnce):
         if self._rate is None or self._count is not None:
             return bool(positions)
         now, rate = self.clock(), self._rate
-        # A position after now: the clock was put back, and the reader begins to count anew.
+        # A position in the future means that the clock was set back; the reader starts counting again.
         return any(
             position[1] - now > 1 / rate or (now - position[1]) * rate + 1e-6 >= 1
             for position in positions
         )
 
     def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
-        """Return how many records are due by the rate, or left up to the count; None if neither has an end."""
+        """Return how many records are due by the rate, or left up to the count; None if both are unlimited."""
         if self._rate is None and self._count is None:
             return None
         now = self.clock()
@@ -209,11 +212,11 @@ class GeneratorEnumerator(PlannedOnce):
 
 
 class GeneratorReader(SourceReader):
-    """Computes records. A position is the next index, and the time up to which the rate is accounted for.
+    """Computes records. A position is the next index, and the time up to which records are accounted for by the rate.
 
-    An endless generator returns when nothing is due. A bounded one waits, because its end would mean that the split is
-    finished; at the deadline, and from time to time before it, as the clock may be set back meanwhile, it yields an empty
-    batch, where the caller may stop.
+    An unbounded generator returns when nothing is due. A bounded one waits, because returning would mean that the split is
+    finished; at the deadline, and from time to time before it in case the clock is set back, it yields an empty batch, at
+    which the caller may stop.
     """
 
     def __init__(self, source: DataGeneratorSource) -> None:
@@ -223,13 +226,13 @@ class GeneratorReader(SourceReader):
         self.sleep: Callable[[float], None] = time.sleep
 
     def open(self, context: Any) -> None:
-        """Open the generator function, if it wants that."""
+        """Open the generator function, if it has an open method."""
         opener = getattr(self._source.generator_function, "open", None)
         if callable(opener):
             opener(context)
 
     def close(self) -> None:
-        """Close the generator function, if it wants that."""
+        """Close the generator function, if it has a close method."""
         closer = getattr(self._source.generator_function, "close", None)
         if callable(closer):
             closer()
@@ -304,14 +307,16 @@ class GeneratorReader(SourceReader):
             if block != current:
                 current = block
                 generator.seed(_mixed(seed, block))
-                for skipped in range(index - within, index):  # bring the generator to where it was
+                for skipped in range(
+                    index - within, index
+                ):  # advance the random generator to this index
                     function(skipped, generator)
             records.append(function(index, generator))
         return records
 
 
 def _accounted(now: float, accounted: float, rate: float) -> float:
-    """Return up to when the rate is accounted for: a long pause is not made up for, nor is a clock that was put back."""
+    """Return the time up to which the rate is accounted for; long pauses and clocks that were set back are not made up for."""
     if accounted - now > 1 / rate:
         accounted = now - 1 / rate
     return max(accounted, now - max(CATCH_UP_SECONDS, 1 / rate))
@@ -351,7 +356,7 @@ def _following(index: int, splits: int, block: int) -> int:
 
 
 def _mixed(seed: int, number: int) -> int:
-    """Mix two numbers to 64 well spread bits (the finaliser of SplitMix64)."""
+    """Mix two numbers to 64 well-distributed bits (the finalizer of SplitMix64)."""
     mask = (1 << 64) - 1
     x = (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + 0x94D049BB133111EB) & mask
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask

@@ -1,4 +1,4 @@
-"""How often a record reaches the outside after failures."""
+"""Delivery guarantees of sinks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class DeliveryGuarantee(enum.Enum):
-    """How often a record reaches the outside after failures."""
+    """How often a record is delivered if there are failures."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

@@ -13,24 +13,24 @@ from penstock.errors import ArgumentTypeError
 
 
 class SinkContext(BucketContext):
-    """What a sink function may ask: `timestamp()`, `current_watermark()`, `current_processing_time()`."""
+    """The context of a sink function: `timestamp()`, `current_watermark()`, `current_processing_time()`."""
 
 
 class FunctionSink(Sink):
     """Calls `function(value)` or `function(value, context)` for every record, in the task.
 
-    An object with `invoke(value, context)` may also have `open(context)`, called once with the WriterContext before the first record;
-    `flush()`, called at every checkpoint that records came before; and `close()`. Delivery is at least once: after a failure, records since the last checkpoint come again.
-    Write a `Sink` with a committer for exactly-once delivery.
+    An object with `invoke(value, context)` may also have `open(context)`, called once with the WriterContext before the first
+    record; `flush()`, called at every checkpoint with new records; and `close()`. Delivery is at least once: after a failure,
+    records since the last checkpoint are written again. Write a `Sink` with a committer for exactly-once delivery.
     """
 
     def __init__(self, function: Any) -> None:
         invoke = getattr(function, "invoke", function)
         if not callable(invoke):
             raise ArgumentTypeError(
-                "the sink function cannot be called",
-                detail=f"it is {function!r}",
-                hint="give a function of the record, or an object with an invoke method",
+                "the sink function is not callable",
+                detail=f"got {function!r}",
+                hint="pass a function of the record, or an object with an invoke method",
             )
         self.function = function
         self.takes_context = _count_parameters(invoke) >= 2

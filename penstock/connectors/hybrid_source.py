@@ -1,4 +1,4 @@
-"""Several sources one after another: history from files, then the live stream."""
+"""Several sources one after another: for example history from files, then a stream from Kafka."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class HybridSource(Source):
 
     @staticmethod
     def builder(first_source: Source) -> HybridSourceBuilder:
-        """Begin with the source that is read first."""
+        """Return a builder, with the source that is read first."""
         return HybridSourceBuilder([]).add_source(first_source)
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself: as the last one does."""
+        """Return whether the source is bounded: if the last one is."""
         return self.sources[-1].get_boundedness()
 
     def get_produced_type(self) -> Any:
@@ -50,7 +50,7 @@ class HybridSource(Source):
         return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        """Create the enumerator; it goes on with the source it was at."""
+        """Create the enumerator; a restored one continues with its current source."""
         return HybridEnumerator(self.sources, parallelism, restored)
 
     def create_reader(self) -> SourceReader:
@@ -58,13 +58,13 @@ class HybridSource(Source):
         return HybridReader(self.sources)
 
     def adopt_split(self, split: SourceSplit) -> SourceSplit:
-        """Let the source that it belongs to adopt the split."""
+        """Delegate to the source that the split belongs to."""
         index, inner = split.payload
         adopted = self.sources[index].adopt_split(inner)
         return dataclasses.replace(split, payload=(index, adopted))
 
     def adopt_enumerator(self, state: Any) -> Any:
-        """Let the source that the other job was at adopt what its enumerator remembered."""
+        """Delegate to the source that the other job was reading."""
         if state.inner is None:
             return state
         return _Restored(state.index, self.sources[state.index].adopt_enumerator(state.inner))
@@ -74,21 +74,21 @@ class HybridSource(Source):
 
 
 class HybridSourceBuilder:
-    """Collects the sources of a HybridSource."""
+    """Builds a HybridSource."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = list(sources)
 
     def add_source(self, source: Source) -> HybridSourceBuilder:
-        """Add the source that is read after those before it have ended."""
+        """Add a source, which is read after the previous one has finished."""
         if not isinstance(source, Source):
             raise ArgumentTypeError(
-                f"a HybridSource is made of sources, got {type(source).__name__}",
-                hint="build one, such as FileSource or NumberSequenceSource",
+                f"not a source: {type(source).__name__}",
+                hint="add a Source, such as FileSource or NumberSequenceSource",
             )
         if self._sources and self._sources[-1].get_boundedness() is not Boundedness.BOUNDED:
             raise InvalidProgramError(
-                f"{type(self._sources[-1]).__name__} never ends, so nothing can be read after it",
+                f"{type(self._sources[-1]).__name__} is unbounded, so no source can follow it",
                 hint="only the last source of a HybridSource may be unbounded",
             )
         return HybridSourceBuilder([*self._sources, source])
@@ -100,14 +100,14 @@ class HybridSourceBuilder:
 
 @dataclass(frozen=True, slots=True)
 class _Restored:
-    """What the enumerator remembers: the source it is at, and what that one's enumerator remembers."""
+    """The enumerator's state: the index of the current source, and the state of its enumerator."""
 
     index: int
     inner: Any
 
 
 class HybridEnumerator(SplitEnumerator):
-    """Finds the splits of one source at a time; the next one's turn comes when all of them have been read."""
+    """Assigns the splits of one source at a time; switches to the next one when all of them have been read."""
 
     def __init__(
         self, sources: Sequence[Source], parallelism: int, restored: _Restored | None
@@ -121,17 +121,17 @@ class HybridEnumerator(SplitEnumerator):
         )
 
     def observe(self, unfinished: Sequence[SourceSplit]) -> None:
-        """Take note of the splits that are still being read."""
+        """Record the splits that are still being read."""
         self._open = unfinished
 
     def observe_finished(self, finished: Sequence[SplitProgress]) -> None:
-        """Tell the current source's enumerator which of its splits were read to their end."""
+        """Pass finished splits on to the current source's enumerator."""
         own = self._inner_of(finished)
         if own:
             self._inner.observe_finished(own)
 
     def on_checkpoint(self, splits: Sequence[SplitProgress]) -> None:
-        """Tell the current source's enumerator how far its splits were read."""
+        """Pass the progress of splits on to the current source's enumerator."""
         self._inner.on_checkpoint(self._inner_of(splits))
 
     def _inner_of(self, splits: Sequence[SplitProgress]) -> list[SplitProgress]:
@@ -142,7 +142,7 @@ class HybridEnumerator(SplitEnumerator):
         ]
 
     def discover(self) -> list[SourceSplit]:
-        """Return new splits of the current source; move on when it has none left to find or to read."""
+        """Return new splits of the current source; switch to the next one when it has none left to find or to read."""
         while True:
             found = [self._wrap(split) for split in self._inner.discover()]
             last = self._index == len(self._sources) - 1
@@ -162,11 +162,11 @@ class HybridEnumerator(SplitEnumerator):
         )
 
     def no_more_splits(self) -> bool:
-        """Whether the last source has handed out all its splits."""
+        """Whether the last source has assigned all its splits."""
         return self._index == len(self._sources) - 1 and self._inner.no_more_splits()
 
     def snapshot(self) -> _Restored:
-        """Return the source's number and its enumerator's memory."""
+        """Return the source's index and its enumerator's state."""
         return _Restored(self._index, self._inner.snapshot())
 
     def has_data(self, positions: Sequence[Any]) -> bool:
@@ -176,7 +176,7 @@ class HybridEnumerator(SplitEnumerator):
         return self._inner.has_data(positions)
 
     def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
-        """Return what the current source tells, in its unit; what comes after it is not known yet."""
+        """Return the current source's backlog, in its unit; the backlog of later sources is unknown."""
         self.backlog_unit = self._inner.backlog_unit
         return self._inner.backlog(
             [dataclasses.replace(each, split=each.split.payload[1]) for each in splits]
@@ -188,7 +188,7 @@ class HybridEnumerator(SplitEnumerator):
 
 
 class HybridReader(SourceReader):
-    """Reads each split with the reader of the source that it is of."""
+    """Reads each split with the reader of its source."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
@@ -197,30 +197,30 @@ class HybridReader(SourceReader):
         self._wake: Callable[[], None] | None = None
 
     def use_wake(self, wake: Callable[[], None]) -> None:
-        """Remember it for the readers."""
+        """Keep the callback for the readers."""
         self._wake = wake
 
     def open(self, context: Any) -> None:
-        """Remember the context for the readers, which are created when they are needed."""
+        """Keep the context for the readers, which are created when they are needed."""
         self._context = context
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
-        """Yield what is there from `position` on."""
+        """Yield records from `position` on."""
         index, inner = split.payload
         yield from self._reader(index).read(inner, position, limits)
 
     def ordered(self, split: SourceSplit) -> bool:
-        """Whether the positions ascend: the source that the split is of knows."""
+        """Whether the positions ascend: the source of the split decides."""
         index, inner = split.payload
         return self._reader(index).ordered(inner)
 
     def next_ready(self, split: SourceSplit, position: Any) -> float | None:
-        """Return in how many seconds the split may have something: the source that it is of may know."""
+        """Return the number of seconds until the split may have records, if its source knows."""
         index, inner = split.payload
         return self._reader(index).next_ready(inner, position)
 
     def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
-        """Let the reader of the source that the split is of know how far a durable checkpoint has read it."""
+        """Pass the position of a durable checkpoint on to the reader of the split's source."""
         index, inner = split.payload
         self._reader(index).on_checkpoint(inner, position)
 

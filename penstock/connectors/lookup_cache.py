@@ -1,4 +1,4 @@
-"""What lookups have found, kept for a while: the answers of a database or a key-value store, also that there was none."""
+"""A cache of lookup results of a database or a key-value store, including missing keys."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from penstock.metrics.metricbase import Counter, MetricGroup
 
 
 class LookupCache:
-    """The last `max_rows` keys that were asked for, each for `ttl` seconds (None: for good) after it was fetched.
+    """Caches the last `max_rows` requested keys, each for `ttl` seconds (None: forever) after it was fetched.
 
-    A key that has no answer is kept as well (`caches_missing`), with an answer of None, for `missing_ttl` seconds: a key that is
-    asked for all the time and is not there would else be the dearest of all.
+    A missing key is cached as well (`caches_missing`), with a value of None, for `missing_ttl` seconds: otherwise a missing
+    key that is requested often would cause the most lookups.
 
     >>> cache = LookupCache(max_rows=2, ttl=60)
     >>> cache.put_all({1: "one", 2: None})
@@ -34,13 +34,13 @@ class LookupCache:
     ) -> None:
         if not isinstance(max_rows, int) or isinstance(max_rows, bool):
             raise ArgumentTypeError(
-                "the size of a lookup cache is not a whole number", detail=f"it is {max_rows!r}"
+                "max_rows of a lookup cache is not an integer", detail=f"max_rows={max_rows!r}"
             )
         if max_rows < 0:
             raise ArgumentError(
-                "the size of a lookup cache is negative",
-                detail=f"max_rows is {max_rows}",
-                hint="0 caches nothing",
+                "max_rows of a lookup cache must not be negative",
+                detail=f"max_rows={max_rows}",
+                hint="use 0 to disable the cache",
             )
         self.max_rows = max_rows
         self.ttl = _checked_ttl("ttl", ttl)
@@ -54,14 +54,14 @@ class LookupCache:
         self._misses: Counter | None = None
 
     def report_to(self, metrics: MetricGroup) -> None:
-        """Count hits and misses, and show the size, by the names that Flink's lookup caches have."""
+        """Register hits, misses and the size as metrics, with the names of Flink's lookup caches."""
         group = metrics.add_group("cache")
         self._hits = group.counter("hitCount")
         self._misses = group.counter("missCount")
         group.gauge("numCachedRecord", lambda: len(self._found))
 
     def get_all(self, keys: Iterable[Hashable]) -> tuple[dict[Hashable, Any], list[Hashable]]:
-        """Return what is known of the keys (None: there is nothing), and the keys to ask for, each once."""
+        """Return the cached values of keys (None: known to be missing), and the keys to fetch, each once."""
         known: dict[Hashable, Any] = {}
         wanted: dict[Hashable, None] = {}
         hits = 0
@@ -80,7 +80,7 @@ class LookupCache:
         return known, list(wanted)
 
     def put_all(self, answers: Mapping[Any, Any]) -> None:
-        """Keep answers; None for a key that has none. The keys that were not asked for longest make room."""
+        """Cache values; None for a missing key. The least recently requested keys are evicted."""
         now = self._clock()
         for key, answer in answers.items():
             if answer is None and not self.caches_missing:
@@ -93,14 +93,14 @@ class LookupCache:
             self._found.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._found.clear()
 
     def __len__(self) -> int:
         return len(self._found)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Go to a task empty, without metrics."""
+        """Pickle without entries and metrics."""
         return {**self.__dict__, "_found": OrderedDict(), "_hits": None, "_misses": None}
 
 
@@ -109,12 +109,12 @@ def _checked_ttl(name: str, value: float | None) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentTypeError(
-            f"{name} of a lookup cache is not a number of seconds", detail=f"it is {value!r}"
+            f"{name} of a lookup cache is not a number of seconds", detail=f"got {value!r}"
         )
     if value <= 0:
         raise ArgumentError(
-            f"{name} of a lookup cache is not positive",
-            detail=f"it is {value!r}",
-            hint="max_rows=0 caches nothing; a ttl of None keeps rows until others need their place",
+            f"{name} of a lookup cache must be positive",
+            detail=f"got {value!r}",
+            hint="use max_rows=0 to disable the cache; a ttl of None keeps rows until they are evicted",
         )
     return float(value)

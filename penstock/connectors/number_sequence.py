@@ -21,7 +21,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 class PlannedOnce(SplitEnumerator):
     """An enumerator whose splits are all known when the job starts; a restored one has none left.
 
-    `left` tells how much of a split is left to read, in `unit`.
+    `left` returns how much of a split is left to read, in `unit`.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class PlannedOnce(SplitEnumerator):
         return found
 
     def no_more_splits(self) -> bool:
-        """Whether all splits were handed out."""
+        """Whether all splits were assigned."""
         return not self._splits
 
     def snapshot(self) -> Any:
-        """Return a mark that says: the splits are in the checkpoint already."""
+        """Return a marker: the splits are already in the checkpoint."""
         return None if self._splits else "planned"
 
     def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
@@ -67,18 +67,18 @@ class NumberSequenceSource(Source):
     def __init__(self, start: int, end: int) -> None:
         for name, value in (("start", start), ("end", end)):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise ArgumentTypeError(f"{name} is not an integer", detail=f"it is {value!r}")
+                raise ArgumentTypeError(f"{name} is not an integer", detail=f"got {value!r}")
         if start > end:
             raise ArgumentError(
                 "the sequence is empty",
                 detail=f"start {start} is greater than end {end}",
-                hint="both ends belong to the sequence; end must be at least start",
+                hint="the sequence includes both ends; end must be at least start",
             )
         self.start = start
         self.end = end
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself: it does."""
+        """Return whether the source is bounded: always."""
         return Boundedness.BOUNDED
 
     def get_produced_type(self) -> Any:
@@ -88,7 +88,7 @@ class NumberSequenceSource(Source):
         return Types.LONG()
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        """Create the enumerator: one range per subtask, lengths differ by one at most."""
+        """Create the enumerator: one range per subtask, whose lengths differ by at most one."""
         size, rest = divmod(self.end - self.start + 1, parallelism)
         splits = []
         first = self.start

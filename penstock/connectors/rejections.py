@@ -1,7 +1,7 @@
-"""What to do with records that a system outside refuses for good.
+"""Handles records that an external system permanently rejects.
 
-A sink has no side output. It fails the job, which is the default, calls a function, or writes what was refused to another sink, which has the
-guarantees that it has elsewhere: its committables are those of the refusing sink.
+A sink has no side output. It fails the job, which is the default, calls a function, or writes rejected records to another sink,
+which keeps its delivery guarantee: its committables are part of the rejecting sink's.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ OnRejected = str | Sink | Callable[["RejectedRecord"], Any]
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """A record that a system outside has refused for good.
+    """A record that an external system permanently rejected.
 
-    `target` tells where it was to go, `status` and `reason` what was answered. As text it is a line of JSON.
+    `target` is its destination, `status` and `reason` are the response. As text it is a line of JSON.
 
     >>> str(RejectedRecord({"n": 1}, "http://host/in", 422, "n is too small"))
     '{"target": "http://host/in", "status": 422, "reason": "n is too small", "record": {"n": 1}}'
@@ -45,19 +45,19 @@ class RejectedRecord:
 
 
 def check_on_rejected(value: Any) -> OnRejected:
-    """Return what is to be done with refused records, if it can be done."""
+    """Return the value of `on_rejected` after checking it."""
     if value == FAIL or isinstance(value, Sink) or callable(value):
         checked: OnRejected = value
         return checked
     raise ArgumentError(
-        "on_rejected cannot be done",
-        detail=f"it is {value!r}",
-        hint='give "fail", a function of a RejectedRecord, or another sink',
+        "invalid on_rejected",
+        detail=f"got {value!r}",
+        hint='use "fail", a function of a RejectedRecord, or another sink',
     )
 
 
 class Rejections:
-    """Deals with refused records in a task. The methods are those of the writer that it belongs to."""
+    """Handles rejected records in a task. Its methods are those of the writer that it belongs to."""
 
     def __init__(self, on_rejected: OnRejected, context: WriterContext, restored: Any) -> None:
         self._on_rejected = on_rejected
@@ -72,19 +72,19 @@ class Rejections:
         )
 
     def begin(self, epoch: EpochContext) -> None:
-        """Take note of the epoch."""
+        """Keep the context of the next checkpoint."""
         self._epoch = epoch
 
     def take(self, rejected: Sequence[RejectedRecord]) -> None:
-        """Fail, or hand the records on."""
+        """Fail, or pass the records on."""
         if self._count is not None:
             self._count.inc(len(rejected))
         if self._on_rejected == FAIL:
             first = rejected[0]
             raise RecordError(
-                f"{first.target} refused a record",
-                detail=f"{'' if first.status is None else f'{first.status}: '}{first.reason}; the record: {_short(first.record)}",
-                hint="mend the record before the sink, or set on_rejected to a function or to another sink",
+                f"{first.target} rejected a record",
+                detail=f"{'' if first.status is None else f'{first.status}: '}{first.reason}; record: {_short(first.record)}",
+                hint="fix the record upstream, or set on_rejected to a function or to another sink",
             )
         if isinstance(self._on_rejected, Sink):
             self._begun_writer(self._on_rejected).write(list(rejected), None, -(2**63))
@@ -115,11 +115,11 @@ class Rejections:
         return self._restored if self._writer is None else self._writer.snapshot()
 
     def next_wakeup(self) -> int | None:
-        """Return when the other sink's writer has something to do."""
+        """Return the next wake-up time of the other sink's writer."""
         return None if self._writer is None or not self._begun else self._writer.next_wakeup()
 
     def wake_up(self) -> None:
-        """Wake the other sink's writer if its moment has come."""
+        """Wake up the other sink's writer if it is due."""
         if self._writer is not None and self._begun:
             self._writer.wake_up()
 

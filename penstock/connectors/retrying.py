@@ -1,4 +1,4 @@
-"""How long, and in what rhythm, a connector asks a system again that is away or busy."""
+"""Backoff between retries of a connector."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses between attempts: `first_ms`, then `factor` times as long each time, up to `longest_ms`, with a bit of chance.
+    """Pauses between attempts: `first_ms`, then `factor` times as long each time, up to `longest_ms`, with random jitter.
 
-    There is an end after `retries` of them, or when `within_ms` are over, whichever is set.
+    They end after `retries` pauses, or after `within_ms`, whichever is set.
 
     >>> [round(pause, 3) for pause in Backoff(100, 1000, retries=5, jitter=0).pauses()]
     [0.1, 0.2, 0.4, 0.8, 1.0]
@@ -26,7 +26,7 @@ class Backoff:
     jitter: float = 0.2
 
     def pauses(self) -> Iterator[float]:
-        """Yield how long to wait before the next attempt, in seconds, as long as there is to be one."""
+        """Yield the pause before each retry, in seconds, until no retries are left."""
         end = None if self.within_ms is None else time.monotonic() + self.within_ms / 1000
         pause = self.first_ms / 1000
         count = 0

@@ -1,13 +1,13 @@
-"""What a sink implements, in Python.
+"""The sink API.
 
 A sink writes in tasks and commits on the driver: `SinkWriter.prepare_commit` hands over committables at the barrier, and
 `Committer.commit` makes them visible after the checkpoint is durable.
 
-A writer is opened once and writes many epochs, so it can keep a connection:
+A writer is opened once and writes the records of many checkpoints, so it can keep a connection:
 
     create_writer, (begin, write..., prepare_commit, snapshot)..., close
 
-After a checkpoint is committed the writer is told (`on_committed`), for it may hold what the committer has used.
+After a checkpoint is committed the writer is notified (`on_committed`), because it may hold resources that the committer uses.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from penstock.common.not_implemented import not_implemented
 from penstock.errors import RestoreRefusedError
 from penstock.metrics.metricbase import MetricGroup
 
-MIN_WATERMARK: Final = -(2**63)  # no time is known
+MIN_WATERMARK: Final = -(2**63)  # no watermark yet
 
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """Where a writer lives: what stays the same for as long as it is open.
+    """The context of a writer, constant as long as it is open.
 
-    Other writers of the same subtask may be open in other processes, left from earlier epochs or from attempts that failed: what is
-    to be unique is named by `EpochContext.attempt`. `staging` is a directory (URI or path) of the job's own on checkpoint
+    Other writers of the same subtask may be open in other processes, left from earlier tasks or from failed attempts: use
+    `EpochContext.attempt` for everything that must be unique. `staging` is a directory (URI or path) of the job on checkpoint
     storage, for output that waits for its commit.
     """
 
@@ -43,11 +43,11 @@ class WriterContext:
 
 @dataclass(frozen=True, slots=True)
 class EpochContext:
-    """The records between two checkpoints, as a writer gets them.
+    """The records between two checkpoints, from a writer's point of view.
 
-    `epoch` is the number of the checkpoint that ends it. `attempt` is unique to this attempt at this epoch: use it in
-    names of files and transactions. An epoch that is tried again has its number again and another attempt. In a pipelined job the
-    checkpoint may come to nothing, and a later one commits what was written for it.
+    `epoch` is the id of the checkpoint that ends it. `attempt` is unique to this attempt at this checkpoint: use it in names of
+    files and transactions. A retry has the same id and another attempt. In pipelined mode the checkpoint may be aborted, and a
+    later one commits its records.
     """
 
     epoch: int
@@ -55,81 +55,81 @@ class EpochContext:
 
 
 class SinkWriter(ABC):
-    """Writes the records of one subtask, epoch by epoch. Lives in a task.
+    """Writes the records of one subtask, checkpoint by checkpoint. Runs in a task.
 
-    It is opened (`Sink.create_writer`) with the first record that the subtask gets in this process, and stays open until the subtask
-    leaves it. After an error in any method but `close` nothing else is called but `close`.
+    It is opened (`Sink.create_writer`) with the first record of the subtask in this process, and stays open until the subtask
+    leaves the process. After an error in any other method only `close` is called.
     """
 
     def begin(self, epoch: EpochContext) -> None:
-        """Start an epoch, before its first record. An epoch without records is neither begun nor ended."""
+        """Start the records of the next checkpoint. Not called, and neither is `prepare_commit`, if there are none."""
 
     @abstractmethod
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        """Take records, in order."""
+        """Write records, in order."""
 
     @abstractmethod
     def prepare_commit(self) -> list[Any]:
-        """End the epoch: make everything written durable (not visible) and return the committables; they are pickled.
+        """Make everything written since `begin` durable (not visible) and return the committables; they are pickled.
 
-        What was returned belongs to the committer: neither a later epoch nor `close` may touch it.
+        Committables belong to the committer: neither later calls nor `close` may change what they refer to.
         """
 
     def snapshot(self) -> Any:
-        """Return what a writer that takes over must know; any value that pickles, or None for nothing.
+        """Return the writer's state for its successor; any picklable value, or None for none.
 
-        Called after each `prepare_commit`. Until the next epoch with records, the state waits in the checkpoints.
+        Called after each `prepare_commit`. While there are no new records, checkpoints keep the last state.
         """
         return None
 
     def next_wakeup(self) -> int | None:
-        """Return when (epoch milliseconds) `wake_up` is to be called even if no record comes, or None.
+        """Return when (epoch milliseconds) to call `wake_up` even if no record arrives, or None.
 
-        Asked in the middle of an epoch, after every call. Where records flow, the next barrier may be far away: a writer that collects
-        records sends them when this says so. What runs as an epoch ends soon, and does not ask.
+        Called after every other call between `begin` and `prepare_commit`. In pipelined mode the next barrier may be far
+        away: a writer that batches records uses this to flush them. In epoch mode an epoch ends soon, so it is not called.
         """
         return None
 
     def wake_up(self) -> None:
-        """Do what is due: the moment of `next_wakeup` has come."""
+        """Do what is due at the time of `next_wakeup`."""
 
     def on_committed(self, epoch: int) -> None:
-        """Take note that what was returned for this epoch and those before it is settled: the committer is done with it.
+        """Handle that the committer is done with everything returned for this checkpoint and earlier ones.
 
-        It is committed, unless another attempt at the epoch is the one that counts: then it was given up. Called between two
-        epochs or, where records flow, in the middle of one; of several epochs only the last may be told.
+        It is committed, unless another attempt at the checkpoint was committed instead: then it was discarded. Called between two
+        checkpoints or, in pipelined mode, at any time; of several checkpoints only the last one may be reported.
         """
 
     def close(self) -> None:
-        """Release resources, once. In the middle of an epoch: the task failed, and what the epoch wrote is to be given up.
+        """Release resources, once. Between `begin` and `prepare_commit` the task has failed: discard the written records.
 
-        A process that is killed closes nothing; nor does one that the subtask has left and that gets no task any more, until it ends.
+        It is not called if the process is killed, nor, until the process ends, after the subtask has moved to another process.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """What one epoch hands to a committer: everything that its writers pre-committed.
+    """Everything that the writers pre-committed for a checkpoint.
 
-    In a pipelined job that is also what they pre-committed for checkpoints before this one that came to nothing; it comes first.
-    `final` says that no output may wait for a later epoch: the job ends, or a savepoint is taken. `ended` says that the writers have had all
-    their input. `watermark` is the time that all of them had reached, if the sink asks for it (`Sink.commits_by_time`).
+    In pipelined mode this includes what they pre-committed for aborted checkpoints before this one, in order. `final` says that
+    no output may stay pending for a later checkpoint: the job ends, or a savepoint is taken. `ended` says that the writers have
+    received all their input. `watermark` is the minimum watermark of all writers, if the sink needs it (`Sink.commits_by_time`).
     """
 
     epoch: int
     committables: list[Any]
     final: bool = False
     now_ms: int = 0
-    pending: Any = None  # what commit() of the epoch before returned
+    pending: Any = None  # the return value of the previous commit()
     watermark: int = MIN_WATERMARK
     ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CommitterContext:
-    """Where a committer lives. `checkpoint_interval_ms` is None if the job takes no checkpoints by time.
+    """The context of a committer. `checkpoint_interval_ms` is None without periodic checkpoints.
 
-    `writers_rest` says that no writer is at work during a commit, as in a job that runs in epochs.
+    `writers_rest` says that no writer is active during a commit, as in epoch mode.
     """
 
     job_id: str
@@ -139,33 +139,33 @@ class CommitterContext:
 
 
 class Committer(ABC):
-    """Makes pre-committed output visible. Lives on the driver."""
+    """Makes pre-committed output visible. Runs on the driver."""
 
     def open(self, context: CommitterContext) -> None:
         """Prepare; called once, before anything else."""
 
     @abstractmethod
     def commit(self, request: CommitRequest) -> Any:
-        """Publish the epoch's committables. Must be idempotent: after a crash the same request comes again.
+        """Commit the checkpoint's committables. Must be idempotent: after a crash the same request is repeated.
 
-        Whatever must wait for a later epoch (a file that is not full yet) is returned; the return value goes into the
-        next checkpoint, and into a savepoint, and comes back as `pending`. It must be a pure function of the request.
+        Output that must wait for a later checkpoint (a file that is not full yet) is returned; the return value is stored in
+        the next checkpoint, and in a savepoint, and passed back as `pending`. It must be a pure function of the request.
         """
 
     def next_wakeup(self, pending: Any) -> int | None:
-        """Return when (epoch milliseconds) pending output should be committed even if no record comes, or None."""
+        """Return when (epoch milliseconds) pending output should be committed even if no record arrives, or None."""
         return None
 
     def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
-        """Delete what failed attempts of the job left behind; no writer is at work.
+        """Delete what failed attempts of the job left behind; no writer is active.
 
-        `requests` are those of all checkpoints that may still be restored: what they name must stay.
+        `requests` are those of all checkpoints that may still be restored: keep everything that they refer to.
         """
 
     def abandon(self, subtasks: Collection[int], job_id: str) -> None:
-        """Give up what these subtasks left: they have failed and start again, while others go on.
+        """Discard uncommitted output of these subtasks: they have failed and restart, while others continue.
 
-        What completed checkpoints have of theirs is committed, and nothing else of it ever will be.
+        Their output in completed checkpoints is committed, and nothing else of it ever will be.
         """
 
     def close(self) -> None:
@@ -173,41 +173,41 @@ class Committer(ABC):
 
 
 class Sink(ABC):
-    """A sink of records, in Python."""
+    """A sink of records."""
 
-    # Whether what is committed depends on event time: then `CommitRequest.watermark` tells it.
+    # Whether the commit depends on event time: then `CommitRequest.watermark` is set.
     commits_by_time: bool = False
 
     get_java_function = not_implemented("there is no JVM object behind a sink")
 
     @abstractmethod
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Open the writer of one subtask; it writes epoch after epoch.
+        """Open the writer of one subtask, for many checkpoints.
 
-        `restored` is what `SinkWriter.snapshot` of the last writer returned, as the last completed checkpoint has it. When
-        the parallelism has changed, that is the state of some former subtask, of several (`merge_writer_states`), or None.
+        `restored` is the last result of `SinkWriter.snapshot` in the last completed checkpoint. After a change of the
+        parallelism, it is the state of some former subtask, of several (`merge_writer_states`), or None.
         """
 
     def merge_writer_states(self, states: Sequence[Any]) -> Any:
-        """Combine what writers of several former subtasks left, for the one subtask that goes on from it.
+        """Merge the states of several former subtasks' writers into the state of one.
 
-        With fewer subtasks than before, some get the states of several. A sink whose writers keep no state
+        With a smaller parallelism than before, some subtasks get the states of several. A sink whose writers have no state
         (`SinkWriter.snapshot`) does not need this.
         """
         raise RestoreRefusedError(
             f"{type(self).__name__} cannot merge the states of its writers",
-            detail=f"the states of {len(states)} former subtasks came together in one",
+            detail=f"one subtask got the states of {len(states)} former subtasks",
             hint="implement merge_writer_states in the sink, or keep the sink's parallelism",
         )
 
     def merges_writer_states(self) -> bool:
-        """Whether the sink has a `merge_writer_states` of its own."""
+        """Whether the sink overrides `merge_writer_states`."""
         return type(self).merge_writer_states is not Sink.merge_writer_states
 
     def create_committer(self) -> Committer | None:
-        """Create the committer, or None if writing is all there is to do."""
+        """Create the committer, or None if the writers need no commit."""
         return None
 
     def output_path(self) -> str | None:
-        """The place this sink alone writes to, if there is one: two sinks with one path are refused."""
+        """The path that only this sink may write to, if there is one: two sinks with the same path are rejected."""
         return None

@@ -1,9 +1,9 @@
-"""A source that reads what a server sends through a TCP socket.
+"""A source that reads from a TCP socket.
 
-A thread receives, into a queue that is bounded in bytes: if the job does not keep up, nothing is taken from the socket any more, and the
-server has to wait. The task that reads never waits for the network.
+A thread receives into a queue that is bounded in bytes: if the job does not keep up, it stops reading from the socket, and TCP
+slows the server down. The task itself never waits for the network.
 
-A socket cannot be asked again. What was received and is in no checkpoint when the job fails is lost: delivery is at most once.
+A socket cannot be re-read. Data that was received and is in no checkpoint is lost when the job fails: delivery is at most once.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _log = logging.getLogger(__name__)
 
 
 class SocketSource(Source):
-    r"""Reads records that are separated by a delimiter from a server, through one connection.
+    r"""Reads records that are separated by a delimiter from a server, over one connection.
 
-    The stream ends when the server hangs up, unless `max_retries` lets the source connect again: so often in a row, `retry_delay_ms` apart; -1 is
-    without end. A connection that is refused or breaks fails the job when no retry is left. What stood after the last delimiter when
-    the server hung up in order is a record, too; what a broken connection left of a record is not.
+    The stream ends when the server closes the connection, unless `max_retries` makes the source reconnect: that many times in
+    a row, `retry_delay_ms` apart; -1 is unlimited. A refused or broken connection fails the job when no retry is left. Data
+    after the last delimiter is a record if the server closed the connection normally, but not if the connection broke.
 
-    A connection lives in one process. In epochs with checkpoints Spark moves tasks between processes, and what the server has sent by then is lost:
-    set `penstock.execution.mode` to `pipelined` there (with `max_retries=-1` that is the default).
+    A connection belongs to one process. In epoch mode with checkpoints Spark moves tasks between processes, and data that the
+    server has sent by then is lost: set `penstock.execution.mode` to `pipelined` (the default with `max_retries=-1`).
 
-    Records are text, or what `deserializer` makes of the bytes. `max_buffered_bytes` is how much is received ahead of the job,
-    `max_record_bytes` how long a record may be. Delivery is at most once: a socket cannot be asked again.
+    Records are strings, or the results of `deserializer`. `max_buffered_bytes` is how much is received ahead of the job,
+    `max_record_bytes` the maximum size of a record. Delivery is at most once: a socket cannot be re-read.
 
     >>> SocketSource("localhost", 9999, max_retries=-1).address
     ('localhost', 9999)
@@ -82,13 +82,13 @@ class SocketSource(Source):
         check_int("max_record_bytes", max_record_bytes, 1)
         if not isinstance(delimiter, (str, bytes)) or not delimiter:
             raise ArgumentError(
-                "the delimiter of a socket source is empty or no text",
-                detail=f"it is {delimiter!r}",
-                hint="give what stands between two records, such as '\\n'",
+                "the delimiter of a socket source must be a non-empty str",
+                detail=f"got {delimiter!r}",
+                hint="use the separator of two records, such as '\\n'",
             )
         if deserializer is not None and not isinstance(deserializer, DeserializationSchema):
             raise ArgumentTypeError(
-                "the deserializer is not a DeserializationSchema", detail=f"it is {deserializer!r}"
+                "deserializer is not a DeserializationSchema", detail=f"got {deserializer!r}"
             )
         self.address = (host, port)
         self.delimiter = delimiter.encode() if isinstance(delimiter, str) else delimiter
@@ -99,11 +99,11 @@ class SocketSource(Source):
         self.max_record_bytes = max_record_bytes
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself: when the server hangs up, unless it connects again without end."""
+        """Return whether the source is bounded: it ends with the connection, unless it reconnects without limit."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self.max_retries < 0 else Boundedness.BOUNDED
 
     def get_produced_type(self) -> Any:
-        """Return the type of the records, None if the deserialiser does not know it."""
+        """Return the type of the records, None if the deserializer does not know it."""
         if isinstance(self.deserializer, SimpleStringSchema):
             from penstock.common.typeinfo import Types
 
@@ -121,14 +121,14 @@ class SocketSource(Source):
 
 
 class _SocketReader(SourceReader):
-    """Makes records of what a thread receives. A position is the number of records before it, which tells where a malformed one was."""
+    """Turns received data into records. A position is the number of earlier records, used as the location of malformed ones."""
 
     def __init__(self, source: SocketSource) -> None:
         self._source = source
         self._wake: Callable[[], None] = lambda: None
         self._count_skipped: Callable[[int], None] = lambda _: None
         self._receiver: _Receiver | None = None
-        self._messages: deque[bytes] = deque()  # cut, and not yet read
+        self._messages: deque[bytes] = deque()  # records not yet read
 
     def open(self, context: Any) -> None:
         get_group = getattr(context, "get_metrics_group", None)
@@ -161,7 +161,7 @@ class _SocketReader(SourceReader):
                 position += size
             if ended:
                 return
-            # The split is not at its end: whoever reads it decides whether to ask again now.
+            # The split is not finished: the caller decides whether to read again now.
             yield SourceBatch([], position)
 
     def _batch(self, messages: list[bytes], position: int) -> SourceBatch:
@@ -185,12 +185,12 @@ class _SocketReader(SourceReader):
         if lost:
             host, port = self._source.address
             _log.warning(
-                "%d bytes from %s:%d were received and not read: they are lost", lost, host, port
+                "%d bytes received from %s:%d were not read and are lost", lost, host, port
             )
 
 
 class _Receiver:
-    """Receives in a thread, as far ahead of the job as is allowed."""
+    """Receives in a thread, up to the allowed number of bytes ahead of the job."""
 
     def __init__(self, source: SocketSource, wake: Callable[[], None]) -> None:
         self._source = source
@@ -199,27 +199,29 @@ class _Receiver:
             target=self._run, name="penstock-socket-{}:{}".format(*source.address), daemon=True
         )
         self._changed = threading.Condition()
-        # All of this is guarded by `_changed`.
-        self._waiting: list[bytes | None] = []  # as received; None: the server hung up here
+        # The following fields are guarded by `_changed`.
+        self._waiting: list[
+            bytes | None
+        ] = []  # as received; None: the server closed the connection here
         self._size = 0
         self._ended = False
         self._error: PenstockError | None = None
         self._stopped = False
         self._connection: socket.socket | None = None
-        # Of the reading thread alone:
+        # Used by the reading thread only:
         self._rest = b""
 
     def start(self) -> None:
-        """Begin to receive."""
+        """Start to receive."""
         self._thread.start()
 
     @property
     def has_something(self) -> bool:
-        """Whether `take` returns something, raises, or says that this is the end."""
+        """Whether `take` would return records, raise, or report the end."""
         return bool(self._waiting) or self._ended
 
     def take(self, seconds: float | None) -> tuple[list[bytes], bool]:
-        """Return whole records, and whether they were the last; wait so long for the first."""
+        """Return complete records, and whether they were the last; wait for the first one up to `seconds`."""
         with self._changed:
             if not self._waiting and not self._ended:
                 self._changed.wait(
@@ -235,7 +237,7 @@ class _Receiver:
         return messages, ended and error is None
 
     def _cut(self, taken: list[bytes | None]) -> list[bytes]:
-        """Return whole records; the beginning of one waits for the rest of it."""
+        """Return complete records; an incomplete one is kept until the rest arrives."""
         messages: list[bytes] = []
         start = 0
         for end, each in enumerate(taken):
@@ -267,13 +269,13 @@ class _Receiver:
         return message.removesuffix(b"\r") if self._source.delimiter == b"\n" else message
 
     def stop(self) -> int:
-        """Hang up; return how many bytes nobody will read."""
+        """Close the connection; return how many received bytes were not read."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
             if self._connection is not None:
-                # Closing alone does not wake a thread that receives.
-                with contextlib.suppress(OSError):  # the other side was faster
+                # Closing alone does not wake up a thread in recv().
+                with contextlib.suppress(OSError):  # the server has closed it already
                     self._connection.shutdown(socket.SHUT_RDWR)
             lost = self._size + len(self._rest)
         self._thread.join(_CONNECT_TIMEOUT_S + 1)
@@ -287,7 +289,7 @@ class _Receiver:
             self._receive_all()
         except PenstockError as failed:
             error = failed
-        except Exception as failed:  # noqa: BLE001 - whatever it was, the job must know
+        except Exception as failed:  # noqa: BLE001 - every error must reach the job
             error = ConnectionFailedError("receiving from a socket failed", detail=repr(failed))
         with self._changed:
             self._ended, self._error = True, error
@@ -297,7 +299,7 @@ class _Receiver:
     def _receive_all(self) -> None:
         source = self._source
         failures = 0  # in a row
-        hung_up = False  # the last connection that there was ended in order
+        hung_up = False  # the last connection was closed normally
         while not self._stopped:
             received = False
             failure: OSError | None = None
@@ -317,14 +319,14 @@ class _Receiver:
                 raise ConnectionFailedError(
                     f"the connection to {host}:{port} failed",
                     detail=f"{failure}; {failures} retries",
-                    hint="check that a server listens there, or set max_retries",
+                    hint="check that a server listens at this address, or set max_retries",
                 ) from failure
             failures += 1
             with self._changed:
                 self._changed.wait_for(lambda: self._stopped, source.retry_delay_ms / 1000)
 
     def _receive(self) -> Iterator[bytes | None]:
-        """Connect; yield what comes, and None when the server hangs up in order."""
+        """Connect; yield received data, and None when the server closes the connection normally."""
         with socket.create_connection(self._source.address, _CONNECT_TIMEOUT_S) as connection:
             connection.settimeout(None)
             with self._changed:

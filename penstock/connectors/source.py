@@ -1,9 +1,9 @@
-"""What a source implements, in Python.
+"""The source API.
 
-A source is planned on the driver and read in tasks. `SplitEnumerator.discover` finds splits (a file, a range
-of numbers, a partition); each split belongs to one source subtask until it is finished. In every epoch a
-subtask calls `SourceReader.read` for each of its splits, from the position that the last completed checkpoint
-holds. Where records flow, it does so again and again, from the position that it has reached, and readers must not wait.
+A source is planned on the driver and read in tasks. `SplitEnumerator.discover` finds splits (a file, a range of numbers, a
+partition); each split belongs to one source subtask until it is finished. In epoch mode, a subtask calls `SourceReader.read` in
+every epoch for each of its splits, from the position in the last completed checkpoint. In pipelined mode, it does so
+continuously, from the position that it has reached, and readers must not block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.errors import RecordError
 
 
 class Boundedness(enum.Enum):
-    """Whether a source ends by itself."""
+    """Whether a source is bounded."""
 
     BOUNDED = 0
     CONTINUOUS_UNBOUNDED = 1
@@ -31,9 +31,9 @@ class Boundedness(enum.Enum):
 class SourceSplit:
     """A part of a source that one subtask reads.
 
-    `split_id` is unique within the source and stable over restarts; `payload` is what the reader needs to find
-    the data; `start` is the position that reading begins at. A `bounded` split is finished when its reader's generator
-    ends, also in a source that is not bounded (a file of a watched directory).
+    `split_id` is unique within the source and stable over restarts; `payload` is what the reader needs to find the data;
+    `start` is the position at which reading starts. A `bounded` split is finished when its reader's generator ends, even in
+    an unbounded source (a file of a monitored directory).
     """
 
     split_id: str
@@ -44,11 +44,12 @@ class SourceSplit:
 
 @dataclass(frozen=True, slots=True)
 class MalformedRecord:
-    """What a reader found and could not make a record of.
+    """Input that a reader could not turn into a record.
 
-    It fails the job, or goes to the side output of `on_error` as a DeadLetter. `data` is what was found, as it came; `origin` tells where, by
-    names that the source's users know (topic, partition, offset). Where positions are ordered, `position` is the one after it. `message` is the
-    error's text; `reason` tells it without the data, and `hint` what leaves it out.
+    It fails the job, or goes to the side output of `on_error` as a DeadLetter. `data` is the raw input; `origin` is its
+    location, in terms that users of the source know (topic, partition, offset). If positions are ordered, `position` is the
+    one after it. `message` is the error's text; `reason` is the error without the data, and `hint` says how to skip such
+    input.
     """
 
     data: Any
@@ -70,7 +71,7 @@ class MalformedRecord:
         timestamp: int | None = None,
         position: Any = None,
     ) -> MalformedRecord:
-        """Describe what a deserialiser raised.
+        """Create one from an exception of a deserializer.
 
         >>> MalformedRecord.of(b"x", ValueError("not a number"), {"line": 3}).error_type
         'ValueError'
@@ -86,7 +87,7 @@ class MalformedRecord:
 
 
 def _without_data(error: RecordError, data: Any) -> str:
-    """Return what an error says, without the record if that is its detail."""
+    """Return an error's text, without its detail if that is the record."""
     if not error.detail or (isinstance(data, bytes) and repr(data[:20])[:-1] in error.detail):
         return error.message
     return f"{error.message} ({error.detail})"
@@ -94,16 +95,16 @@ def _without_data(error: RecordError, data: Any) -> str:
 
 @dataclass(slots=True)
 class SourceBatch:
-    """Records that a reader found, in order.
+    """Records of a reader, in order.
 
-    `timestamps` are epoch milliseconds, one per record, or None if the source knows none. `position` is where to go
-    on after these records: it is stored in the checkpoint and given back to `SourceReader.read`.
+    `timestamps` are epoch milliseconds, one per record, or None if the source has none. `position` is where to resume after these
+    records: it is stored in the checkpoint and passed back to `SourceReader.read`.
 
-    A reader whose positions are ordered (`SourceReader.ordered`) also tells where the records come from: `positions` has the
-    position after each record, ascending, none twice, `position` last; or `start` is the position before the first one.
+    A reader with ordered positions (`SourceReader.ordered`) also sets where the records come from: `positions` has the position
+    after each record, strictly ascending, `position` last; or `start` is the position before the first one.
 
-    `malformed` is what was found among the records and could not be made one. If the last thing in the batch is malformed, `position` is
-    the one after it, and `positions` ends before.
+    `malformed` is malformed input among the records. If the last item of the batch is malformed, `position` is the one after
+    it, and `positions` ends before.
     """
 
     records: list[Any]
@@ -116,12 +117,12 @@ class SourceBatch:
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """When a reader should stop for this epoch.
+    """When a reader should stop reading.
 
-    A reader that waits asks `expired`, or waits for no longer than `remaining`: they do not mind a clock that is set meanwhile.
-    `deadline` is the moment on the wall clock, a time.time() value, for those who must tell it to others.
+    A reader that waits checks `expired`, or waits no longer than `remaining`: both use a monotonic clock. `deadline` is the
+    wall-clock time, a time.time() value, for use outside the process.
 
-    Records go through the whole chain batch by batch: about a thousand of them still lie in the CPU's cache when the last
+    Records pass through the whole chain batch by batch: about a thousand of them are still in the CPU cache when the last
     operator pickles them (measured: 15 % less time than batches of 4096).
     """
 
@@ -135,20 +136,20 @@ class ReadLimits:
 
     @classmethod
     def lasting(cls, seconds: float) -> ReadLimits:
-        """Return limits that end after so long, also if the clock is set this moment."""
+        """Return limits that end after this many seconds of the monotonic clock."""
         limits = cls(clock.now() + seconds)
         object.__setattr__(limits, "_end", time.monotonic() + seconds)
         return limits
 
     def with_batch_size(self, batch_size: int) -> ReadLimits:
-        """Return the same limits for a reader inside of another one, whose batches have another size."""
+        """Return the same limits with another batch size, for a nested reader."""
         limits = ReadLimits(self.deadline, batch_size)
         object.__setattr__(limits, "_end", self._end)
         return limits
 
     @property
     def remaining(self) -> float | None:
-        """How many seconds are left, at least 0; None if the reader may take as long as it likes."""
+        """How many seconds are left, at least 0; None without a limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     @property
@@ -158,9 +159,9 @@ class ReadLimits:
 
 
 class OneLook(ReadLimits):
-    """Limits of a reader that must not wait: it may look once at what is there.
+    """Limits of a reader that must not wait: it may check once for available records.
 
-    `expired` is False when it is first asked, so that a reader which asks before it looks does look.
+    `expired` is False when it is first read, so that a reader that checks it first does read once.
 
     >>> limits = OneLook()
     >>> limits.remaining, limits.expired, limits.expired
@@ -175,82 +176,83 @@ class OneLook(ReadLimits):
         object.__setattr__(self, "_looked", False)
 
     def with_batch_size(self, batch_size: int) -> OneLook:
-        """Return a look of its own for a reader inside of another one."""
+        """Return separate limits for a nested reader."""
         return OneLook(batch_size)
 
     @property
     def remaining(self) -> float:
-        """Nothing is left: waiting is not allowed."""
+        """Return 0: waiting is not allowed."""
         return 0.0
 
     @property
     def expired(self) -> bool:
-        """Whether the reader has looked."""
+        """Whether the reader has checked once."""
         looked = self._looked
         object.__setattr__(self, "_looked", True)
         return looked
 
 
 class SplitEnumerator(ABC):
-    """Finds the splits of a source. Lives on the driver."""
+    """Finds the splits of a source. Runs on the driver."""
 
-    # What `backlog` counts: "records" or "bytes".
+    # The unit of `backlog`: "records" or "bytes".
     backlog_unit: str = "records"
 
     @abstractmethod
     def discover(self) -> Iterable[SourceSplit]:
-        """Return splits that were not returned before, also not before a restart: see `snapshot`.
+        """Return splits that were not returned before, including before a restart: see `snapshot`.
 
-        Called before every epoch; where records flow, several times a second, by a thread of its own.
+        Called before every epoch; in pipelined mode several times a second, in its own thread.
 
-        A split whose id is that of one being read is not read twice, nor is any split that comes after `no_more_splits` of a
-        bounded source was True. Of splits that were finished before that, only the enumerator knows that they were found.
+        A split with the id of one that is being read is ignored, and so is any split after `no_more_splits` of a bounded
+        source was True. Of splits that were finished before that, only the enumerator knows that they were found.
         """
 
     def take_over(self, before: SplitEnumerator) -> None:
-        """Take note of the enumerator before this one: the job has failed before its first checkpoint, and begins again.
+        """Continue after another enumerator: the job failed before its first checkpoint, and starts again.
 
-        For what was decided when the job began, and would be decided otherwise now: where a stream begins that is read from now on.
+        For decisions that were made at the start of the job and would differ now, such as the latest offsets.
         """
 
     def observe(self, unfinished: Sequence[SourceSplit]) -> None:
-        """Take note of the splits that are still being read. Called before every `discover`."""
+        """Receive the splits that are still being read. Called before every `discover`."""
 
     def observe_finished(self, finished: Sequence[SplitProgress]) -> None:
-        """Take note of splits that were read to their end, and of the positions they ended at. Called before every `discover`.
+        """Receive splits that were read to their end, with their last positions. Called before every `discover`.
 
-        For what readers have found out that other splits depend on. A durable checkpoint knows that these splits are finished. Each is told again
-        and again, also after a restart, until a checkpoint has what `snapshot` returned after it was told.
+        For results of readers that other splits depend on. That these splits are finished is in a durable checkpoint. Each of
+        them is reported repeatedly, also after a restart, until a checkpoint contains a `snapshot` taken after it was
+        reported.
         """
 
     @abstractmethod
     def no_more_splits(self) -> bool:
-        """Whether `discover` will never return another split. Always False for an unbounded discovery."""
+        """Whether `discover` will never return another split. Always False for unbounded discovery."""
 
     def snapshot(self) -> Any:
-        """Return what this enumerator must remember; any value that pickles."""
+        """Return the enumerator's state; any picklable value."""
         return None
 
     def has_data(self, positions: Sequence[Any]) -> bool:
-        """Whether reading the unfinished splits (at these positions) may give records now.
+        """Whether reading the unfinished splits (at these positions) may return records now.
 
-        An epoch that nothing else asks for is skipped while this is False.
+        While this is False, an epoch that is not needed otherwise is skipped.
         """
         return bool(positions)
 
     def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
-        """Return about how much waits in these unfinished splits, or None if the source cannot tell.
+        """Return the approximate backlog of these unfinished splits, or None if it is unknown.
 
-        The autoscaler asks before and after every epoch, on the driver: no I/O. The unit is `backlog_unit`. A backlog of
-        bytes may change only by reading and by `discover`, so that what an epoch took away is what it read.
+        The autoscaler calls it before and after every epoch, on the driver: no I/O. The unit is `backlog_unit`. A backlog of
+        bytes may change only by reading and by `discover`, so that its decrease in an epoch is what was read.
         """
         return None
 
     def on_checkpoint(self, splits: Sequence[SplitProgress]) -> None:
-        """Take note that a checkpoint is durable, which has read the splits up to these positions.
+        """Handle that a checkpoint with these positions of splits is durable.
 
-        For what others should know of the job's progress (offsets of a consumer group): a job that fails in this moment goes on without
-        the call. It must not wait, and may come while another thread is in `discover`. What it raises is logged.
+        To report the job's progress to other systems (offsets of a consumer group): if the job fails at this moment, the call is
+        skipped. It must not block, and may run while another thread is in `discover`. Exceptions are logged.
         """
 
     def close(self) -> None:
@@ -258,50 +260,51 @@ class SplitEnumerator(ABC):
 
 
 class SourceReader(ABC):
-    """Reads splits. Lives in a task."""
+    """Reads splits. Runs in a task."""
 
     @abstractmethod
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
-        """Yield what is there from `position` on.
+        """Yield the available records from `position` on.
 
-        The generator ends when the split has nothing more now. For a bounded split and for any split of a bounded
-        source that means that the split is finished. The caller may stop iterating at any batch and later call again with that batch's position.
-        Batches should hold about `limits.batch_size` records; a reader that waits should give up when `limits.expired`.
+        The generator ends when the split has no more records for now. For a bounded split and for any split of a bounded
+        source that means that the split is finished. The caller may stop iterating at any batch and call again later with
+        that batch's position. Batches should have about `limits.batch_size` records; a reader that waits should stop when
+        `limits.expired`.
 
-        Every record that is yielded is processed, unless the split is `ordered`. Positions are the reader's own business
-        (numbers may count down, and a source that cannot go back may have but one), so nobody else can tell that a record comes
-        from before `position`.
+        Every yielded record is processed, unless the split is `ordered`. The caller cannot compare positions of other splits
+        (they may count down, and a source that cannot seek may have only one), so it cannot detect records from before
+        `position`.
         """
 
     def ordered(self, split: SourceSplit) -> bool:
-        """Whether the split's positions ascend, so that what is delivered again can be told from what is new.
+        """Whether the split's positions ascend, so that redelivered records can be detected.
 
         Then `read` may yield records from before `position`, after a restart or at any time: they are dropped, and counted as
-        `numRecordsRedelivered`. All positions can be compared with `<`, and each batch with records has `SourceBatch.positions`,
-        or `SourceBatch.start` if it is never part old and part new. Among batches that have nothing new, the
-        caller stops only where it has got on before.
+        `numRecordsRedelivered`. All positions can be compared with `<`, and each batch with records has
+        `SourceBatch.positions`, or `SourceBatch.start` if all its records are either old or new. Among batches without new
+        records, the caller stops only after it has made progress.
         """
         return False
 
     def next_ready(self, split: SourceSplit, position: Any) -> float | None:
-        """Return in how many seconds the split may have something again, after all that was read; None if the reader cannot tell.
+        """Return the number of seconds until the split may have records again, after everything was read; None if unknown.
 
-        0 is at once, infinity only after a call of `wake`. Where records flow, a split is asked again then; if this is None, after a
-        pause that grows to 10 ms.
+        0 means at once, infinity only after a call of `wake`. In pipelined mode, the split is read again then; if this is
+        None, after a pause that grows to 10 ms.
         """
         return None
 
     def use_wake(self, wake: Callable[[], None]) -> None:
-        """Take what this reader calls, from any thread, when a split that had nothing has something.
+        """Set the callback to call, from any thread, when an empty split has records again.
 
-        Where records flow, all splits are asked at once then. It is called before `open`.
+        In pipelined mode, all splits are read at once then. Called before `open`.
         """
 
     def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
-        """Take note that no record from before `position` will ever be asked for again: a durable checkpoint has it.
+        """Handle that no record from before `position` will be requested again: it is in a durable checkpoint.
 
-        A system that keeps data until it is confirmed may let go of it now. It must not wait, and a split that was not read has nothing to
-        confirm. A job that ends, or fails in this moment, goes on without the call.
+        A system that keeps data until it is confirmed may discard it now. It must not block, and a split that was not read
+        has nothing to confirm. If the job ends or fails at this moment, the call is skipped.
         """
 
     def open(self, context: Any) -> None:
@@ -312,53 +315,53 @@ class SourceReader(ABC):
 
 
 class Source(ABC):
-    """A source of records, in Python."""
+    """A source of records."""
 
-    # Whether a bounded source's enumerator keeps splits back until readers have room for them. Watermarks wait until all are assigned: else records
-    # of the later ones would be late.
+    # Whether a bounded source's enumerator holds splits back until readers are free. Watermarks wait until all are assigned: else
+    # records of the later ones would be late.
     assigns_on_demand: bool = False
 
     get_java_function = not_implemented("there is no JVM object behind a source")
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Return whether the source is bounded."""
 
     @abstractmethod
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        """Create the enumerator; `restored` is what `SplitEnumerator.snapshot` returned, or None."""
+        """Create the enumerator; `restored` is a result of `SplitEnumerator.snapshot`, or None."""
 
     @abstractmethod
     def create_reader(self) -> SourceReader:
         """Create a reader. The source itself is pickled to the task."""
 
     def adopt_split(self, split: SourceSplit) -> SourceSplit:
-        """Return a split of another job's checkpoint or savepoint as this job can read it."""
+        """Return a split of another job's checkpoint or savepoint in a form that this job can read."""
         return split
 
     def adopt_enumerator(self, state: Any) -> Any:
-        """Return what the enumerator of another job remembered as this job's enumerator takes it."""
+        """Return the enumerator state of another job in a form that this job's enumerator accepts."""
         return state
 
 
 @dataclass(frozen=True, slots=True)
 class SplitProgress:
-    """How far a split was read, as a checkpoint holds it."""
+    """How far a split was read, as stored in a checkpoint."""
 
     split: SourceSplit
     position: Any
     finished: bool = False
     generator: Any = None  # state of the split's watermark generator
     watermark: int = -(2**63)
-    active_ms: int = 0  # when the split last gave a record
+    active_ms: int = 0  # when the split last returned a record
     idle: bool = False
 
 
 @dataclass(slots=True)
 class SourceAssignment:
-    """What one source subtask reads in one epoch."""
+    """The splits that one source subtask reads in one epoch."""
 
     splits: list[SplitProgress] = field(default_factory=list)
     no_more_splits: bool = False
     idle: bool = False  # other subtasks of the source have splits in this epoch, this one has none
-    drain: bool = False  # read nothing more: time goes to its end, and so does the source
+    drain: bool = False  # read nothing more: emit the maximum watermark and finish

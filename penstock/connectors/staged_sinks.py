@@ -1,12 +1,12 @@
 """Sinks whose output goes to the driver: printing and collecting.
 
-Writers keep what an epoch wrote, up to 64 KB inline in the committable and beyond that in a file in the job's staging
-directory. The committer puts it out on the driver after the checkpoint is durable, and deletes the file. A commit that is
-repeated in one driver process puts nothing out twice; after a crash of the driver in the middle of a commit, the lines of
-that one epoch may be printed again, because standard output cannot take part in a commit.
+Writers keep the output of a checkpoint, up to 64 KB inline in the committable and beyond that in a file in the job's staging
+directory. The committer emits it on the driver after the checkpoint is durable, and deletes the file. A commit that is repeated
+in the same driver process emits nothing twice; after a crash of the driver during a commit, the lines of that checkpoint may be
+printed again, because standard output cannot take part in a commit.
 
-Where records flow, lines are printed at once, as Flink does: after a failure those since the last checkpoint come again. Collected
-records wait for the checkpoint that they are part of, if the job takes any; else they come at once, too.
+In pipelined mode, lines are printed at once, like in Flink: after a failure those since the last checkpoint are repeated.
+Collected records wait for their checkpoint, if the job takes any; else they are emitted at once, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ INLINE_LIMIT = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class StagedOutput:
-    """What one subtask wrote in one epoch: bytes, or the file they are in."""
+    """The output of one subtask for one checkpoint: bytes, or their file."""
 
     job_id: str
     epoch: int
@@ -50,7 +50,7 @@ class StagedOutput:
 
 
 class StagingBuffer:
-    """Collects the bytes of an epoch: in memory at first, in a staging file when they become many."""
+    """Buffers the bytes of a checkpoint: in memory at first, in a staging file when it grows."""
 
     def __init__(self, context: WriterContext) -> None:
         self._context = context
@@ -63,18 +63,18 @@ class StagingBuffer:
         self._sha256 = hashlib.sha256()  # of the file
 
     def begin(self, epoch: EpochContext) -> None:
-        """Start an epoch."""
+        """Start the output of the next checkpoint."""
         self._epoch = epoch
 
     def write(self, data: bytes) -> None:
-        """Take bytes."""
+        """Add bytes."""
         self._parts.append(data)
         self._size += len(data)
         if self._size >= INLINE_LIMIT:
             self._spill()
 
     def finish(self) -> list[StagedOutput]:
-        """Return the committable of the epoch; none if nothing was written."""
+        """Return the committable of the checkpoint; none if nothing was written."""
         job_id, epoch, subtask = self._context.job_id, self._epoch.epoch, self._context.subtask
         if self._stream is None:
             data = b"".join(self._parts)
@@ -87,7 +87,7 @@ class StagingBuffer:
         return [StagedOutput(job_id, epoch, subtask, path=self._path, sha256=self._sha256.digest())]
 
     def close(self) -> None:
-        """Leave; a file that was not finished is deleted."""
+        """Delete an unfinished file."""
         if self._stream is not None and self._files is not None and self._path is not None:
             self._stream.close()
             self._files.delete(resolve(self._path)[1])
@@ -110,14 +110,14 @@ class StagingBuffer:
 
 
 class StagedCommitter(Committer):
-    """Puts staged output out, subtask by subtask, and deletes staging files afterwards."""
+    """Emits staged output, subtask by subtask, and deletes staging files afterwards."""
 
     def __init__(self, delivered: dict[str, int]) -> None:
-        # job -> last epoch put out; shared by all committers of a sink in this process
+        # job -> last emitted checkpoint; shared by all committers of a sink in this process
         self._delivered = delivered
 
     def commit(self, request: CommitRequest) -> Any:
-        """Put the epoch's output out, unless that was done before."""
+        """Emit the checkpoint's output, unless that was done before."""
         outputs = sorted(request.committables, key=lambda output: output.subtask)
         if not outputs:
             return
@@ -130,15 +130,15 @@ class StagedCommitter(Committer):
             delete_staged(output)
 
     def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
-        """Put output out."""
+        """Emit output."""
         raise NotImplementedError
 
 
 class PrintSink(Sink):
-    """Prints records on the driver, each in the form that Flink prints it.
+    """Prints records on the driver, in Flink's format.
 
-    A line begins with `3> ` for the third subtask if there are several, with `name:3> ` if the sink has an identifier,
-    and with `name> ` if there is one subtask only.
+    A line starts with `3> ` for the third subtask if there are several, with `name:3> ` if the sink has an identifier, and with
+    `name> ` if there is only one subtask.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class PrintSink(Sink):
     ) -> None:
         if identifier is not None and not isinstance(identifier, str):
             raise ArgumentTypeError(
-                "the identifier of a print sink is not text", detail=f"it is {identifier!r}"
+                "the identifier of a print sink is not a str", detail=f"got {identifier!r}"
             )
         self.identifier = identifier
         self.to_stderr = to_stderr
@@ -159,24 +159,24 @@ class PrintSink(Sink):
         return _PrintWriter(context, prefix, self.text_function())
 
     def text_function(self) -> Callable[[Any], str]:
-        """Return what makes text of a record."""
+        """Return the function from record to text."""
         from penstock.common.string_form import flink_string
 
         kind = self.type_info
         return flink_string if kind is None else lambda value: flink_string(value, kind)
 
     def create_committer(self) -> Committer:
-        """Create what prints."""
+        """Create the committer, which prints."""
         return _PrintCommitter(self._delivered, to_stderr=self.to_stderr)
 
     def put_live(self, data: bytes) -> None:
-        """Print what a writer sent to the driver."""
+        """Print output that a writer sent to the driver."""
         out = sys.stderr if self.to_stderr else sys.stdout
         write_out(out, [data.decode("utf-8", "surrogatepass")])
 
 
 def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
-    """Return what stands before each value.
+    """Return the prefix of each line.
 
     >>> line_prefix("out", 2, 4), line_prefix(None, 2, 4), line_prefix("out", 0, 1), line_prefix(None, 0, 1)
     ('out:3> ', '3> ', 'out> ', '')
@@ -187,7 +187,7 @@ def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
 
 
 class _StagingWriter(SinkWriter):
-    """A writer whose output is staged, or goes to the driver at once."""
+    """A writer whose output is staged, or sent to the driver at once."""
 
     waits_for_checkpoints = True
 
@@ -196,7 +196,7 @@ class _StagingWriter(SinkWriter):
         self._put: Callable[[bytes], None] = self._buffer.write
 
     def flow_to(self, tell: Callable[[bytes], None], *, checkpointed: bool) -> None:
-        """Send output to the driver from now on, unless it has to wait for the job's checkpoints."""
+        """Send output to the driver from now on, unless it must wait for the job's checkpoints."""
         if not (self.waits_for_checkpoints and checkpointed):
             self._put = tell
 
@@ -235,7 +235,7 @@ class _PrintCommitter(StagedCommitter):
 
 
 def _blocks(output: StagedOutput) -> Iterator[str]:
-    """Yield text that was staged, piece by piece."""
+    """Yield staged text, in blocks."""
     with _open(output) as stream:
         text = io.TextIOWrapper(stream, "utf-8", "surrogatepass", newline="\n")
         while block := text.read(1 << 20):
@@ -243,14 +243,14 @@ def _blocks(output: StagedOutput) -> Iterator[str]:
 
 
 class CollectConsumer(Protocol):
-    """Who receives collected records, on the driver."""
+    """Receives collected records, on the driver."""
 
     def put(self, epoch: int, elements: list[Any]) -> None:
-        """Take the records of an epoch. May be called again with the same epoch after a failure."""
+        """Add the records of a checkpoint. May be called again with the same checkpoint after a failure."""
 
 
 class CollectSink(Sink):
-    """Hands records to `consumer`, an object of the driver process that takes `put(epoch, records)`.
+    """Passes records to `consumer`, an object in the driver process with a method `put(epoch, records)`.
 
     The consumer stays on the driver: it is not pickled with the sink.
     """
@@ -265,7 +265,7 @@ class CollectSink(Sink):
         return _CollectWriter(context)
 
     def create_committer(self) -> Committer:
-        """Create what feeds the consumer."""
+        """Create the committer, which feeds the consumer."""
         if self.consumer is None:
             raise InvalidProgramError(
                 "a collecting sink has no consumer", hint="set sink.consumer before the job starts"
@@ -273,7 +273,7 @@ class CollectSink(Sink):
         return _CollectCommitter(self._delivered, self.consumer)
 
     def put_live(self, data: bytes) -> None:
-        """Hand over what a writer sent to the driver."""
+        """Pass on records that a writer sent to the driver."""
         assert self.consumer is not None
         self._live_puts += 1
         self.consumer.put(self._live_puts, pickle.loads(data))
@@ -289,9 +289,9 @@ class _CollectWriter(_StagingWriter):
         except NotPicklableError as error:
             culprit = next(each for each in values if not is_picklable(each))
             raise RecordError(
-                "a record cannot be sent to the program that collects it",
+                "cannot send a record to the collecting program",
                 detail=f"record {shorten(culprit)} cannot be pickled: {error.message}",
-                hint="emit plain data: a list in the place of a generator or iterator; create connections and locks where they are used",
+                hint="emit plain data: a list instead of a generator or iterator; create connections and locks where they are used",
             ) from error
         self._put(data)
 
@@ -307,15 +307,15 @@ class _CollectCommitter(StagedCommitter):
 
 
 def unpickled(output: StagedOutput) -> Iterator[list[Any]]:
-    """Yield the pickled lists that were staged, in order; an error if they are not what was written."""
+    """Yield the staged, pickled lists, in order; raise if they do not match their checksum."""
     with _open(output) as stream:
         data = stream.read()
-    # Others may write where it was, and unpickling runs what they write.
+    # Others may be able to write the file, and unpickling runs code.
     if output.sha256 is not None and hashlib.sha256(data).digest() != output.sha256:
         raise CheckpointError(
-            "collected output is not what was written",
+            "collected output does not match its checksum",
             detail=f"file: {output.path}",
-            hint="it is damaged or was altered: start the job from another checkpoint",
+            hint="the file is damaged or was changed: start the job from another checkpoint",
         )
     stream = io.BytesIO(data)
     while True:

@@ -1,4 +1,4 @@
-"""What `DataStream.cache()` writes and reads: the elements of a stream as pickled blocks in a directory."""
+"""Sink and source of `DataStream.cache()`: the elements of a stream as pickled blocks in a directory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from penstock.files.file_system import resolve
 
 
 class StreamCacheSink(Sink):
-    """Writes elements with their timestamps; one file per subtask and epoch, visible after its commit."""
+    """Writes elements with their timestamps; one file per subtask and checkpoint, visible after its commit."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -41,7 +41,7 @@ class StreamCacheSink(Sink):
         return _CacheWriter(self.directory, context.subtask)
 
     def create_committer(self) -> Committer:
-        """Create what makes files visible."""
+        """Create the committer, which makes files visible."""
         return _CacheCommitter()
 
 
@@ -84,13 +84,13 @@ class _CacheCommitter(Committer):
 
 
 class StreamCacheSource(Source):
-    """Reads what a StreamCacheSink has written."""
+    """Reads the files of a StreamCacheSink."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
 
     def get_boundedness(self) -> Boundedness:
-        """Return that it ends."""
+        """Return that the source is bounded."""
         return Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:

@@ -1,4 +1,4 @@
-"""What stands between an operator and a user's function whose shape the operator does not know."""
+"""Adapters between operators and user functions with another signature."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class FunctionAdapter:
-    """Base of objects that operators call in place of a user's function: forwards its life and its checkpoints."""
+    """Base of objects that operators call instead of a user function: forwards open, close and checkpoints."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -15,13 +15,13 @@ class FunctionAdapter:
                 setattr(self, method, getattr(function, method))
 
     def open(self, runtime_context: Any) -> None:
-        """Open the user's function if it can be opened."""
+        """Open the user function if it has an open method."""
         opener = getattr(self.function, "open", None)
         if callable(opener):
             opener(runtime_context)
 
     def close(self) -> None:
-        """Close the user's function if it can be closed."""
+        """Close the user function if it has a close method."""
         closer = getattr(self.function, "close", None)
         if callable(closer):
             closer()

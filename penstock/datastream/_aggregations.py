@@ -1,7 +1,7 @@
 """The functions behind KeyedStream.sum, min, max, min_by and max_by.
 
 They are reduce functions over one field of a tuple, list, dictionary, Row or named tuple, or over a plain value as a
-whole. They never change their arguments: the first one is the operator's state.
+whole. They never modify their arguments: the first one is the operator's state.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Position = int | str
 
 
 def check_position(position: Any, what: str) -> Position:
-    """Refuse what is neither an index nor a field name."""
+    """Reject a position that is neither an index nor a field name."""
     if isinstance(position, bool) or not isinstance(position, int | str):
         raise ArgumentTypeError(
             f"{what} must be an int or a str, got {describe(position)}",
-            hint="give the index or the name of a field, or nothing for field 0",
+            hint="pass the index or the name of a field, or nothing for field 0",
         )
     if isinstance(position, int) and position < 0:
         raise ArgumentError(f"{what} must not be negative, got {position}")
@@ -45,7 +45,7 @@ def read_field(element: Any, position: Position) -> Any:
             return getattr(element, position)
         raise ArgumentTypeError(
             f"a tuple has no field '{position}'",
-            hint="give an index, or use a Row with field names",
+            hint="pass an index, or use a Row with field names",
         )
     if isinstance(element, list | dict | Row):
         fields: Any = element
@@ -53,7 +53,7 @@ def read_field(element: Any, position: Position) -> Any:
     if position != 0:
         raise ArgumentTypeError(
             f"field {position!r} of {describe(element)} does not exist",
-            hint="of a value that is no tuple, list, dict or Row only field 0 (the value) can be taken",
+            hint="a value that is not a tuple, list, dict or Row has only field 0, the value itself",
         )
     return element
 
@@ -76,7 +76,7 @@ def replace_field(element: Any, position: Position, value: Any) -> Any:
         changed[position] = value
         return changed
     if isinstance(element, Row):
-        row = copy.copy(element)  # has a list of values of its own
+        row = copy.copy(element)  # copies the list of values
         row[position] = value
         return row
     return value
@@ -93,7 +93,7 @@ class FieldReduce(ReduceFunction):
 
 
 class SumReduce(FieldReduce):
-    """Adds the field up; the other fields are the first element's.
+    """Sums the field; the other fields are the first element's.
 
     >>> SumReduce(1).reduce(("a", 1), ("b", 2))
     ('a', 3)
@@ -107,9 +107,9 @@ class SumReduce(FieldReduce):
 
 
 class ExtremeReduce(FieldReduce):
-    """Keeps the least or greatest field (`min`, `max`) or the element that has it (`min_by`, `max_by`).
+    """Keeps the minimum or maximum of the field (`min`, `max`) or the element that has it (`min_by`, `max_by`).
 
-    Among equals the first one stays.
+    Among equal elements the first one is kept.
     """
 
     better: Any  # whether the first argument is to be kept rather than the second
@@ -124,7 +124,7 @@ class ExtremeReduce(FieldReduce):
 
 
 class MinReduce(ExtremeReduce):
-    """Keeps the least value of the field; the other fields are the first element's.
+    """Keeps the minimum of the field; the other fields are the first element's.
 
     >>> MinReduce(1).reduce(("a", 3), ("b", 2))
     ('a', 2)
@@ -134,13 +134,13 @@ class MinReduce(ExtremeReduce):
 
 
 class MaxReduce(ExtremeReduce):
-    """Keeps the greatest value of the field; the other fields are the first element's."""
+    """Keeps the maximum of the field; the other fields are the first element's."""
 
     better = staticmethod(operator.gt)
 
 
 class MinByReduce(MinReduce):
-    """Keeps the element with the least field.
+    """Keeps the element with the minimum of the field.
 
     >>> MinByReduce(1).reduce(("a", 3), ("b", 2))
     ('b', 2)
@@ -150,13 +150,13 @@ class MinByReduce(MinReduce):
 
 
 class MaxByReduce(MaxReduce):
-    """Keeps the element with the greatest field."""
+    """Keeps the element with the maximum of the field."""
 
     whole_element = True
 
 
 class Projection:
-    """Picks fields of a tuple, in order.
+    """Selects fields of a tuple, in order.
 
     >>> Projection((2, 0))(("a", "b", "c"))
     ('c', 'a')
@@ -166,24 +166,24 @@ class Projection:
         self.indexes = indexes
 
     def __call__(self, value: Any) -> tuple[Any, ...]:
-        """Return the picked fields."""
+        """Return the selected fields."""
         return tuple(value[index] for index in self.indexes)
 
 
 class KeyAndValue:
-    """Turns an element into Row(f0=key, f1=element), as a collected KeyedStream shows it."""
+    """Turns an element into Row(f0=key, f1=element), the form in which a KeyedStream is collected."""
 
     def __init__(self, key_selector: Any) -> None:
         self.key_selector = key_selector
 
     def open(self, runtime_context: Any) -> None:
-        """Open the key selector if it can be opened."""
+        """Open the key selector if it has an open method."""
         opener = getattr(self.key_selector, "open", None)
         if callable(opener):
             opener(runtime_context)
 
     def close(self) -> None:
-        """Close the key selector if it can be closed."""
+        """Close the key selector if it has a close method."""
         closer = getattr(self.key_selector, "close", None)
         if callable(closer):
             closer()

@@ -1,4 +1,4 @@
-"""Checks of what users hand in, made where the program is written."""
+"""Checks of arguments, made where the program is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_PARALLELISM_LIMIT = 32768
 
 
 def describe(value: Any) -> str:
-    """Return what to call a wrong argument in a message.
+    """Describe a wrong argument for a message.
 
     >>> describe(3), describe("a"), describe(int), describe(None)
     ('3 of type int', "'a' of type str", 'the class int', 'None')
@@ -38,9 +38,9 @@ def named(kind: type) -> str:
 
 
 def check_function(function: Any, kind: type, method: str, arguments: tuple[str, ...]) -> None:
-    """Refuse what is neither a callable nor an object with the method of its kind.
+    """Reject a value that is neither a callable nor an object with the method of its kind.
 
-    `arguments` are the names of what the function is called with.
+    `arguments` are the names of the function's arguments.
     """
     if isinstance(function, type) and issubclass(function, Function):
         raise ArgumentTypeError(
@@ -65,10 +65,10 @@ def check_function(function: Any, kind: type, method: str, arguments: tuple[str,
 
 def _check_arity(target: Callable[..., Any], kind: type, arguments: tuple[str, ...]) -> None:
     if isinstance(target, type):
-        return  # signatures of classes are often not the truth, as those of int and str
+        return  # signatures of classes are often wrong, such as those of int and str
     try:
         signature = inspect.signature(target)
-    except (TypeError, ValueError):  # builtins that tell nothing about themselves
+    except (TypeError, ValueError):  # builtins without a signature
         return
     try:
         signature.bind(*arguments)
@@ -81,7 +81,7 @@ def _check_arity(target: Callable[..., Any], kind: type, arguments: tuple[str, .
 
 
 def check_object(value: Any, kind: type, methods: tuple[str, ...], *, hint: str) -> None:
-    """Refuse what is not an object with the methods of `kind`; a class in place of its object is named."""
+    """Reject a value that is not an object with the methods of `kind`; the hint names a class passed instead of its object."""
     if isinstance(value, type):
         better = f"create an object of it: {value.__name__}()" if issubclass(value, kind) else hint
         raise ArgumentTypeError(
@@ -98,7 +98,7 @@ def check_object(value: Any, kind: type, methods: tuple[str, ...], *, hint: str)
 
 
 def check_instance(value: Any, kind: type, what: str, *, hint: str | None = None) -> None:
-    """Refuse what is not of this class."""
+    """Reject a value that is not an instance of this class."""
     if not isinstance(value, kind):
         if isinstance(value, type) and issubclass(value, kind):
             hint = f"create an object of it: {value.__name__}(...)"
@@ -106,7 +106,7 @@ def check_instance(value: Any, kind: type, what: str, *, hint: str | None = None
 
 
 def check_int(value: Any, what: str, *, minimum: int | None = None) -> int:
-    """Refuse what is not a whole number, or one that is too small."""
+    """Reject a value that is not an int, or is too small."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise ArgumentTypeError(f"{what} must be an int, got {describe(value)}")
     if minimum is not None and value < minimum:
@@ -115,7 +115,7 @@ def check_int(value: Any, what: str, *, minimum: int | None = None) -> int:
 
 
 def check_text(value: Any, what: str) -> str:
-    """Refuse what is not text, or is empty."""
+    """Reject a value that is not a str, or is empty."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{what} must be a str, got {describe(value)}")
     if not value:
@@ -124,12 +124,12 @@ def check_text(value: Any, what: str) -> str:
 
 
 def check_parallelism(parallelism: Any, max_parallelism: int | None = None) -> int:
-    """Refuse a parallelism that no operator can have."""
+    """Reject a parallelism that no operator can have."""
     check_int(parallelism, "parallelism")
     if parallelism < 1:
         raise ArgumentError(
             f"parallelism must be at least 1, got {parallelism}",
-            hint="leave it unset to take the environment's default",
+            hint="leave it unset to use the environment's default",
         )
     if parallelism > MAX_PARALLELISM_LIMIT:
         raise ArgumentError(
@@ -138,13 +138,13 @@ def check_parallelism(parallelism: Any, max_parallelism: int | None = None) -> i
     if max_parallelism is not None and parallelism > max_parallelism:
         raise ArgumentError(
             f"parallelism {parallelism} is greater than max parallelism {max_parallelism}",
-            hint="there are as many key groups as max parallelism says; raise it first",
+            hint="max parallelism is the number of key groups; increase it first",
         )
     return int(parallelism)
 
 
 def check_max_parallelism(max_parallelism: Any, parallelism: int | None = None) -> int:
-    """Refuse a number of key groups that no operator can have."""
+    """Reject a max parallelism that no operator can have."""
     check_int(max_parallelism, "max parallelism")
     if not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
         raise ArgumentError(

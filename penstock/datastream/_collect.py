@@ -1,7 +1,7 @@
-"""Bringing the elements of a stream back to the program: `execute_and_collect`.
+"""Returns the elements of a stream to the program: `execute_and_collect`.
 
-The collecting sink pre-commits elements at the barrier and its committer, on the driver, hands them to the iterator: an
-element is seen once, after its epoch is durable.
+The collecting sink pre-commits elements at the barrier and its committer, on the driver, passes them to the iterator: an
+element is returned once, after its checkpoint is durable.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 class CollectBuffer:
-    """The elements that arrived and were not read yet. Lives on the driver; the collecting sink's committer fills it."""
+    """Elements that have arrived and were not read yet. Lives on the driver; the collecting sink's committer fills it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._elements: deque[Any] = deque()
-        self._epoch = -1  # the last epoch whose elements are in
+        self._epoch = -1  # the last checkpoint whose elements were added
         self._finished = False
         self._discarded = False
         self._error: BaseException | None = None
 
     def put(self, epoch: int, elements: list[Any]) -> None:
-        """Take the elements of an epoch; a second time they are ignored."""
+        """Add the elements of a checkpoint; repeated calls are ignored."""
         with self._changed:
             if epoch > self._epoch and not self._discarded:
                 self._epoch = epoch
@@ -43,7 +43,7 @@ class CollectBuffer:
                 self._changed.notify_all()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Say that no more elements come, and why."""
+        """End the stream of elements, optionally with an error."""
         with self._changed:
             self._finished = True
             self._error = error
@@ -61,7 +61,7 @@ class CollectBuffer:
             raise StopIteration
 
     def discard(self) -> None:
-        """Forget the elements, and take no more."""
+        """Drop the elements, and ignore further ones."""
         with self._changed:
             self._elements.clear()
             self._finished = self._discarded = True
@@ -69,7 +69,7 @@ class CollectBuffer:
 
 
 class CloseableIterator(Iterator[Any]):
-    """The elements of a running job, in the order of their arrival. Closing it cancels the job if it still runs."""
+    """The elements of a running job, in the order of their arrival. Closing it cancels the job if it is still running."""
 
     def __init__(self, buffer: CollectBuffer, client: Any) -> None:
         self._buffer = buffer
@@ -94,13 +94,13 @@ class CloseableIterator(Iterator[Any]):
         return next(self)
 
     def close(self) -> None:
-        """Stop reading; cancel the job if it still runs."""
+        """Stop reading; cancel the job if it is still running."""
         if self._closed:
             return
         self._closed = True
         self._buffer.discard()
         if not self._job_ended.is_set():
-            with contextlib.suppress(Exception):  # the job may end by itself meanwhile
+            with contextlib.suppress(Exception):  # the job may finish meanwhile
                 self._client.cancel().result()
 
     def __enter__(self) -> Self:
@@ -116,7 +116,7 @@ class CloseableIterator(Iterator[Any]):
 
 
 def check_limit(limit: int | None) -> None:
-    """Refuse a limit that is no positive number."""
+    """Reject a limit that is not a positive number."""
     if limit is not None:
         check_int(limit, "limit", minimum=1)
 

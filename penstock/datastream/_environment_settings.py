@@ -73,9 +73,9 @@ class EnvironmentSettings:
     def default_configuration(
         configuration: Configuration, pinned: Configuration | None = None
     ) -> Iterator[None]:
-        """Let environments that are made inside of a `with` statement start with these options.
+        """Make environments that are created inside a `with` statement start with these options.
 
-        Those that are pinned stay, whatever the program sets.
+        Pinned options override those of the program.
         """
         before = EnvironmentSettings._defaults, EnvironmentSettings._pinned
         EnvironmentSettings._defaults, EnvironmentSettings._pinned = configuration, pinned
@@ -86,24 +86,24 @@ class EnvironmentSettings:
 
     @staticmethod
     def pinned_options() -> Configuration:
-        """Return the options that stay, whatever the program sets."""
+        """Return the options that override those of the program."""
         pinned = EnvironmentSettings._pinned
         return Configuration() if pinned is None else Configuration(pinned)
 
     def _pin(self) -> None:
-        """Let what the command line says count again."""
+        """Restore the options of the command line."""
         pinned = EnvironmentSettings._pinned
         if pinned is not None:
             self._replace(override(self._configuration, pinned))
 
     def _replace(self, options_that_count: Configuration) -> None:
-        """Set these options and no others: programs keep what get_configuration() returned."""
+        """Set these options and no others, in place: programs keep the object that get_configuration() returned."""
         for key in self._configuration.key_set() - options_that_count.key_set():
             self._configuration.remove_config(key)
         self._configuration.add_all(options_that_count)
 
     def configure(self, configuration: Configuration) -> None:
-        """Set options; unknown ones and values that cannot be read are refused."""
+        """Set options; unknown options and invalid values are rejected."""
         check_instance(
             configuration,
             Configuration,
@@ -137,12 +137,12 @@ class EnvironmentSettings:
     # Parallelism and mode
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Set the parallelism of operators that set none."""
+        """Set the default parallelism of operators."""
         check_parallelism(parallelism, self._configuration.get(options.MAX_PARALLELISM))
         return self._set(options.PARALLELISM, parallelism)
 
     def get_parallelism(self) -> int:
-        """Return the parallelism of operators that set none; by default the number of cores."""
+        """Return the default parallelism of operators; the number of cores unless set."""
         parallelism = self._configuration.get(options.PARALLELISM)
         return self.get_default_local_parallelism() if parallelism is None else parallelism
 
@@ -152,15 +152,15 @@ class EnvironmentSettings:
         return self._set(options.MAX_PARALLELISM, max_parallelism)
 
     def get_max_parallelism(self) -> int:
-        """Return the number of key groups, or -1 if it follows from the parallelism."""
+        """Return the number of key groups, or -1 if it is derived from the parallelism."""
         return self._execution_config.get_max_parallelism()
 
     def get_default_local_parallelism(self) -> int:
-        """Return the parallelism of environments that set none."""
+        """Return the default parallelism of environments."""
         return EnvironmentSettings._default_local_parallelism or os.cpu_count() or 1
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Set the parallelism of all environments that set none."""
+        """Set the default parallelism of all environments."""
         EnvironmentSettings._default_local_parallelism = check_parallelism(parallelism)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
@@ -174,12 +174,12 @@ class EnvironmentSettings:
         return self._set(options.RUNTIME_MODE, execution_mode.name)
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long elements may wait to be sent together; -1 sends full buffers only."""
+        """Set how long elements may be buffered; -1 sends full buffers only."""
         check_int(timeout_millis, "timeout_millis", minimum=-1)
         return self._set(options.BUFFER_TIMEOUT, Duration.of_millis(timeout_millis))
 
     def get_buffer_timeout(self) -> int:
-        """Return how long elements may wait, in milliseconds."""
+        """Return how long elements may be buffered, in milliseconds."""
         if not self._configuration.get(options.BUFFER_TIMEOUT_ENABLED):
             return -1
         return self._configuration.get(options.BUFFER_TIMEOUT).to_millis()
@@ -187,19 +187,19 @@ class EnvironmentSettings:
     # Chains and slots
 
     def disable_operator_chaining(self) -> Self:
-        """Run every operator by itself."""
+        """Run every operator in its own task."""
         return self._set(options.OPERATOR_CHAINING, False)
 
     def is_chaining_enabled(self) -> bool:
-        """Whether operators are fused where the rules allow it."""
+        """Whether operators are chained where the rules allow it."""
         return self._configuration.get(options.OPERATOR_CHAINING)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """Whether operators with different numbers of key groups may be fused."""
+        """Whether operators with different numbers of key groups may be chained."""
         return self._configuration.get(options.OPERATOR_CHAINING_DIFFERENT_MAX)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
-        """Describe the resources of a slot sharing group."""
+        """Set the resources of a slot sharing group."""
         check_instance(
             slot_sharing_group,
             SlotSharingGroup,
@@ -212,9 +212,9 @@ class EnvironmentSettings:
     # Checkpoints, state, restarts
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
-        """Take a checkpoint every `interval` milliseconds, which may be a Duration, too.
+        """Take a checkpoint every `interval` milliseconds, which may also be a Duration.
 
-        Less than 100 as a bare number is logged, as seconds were probably meant. A Duration of as many milliseconds is not.
+        A number below 100 is logged, as seconds were probably meant. A Duration of as many milliseconds is not.
         """
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
@@ -230,23 +230,23 @@ class EnvironmentSettings:
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Return the guarantee asked for."""
+        """Return the checkpointing mode."""
         return self._checkpoint_config.get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """Return the guarantee asked for, by the newer name."""
+        """Return the checkpointing mode, by the newer name."""
         return self._checkpoint_config.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints were asked for."""
+        """Whether unaligned checkpoints are enabled."""
         return self._checkpoint_config.is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints were asked for in all cases."""
+        """Whether unaligned checkpoints are forced."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Set what keeps state, as older programs do."""
+        """Set the state backend, with the older API."""
         check_instance(
             state_backend,
             StateBackend,
@@ -262,27 +262,27 @@ class EnvironmentSettings:
         return self._state_backend
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
-        """Ask for Flink's changelog backend. There is none: execute() refuses a program that asks for it."""
+        """Enable Flink's changelog state backend, which is not supported: execute() rejects such a program."""
         self._configuration.set_boolean(_CHANGELOG, enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """Whether the changelog backend was asked for; None if nothing was said."""
+        """Whether the changelog state backend is enabled; None if not set."""
         if not self._configuration.contains_key(_CHANGELOG):
             return None
         return self._configuration.get_boolean(_CHANGELOG, False)
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
-        """Set where savepoints go that are asked for without a directory."""
+        """Set the default directory of savepoints."""
         path = as_flink_path(check_text(directory, "directory"))
         return self._set(options.SAVEPOINT_DIR, path)
 
     def get_default_savepoint_directory(self) -> str | None:
-        """Return where savepoints go that are asked for without a directory."""
+        """Return the default directory of savepoints."""
         return self._configuration.get(options.SAVEPOINT_DIR)
 
     def set_restart_strategy(self, restart_strategy_configuration: Any) -> Self:
-        """Set what happens after a failure, as older programs do."""
+        """Set the restart strategy, with the older API."""
         check_instance(
             restart_strategy_configuration,
             RestartStrategyConfiguration,
@@ -297,7 +297,7 @@ class EnvironmentSettings:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """Return what happens after a failure."""
+        """Return the restart strategy."""
         return from_configuration(
             self._configuration, self._checkpoint_config.is_checkpointing_enabled()
         )
@@ -315,8 +315,8 @@ class EnvironmentSettings:
     ) -> None:
         """Run tasks with the packages of a requirements file.
 
-        They are installed where tasks run, once for each content of the file, over what the interpreter has. With a folder of packages
-        (`pip download -d`) nothing is fetched from an index.
+        They are installed where tasks run, once for each content of the file, in addition to the interpreter's packages. With
+        a folder of packages (`pip download -d`) nothing is downloaded from an index.
         """
         entry = requirements_option(requirements_file_path, requirements_cache_dir)
         self._set(options.PYTHON_REQUIREMENTS, entry)
@@ -328,11 +328,11 @@ class EnvironmentSettings:
         self._set(options.PYTHON_ARCHIVES, f"{before},{entry}" if before else entry)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Name the interpreter of tasks: a path or command where they run, or a path into an archive."""
+        """Set the interpreter of tasks: a path or command where they run, or a path into an archive."""
         self._set(options.PYTHON_EXECUTABLE, check_text(python_exec, "python_exec"))
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Name a file for tasks; no file is copied to them, as none of PyFlink's functions can ask for it."""
+        """Register a file under a name; it is not copied to tasks, as no PyFlink function can access it."""
         check_cached_file(check_text(file_path, "file_path"))
         entry = f"name:{check_text(name, 'name')},path:{file_path}"
         if executable:
@@ -359,7 +359,7 @@ def _warn_ignored(method: str, given: tuple[str, ...]) -> None:
 def _restart_options(
     strategy: RestartStrategyConfiguration,
 ) -> list[tuple[ConfigOption[Any], Any]]:
-    """Return the options that a restart strategy stands for; None unsets one."""
+    """Return the options of a restart strategy; None unsets one."""
     millis = Duration.of_millis
     match strategy:
         case NoRestart():
@@ -391,5 +391,5 @@ def _restart_options(
             ]
         case _:
             raise UnsupportedOperationError(
-                f"restart strategy {type(strategy).__name__} is not implemented"
+                f"restart strategy {type(strategy).__name__} is not supported"
             )

@@ -1,4 +1,4 @@
-"""Whether the elements of a stream can have timestamps."""
+"""Checks whether the elements of a stream can have timestamps."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _log = logging.getLogger(__name__)
 
 
 def check_windows(assigner: WindowAssigner[Any, Any], inputs: Sequence[Transformation]) -> None:
-    """Refuse event-time windows, or warn of them, if no element of any input can have a timestamp.
+    """Reject event-time windows, or warn of them, if no element of any input can have a timestamp.
 
-    What an assigner of the user's own needs is not known. Sessions run without timestamps, as in Flink.
+    A custom assigner is not checked. Session windows run without timestamps, as in Flink.
     """
     name, method = type(assigner).__name__, type(assigner).assign_windows
     if method is TumblingEventTimeWindows.assign_windows:
@@ -37,9 +37,9 @@ def check_windows(assigner: WindowAssigner[Any, Any], inputs: Sequence[Transform
 
 
 def check_timestamps(inputs: Sequence[Transformation], what: str) -> None:
-    """Refuse an event-time operation if no element of any of its inputs can have a timestamp.
+    """Reject an event-time operation if no element of any of its inputs can have a timestamp.
 
-    Where some can, the job runs, and fails at the first element without one.
+    If some can, the job runs, and fails at the first element without one.
     """
     names = steps_without_timestamps(inputs)
     if names:
@@ -47,5 +47,5 @@ def check_timestamps(inputs: Sequence[Transformation], what: str) -> None:
             f"{what} needs timestamps, and no step before it assigns them",
             detail=f"records of {listed(names)} have no timestamps",
             hint="call assign_timestamps_and_watermarks(...) before, with a strategy that has a timestamp assigner; "
-            "or give from_source such a strategy; or use processing-time windows",
+            "or pass such a strategy to from_source; or use processing-time windows",
         )

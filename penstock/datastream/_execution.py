@@ -1,4 +1,4 @@
-"""The way from a program to its execution: the one place where the API reaches up to the engine."""
+"""Runs programs: the only place where the API depends on the engine."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MAX_DEPTH = 12
 _LOCAL = "local"  # as the value of execution.target
 
 
-# Called as (moment, epoch): "before run_pipe", "after write_manifest", ...
+# Called as (step, checkpoint): "before run_pipe", "after write_manifest", ...
 StepHook: TypeAlias = Callable[[str, int], None]
 
 
 class Executor(Protocol):
-    """What runs programs."""
+    """Runs programs."""
 
     def submit(
         self,
@@ -47,7 +47,7 @@ _step_hooks: tuple[StepHook, ...] = ()
 
 
 def set_executor(executor: Executor | None) -> Executor | None:
-    """Let `executor` run programs in place of Penstock's own (None: that again); return the one before."""
+    """Make `executor` run programs instead of the default one (None: restore it); return the previous one."""
     global _executor
     before, _executor = _executor, executor
     return before
@@ -55,7 +55,7 @@ def set_executor(executor: Executor | None) -> Executor | None:
 
 @contextmanager
 def watched_steps(*hooks: StepHook) -> Iterator[None]:
-    """Give these hooks to all jobs that are submitted meanwhile."""
+    """Pass these hooks to all jobs that are submitted meanwhile."""
     global _step_hooks
     before, _step_hooks = _step_hooks, (*_step_hooks, *hooks)
     try:
@@ -78,7 +78,7 @@ def submit(
 
 
 def executor_for(configuration: Configuration) -> Executor:
-    """Return what runs a program: the executor that was set, a session, or this process."""
+    """Return the executor of a program: the one that was set, a session, or this process."""
     executor = _executor
     if executor is None and configuration.get(options.EXECUTION_TARGET) != _LOCAL:
         from penstock.session import remote_jobs
@@ -92,7 +92,7 @@ def executor_for(configuration: Configuration) -> Executor:
 
 
 def check_serializable(transformations: Iterable[Transformation]) -> None:
-    """Refuse functions that cannot be sent to tasks; name the operator and what in it cannot be pickled."""
+    """Reject functions that cannot be sent to tasks; name the operator and the part that cannot be pickled."""
     seen: set[int] = set()
     stack = list(transformations)
     while stack:
@@ -118,7 +118,7 @@ def _pickle_error(value: Any) -> Exception | None:
 
     try:
         cloudpickling.dumps(value)
-    except Exception as error:  # noqa: BLE001 - anything may be raised by the user's objects
+    except Exception as error:  # noqa: BLE001 - user objects may raise anything
         return error
     return None
 
@@ -130,14 +130,14 @@ def _not_serializable(step: Transformation, part: Any, error: Exception) -> Inva
     refusal = InvalidProgramError(
         f"operator '{step.name}' cannot be sent to tasks",
         detail=f"{where}: {cause}" if where else cause,
-        hint="create connections, locks and the like in open(), or inside the function that uses them",
+        hint="create connections, locks and similar objects in open(), or inside the function that uses them",
     )
     refusal.__cause__ = error
     return refusal
 
 
 def _find_culprit(value: Any, path: str, depth: int, seen: set[int]) -> tuple[str, Any]:
-    """Go down to the innermost part that cannot be pickled."""
+    """Find the innermost part that cannot be pickled."""
     if depth < _MAX_DEPTH:
         for name, child in _children(value):
             if id(child) in seen:
@@ -149,7 +149,7 @@ def _find_culprit(value: Any, path: str, depth: int, seen: set[int]) -> tuple[st
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a value with what to call them."""
+    """Yield the parts of a value with their descriptions."""
     if isinstance(value, types.MethodType):
         yield "the object of the method", value.__self__
     elif isinstance(value, types.FunctionType):
@@ -163,7 +163,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple | set | frozenset):
         yield from ((f"[{index}]", item) for index, item in enumerate(value))
     elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        # a part of the plan: its fields are no names that the user knows
+        # a part of the plan: the user does not know its field names
         yield from (("", getattr(value, field.name)) for field in fields(value))
     elif hasattr(value, "__dict__") and not isinstance(value, type | types.ModuleType):
         yield from ((f".{name}", item) for name, item in vars(value).items())
@@ -173,7 +173,7 @@ def _captured(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield f"variable '{name}' of {function.__qualname__}", cell.cell_contents
-        except ValueError:  # a variable that has no value yet
+        except ValueError:  # an unassigned variable
             continue
     for name in _global_names(function.__code__):
         if name in function.__globals__:

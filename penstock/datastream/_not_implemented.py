@@ -1,4 +1,4 @@
-"""A marker for methods that PyFlink has and Penstock does not have yet."""
+"""A marker for methods of PyFlink that Penstock does not have yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings that streams and sinks have in common: name, uid, parallelism, chaining, slots."""
+"""Common settings of streams and sinks: name, uid, parallelism, chaining, slots."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OperatorSettings:
-    """Base of streams and sinks: changes the settings of the operator that they stand for."""
+    """Base of streams and sinks: changes the settings of their operator."""
 
     def __init__(
         self, environment: StreamExecutionEnvironment, transformation: Transformation
@@ -36,11 +36,11 @@ class OperatorSettings:
 
     @property
     def transformation(self) -> Transformation:
-        """The step of the program that this stands for."""
+        """The transformation of this stream or sink."""
         return self._transformation
 
     def _physical(self, what: str) -> OperatorTransformation:
-        """Return the operator, or refuse `what` on a stream that has none of its own."""
+        """Return the operator, or reject `what` on a stream without one."""
         transformation = self._transformation
         if isinstance(transformation, OperatorTransformation):
             return transformation
@@ -52,7 +52,7 @@ class OperatorSettings:
             stream = "a partitioned stream"
         raise InvalidProgramError(
             f"{what} is not available for {stream}",
-            hint="ask the operator before or after it: " + stream + " has no operator of its own",
+            hint="call it on the operator before or after: " + stream + " is not an operator",
         )
 
     def get_name(self) -> str:
@@ -67,13 +67,13 @@ class OperatorSettings:
         return self
 
     def uid(self, uid: str) -> Self:
-        """Set the id by which savepoints find the operator's state. It is unique in the program."""
+        """Set the id by which savepoints find the operator's state. It must be unique in the program."""
         operator = self._physical("a uid")
         check_text(uid, "uid")
         if operator.uid_hash is not None:
             raise InvalidProgramError(
-                f"operator '{operator.name}' has a uid hash already",
-                hint="set a uid or a uid hash, not both",
+                f"operator '{operator.name}' already has a uid hash",
+                hint="set either a uid or a uid hash",
             )
         operator.uid = uid
         return self
@@ -85,8 +85,8 @@ class OperatorSettings:
             raise ArgumentTypeError(f"uid_hash must be a str, got {type(uid_hash).__name__}")
         if operator.uid is not None:
             raise InvalidProgramError(
-                f"operator '{operator.name}' has a uid already",
-                hint="set a uid or a uid hash, not both",
+                f"operator '{operator.name}' already has a uid",
+                hint="set either a uid or a uid hash",
             )
         operator.uid_hash = check_uid_hash(uid_hash)
         return self
@@ -115,7 +115,7 @@ class OperatorSettings:
         return self
 
     def force_non_parallel(self) -> Self:
-        """Run the operator in one subtask, for good."""
+        """Run the operator in one subtask; its parallelism cannot be changed any more."""
         operator = self._physical("a parallelism")
         operator.parallelism = 1
         operator.max_parallelism = 1
@@ -123,14 +123,14 @@ class OperatorSettings:
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long elements may wait to be sent together; -1 is the environment's setting."""
+        """Set how long elements may be buffered; -1 is the environment's setting."""
         operator = self._physical("a buffer timeout")
         check_int(timeout_millis, "timeout_millis", minimum=-1)
         operator.buffer_timeout = None if timeout_millis == -1 else timeout_millis
         return self
 
     def set_description(self, description: str) -> Self:
-        """Set the long text that plans show for the operator."""
+        """Set the long description of the operator in plans."""
         if not isinstance(description, str):
             raise ArgumentTypeError(f"description must be a str, got {type(description).__name__}")
         self._physical("a description").description = description
@@ -147,7 +147,7 @@ class OperatorSettings:
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Set the group of operators that may share a slot; later operators inherit it."""
+        """Set the slot sharing group of the operator; later operators inherit it."""
         operator = self._physical("a slot sharing group")
         if isinstance(slot_sharing_group, SlotSharingGroup):
             self._environment.register_slot_sharing_group(slot_sharing_group)

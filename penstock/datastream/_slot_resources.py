@@ -1,6 +1,7 @@
-"""The resources that slot sharing groups ask for, against what a taskmanager has.
+"""Compares the resources of slot sharing groups with those of a taskmanager.
 
-Spark gives tasks no share of an executor's memory, so nothing is reserved. What no executor has at all is refused before the job starts.
+Spark gives tasks no share of an executor's memory, so nothing is reserved. Requests that exceed an executor are rejected
+before the job starts.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from penstock.errors import InvalidProgramError
 _log = logging.getLogger(__name__)
 
 _LOCAL_MASTER = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
-_LEAST_OVERHEAD = 384 << 20  # Spark's own, and the tenth part that it takes of larger executors
+_LEAST_OVERHEAD = 384 << 20  # Spark's minimum; larger executors have 10 % overhead
 _OVERHEAD_FACTOR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class TaskManagerResources:
-    """What an executor of Spark has; None is what the options do not say."""
+    """The resources of a Spark executor; None if not set in the options."""
 
     cores: float | None
     memory: int | None
 
     @staticmethod
     def of(configuration: Configuration) -> TaskManagerResources:
-        """Return what the options say; on a local master the executor is this machine."""
+        """Return the resources set in the options; on a local master the executor is this machine."""
         if configuration.get(options.EXECUTION_TARGET) != "local":
             return TaskManagerResources(None, None)
         spark = options.spark_options(configuration)
@@ -59,12 +60,12 @@ def _memory(spark: dict[str, str]) -> int:
 
 
 def _spark_size(text: str) -> int:
-    """Read a size as Spark does: a plain number is in MiB."""
+    """Parse a size like Spark: a plain number is in MiB."""
     return int(text) << 20 if text.strip().isdigit() else parse_memory(text)
 
 
 def check_slot_resources(groups: Iterable[SlotSharingGroup], configuration: Configuration) -> None:
-    """Refuse groups whose slots no taskmanager can have, and say of the others that nothing is reserved."""
+    """Reject groups whose slots fit no taskmanager, and log for the others that nothing is reserved."""
     asking = [group for group in groups if group.get_cpu_cores() is not None]
     if not asking:
         return
@@ -101,5 +102,5 @@ def _missing(group: SlotSharingGroup, wanted: str, has: str, option: str) -> Inv
     return InvalidProgramError(
         f"slot sharing group '{group.get_name()}' needs {wanted}",
         detail=f"a taskmanager has {has}",
-        hint=f"ask for less, or set {option}",
+        hint=f"request less, or set {option}",
     )

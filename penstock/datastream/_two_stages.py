@@ -17,7 +17,7 @@ from penstock.windowing import EventTimeTrigger, SlidingEventTimeWindows, Tumbli
 
 
 class PartialKey(KeySelector):
-    """The key of an accumulator on its way to the second stage."""
+    """The key of an accumulator that is sent to the second stage."""
 
     def get_key(self, value: Any) -> Any:
         """Return the first of (key, window start, accumulator)."""
@@ -25,7 +25,7 @@ class PartialKey(KeySelector):
 
 
 class TwoStageStream(DataStream):
-    """The result of the second stage; a uid is given to both."""
+    """The result of the second stage; a uid is applied to both."""
 
     def __init__(self, stream: DataStream, local: DataStream) -> None:
         super().__init__(stream.get_execution_environment(), stream.transformation)
@@ -41,7 +41,7 @@ class TwoStageStream(DataStream):
 def two_stages(
     stream: DataStream, window: WindowSpec, output_type: TypeInformation | None, description: str
 ) -> DataStream:
-    """Add both stages after a keyed stream."""
+    """Add both stages to a keyed stream."""
     name = type(window.assigner).__name__
     check_two_stages(stream, window)
     assert isinstance(stream, KeyedStream)
@@ -53,7 +53,7 @@ def two_stages(
         description=f"Local{description}",
     )
     before, step = origin.transformation, local.transformation
-    if isinstance(before, OperatorTransformation):  # to be chained to it, not behind an exchange
+    if isinstance(before, OperatorTransformation):  # chained to it, instead of after an exchange
         step.parallelism, step.max_parallelism = before.parallelism, before.max_parallelism
     result = local.key_by(PartialKey()).transform(
         name, GlobalAggregateSpec(window), output_type, description=f"Global{description}"
@@ -62,10 +62,10 @@ def two_stages(
 
 
 def check_two_stages(stream: DataStream, window: WindowSpec) -> None:
-    """Refuse what could not give the same results in two stages."""
+    """Reject windows that would have other results in two stages."""
     if not isinstance(stream, KeyedStream) or not window.keyed:
         raise _refused(
-            "windows over all elements have one stage", "call key_by(...) before window(...)"
+            "non-keyed windows have only one stage", "call key_by(...) before window(...)"
         )
     if type(window.assigner) not in {TumblingEventTimeWindows, SlidingEventTimeWindows}:
         raise _refused(
@@ -74,26 +74,26 @@ def check_two_stages(stream: DataStream, window: WindowSpec) -> None:
         )
     if window.trigger is not None and type(window.trigger) is not EventTimeTrigger:
         raise _refused(
-            f"{type(window.trigger).__name__} wants to see single records", "leave the trigger out"
+            f"{type(window.trigger).__name__} needs single records", "remove the trigger"
         )
     if window.evictor is not None:
-        raise _refused("an evictor wants to see single records", "leave the evictor out")
+        raise _refused("an evictor needs single records", "remove the evictor")
     if window.allowed_lateness:
         raise _refused(
-            "within the allowed lateness every late record evaluates its window again, and the second stage "
-            "does not see single records",
-            "leave allowed_lateness out",
+            "within the allowed lateness every late record fires its window again, but the second stage "
+            "does not receive single records",
+            "remove allowed_lateness",
         )
     if window.late_tag is not None:
         raise _refused(
-            "which records are late is known in the second stage, which does not see them",
-            "leave side_output_late_data out; late records are dropped",
+            "only the second stage knows which records are late, but it does not receive them",
+            "remove side_output_late_data; late records are dropped",
         )
     function = window.aggregate_function
     if function is not None and not _has_merge(function):
         raise _refused(
             f"{type(function).__name__}.merge() is not implemented",
-            "let merge(acc_a, acc_b) return both accumulators as one",
+            "implement merge(acc_a, acc_b) to combine two accumulators",
         )
 
 
@@ -101,14 +101,14 @@ def _refused(detail: str, hint: str) -> InvalidProgramError:
     return InvalidProgramError(
         "this window cannot be aggregated in two stages",
         detail=detail,
-        hint=f"{hint}, or leave local_global out",
+        hint=f"{hint}, or remove local_global",
     )
 
 
 def _has_merge(function: Any) -> bool:
-    """Whether `merge` does something: many programs have an empty one, because sessions alone needed it.
+    """Whether `merge` is implemented: many programs have an empty one, because only session windows needed it.
 
-    A body that looks at no argument and returns None, or raises NotImplementedError, does nothing.
+    A body that uses no argument and returns None, or raises NotImplementedError, counts as empty.
     """
     merge = getattr(function, "merge", None)
     if not callable(merge):

@@ -1,6 +1,6 @@
-"""Declared types at the edge of the API.
+"""Declared types in the API.
 
-What a declared type does to values happens where an operator emits them, for whole batches: see
+Values are converted to their declared type when an operator emits them, for whole batches: see
 `penstock.runtime.task.typed_output`.
 """
 
@@ -13,7 +13,7 @@ from penstock.common.typeinfo import check_type as check_type_information
 
 
 def check_type(type_info: Any, what: str = "output_type") -> Any:
-    """Return a declared type, a row type for a list of types, or None where nothing is declared."""
+    """Return a declared type, a row type for a list of types, or None if nothing is declared."""
     if type_info is None:
         return None
     if isinstance(type_info, list):

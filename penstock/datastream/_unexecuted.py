@@ -1,4 +1,4 @@
-"""What programs have defined and not executed. The end of the process says so: mostly a call of `execute()` was forgotten."""
+"""Tracks operations that were defined and not executed, to warn at the end of the process: usually `execute()` was forgotten."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _numbers = count()
 
 
 class Definitions:
-    """Operators of an environment, or statements, that wait to be executed; `kind` is what the end of the process calls their owner."""
+    """Unexecuted operators of an environment, or statements; `kind` is the name of their owner in the warning."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._number = next(_numbers)
 
     def add(self, name: str, key: int | None = None) -> None:
-        """Take note of a definition. One with a `key` may be executed by another owner, too: `executed`."""
+        """Record a definition. One with a `key` may also be executed by another owner: `executed`."""
         _registry.add(self, ("step", key) if key is not None else ("own", next(_numbers)), name)
 
     def done(self) -> None:
-        """Take note that all of them are executed, or need not be: the program looked at its plan, or gave it up."""
+        """Record that all of them are executed, or need not be: the program looked at its plan, or discarded it."""
         _registry.remove_of(self)
 
 
 def executed(steps: Iterable[Transformation]) -> None:
-    """Take note that a job has these steps, and all those before them."""
+    """Record that a job contains these steps, and all those before them."""
     waiting, seen = list(steps), set()
     while waiting:
         step = waiting.pop()
@@ -48,17 +48,17 @@ def executed(steps: Iterable[Transformation]) -> None:
 
 
 def used_by_tables(stream: Transformation) -> None:
-    """Take note that a stream became a table, or was one: a view that no query reads, and a stream that nobody reads, have no effect."""
+    """Record that a stream became a table, or was one: a view or stream without readers has no effect."""
     executed([stream])
 
 
 def renamed(step: Transformation) -> None:
-    """Take note that a step has another name."""
+    """Record a step's new name."""
     _registry.rename(("step", step.id), step.name)
 
 
 class _Registry:
-    """All definitions of this process that were not executed."""
+    """All unexecuted definitions of this process."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, int], tuple[Definitions, str]] = {}
@@ -82,7 +82,7 @@ class _Registry:
         self.remove([key for key, (own, _) in self._found.items() if own is owner])
 
     def on_exit(self) -> None:
-        # A forked process is not the program. What ended with an exception did not get to its execute().
+        # A forked process is not the program. A program that failed did not get to its execute().
         failed = getattr(sys, "last_value", None) is not None
         if os.getpid() == self._process and not (failed or is_interactive() or is_test()):
             self.warn()
@@ -107,8 +107,8 @@ def _message(found: list[tuple[Definitions, str]]) -> str:
     )
     what = "1 operation was" if len(names) == 1 else f"{len(names)} operations were"
     return (
-        f"the program ends without running what it defined: {what} never executed, in {where} ({shown}). "
-        "Call execute() there, or close() of an environment if nothing is to run"
+        f"the program ends without executing everything it defined: {what} never executed, in {where} ({shown}). "
+        "Call execute(), or close() of an environment if nothing should run"
     )
 
 
@@ -116,17 +116,17 @@ _registry = _Registry()
 
 
 def warn_of_unexecuted() -> None:
-    """Log what was never executed, at the end of a program whose process goes on."""
+    """Log a warning about unexecuted operations, at the end of a program whose process continues."""
     _registry.warn()
 
 
 def forget_unexecuted() -> None:
-    """Say nothing about what was never executed: the program failed before."""
+    """Suppress the warning about unexecuted operations: the program has failed."""
     _registry.clear()
 
 
 def is_interactive() -> bool:
-    """Whether statements are typed one by one: at a prompt, or in a notebook."""
+    """Whether statements are entered interactively: at a prompt, or in a notebook."""
     return (
         hasattr(sys, "ps1")
         or bool(sys.flags.interactive)
@@ -136,7 +136,7 @@ def is_interactive() -> bool:
 
 
 def is_test() -> bool:
-    """Whether this is a process of tests: they define programs to look at them."""
+    """Whether this is a test process: tests define programs without executing them."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     runner = "" if spec is None else spec.name.partition(".")[0]
@@ -144,7 +144,7 @@ def is_test() -> bool:
         return True
     case = getattr(
         sys.modules.get("unittest"), "TestCase", None
-    )  # a file of tests that runs itself
+    )  # a test file that is run directly
     return case is not None and any(
         isinstance(each, type) and issubclass(each, case) for each in vars(main).values()
     )

@@ -1,4 +1,4 @@
-"""What is said about windows before they are evaluated: assigner, trigger, evictor and allowed lateness."""
+"""Settings of windows: assigner, trigger, evictor and allowed lateness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import ArgumentError, InvalidProgramError
 class WindowSettings:
     """Windows of one or more streams; base of windowed streams, joins and coGroups.
 
-    In a join or a coGroup the trigger and the evictor see elements as TaggedUnion.
+    In a join or a coGroup the trigger and the evictor get elements as TaggedUnion.
     """
 
     def __init__(self, window_assigner: WindowAssigner[Any, Any], *streams: DataStream) -> None:
@@ -32,7 +32,7 @@ class WindowSettings:
         self._allowed_lateness = 0
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Set when windows are evaluated, in place of the assigner's default."""
+        """Set when windows fire, instead of the assigner's default trigger."""
         check_instance(
             trigger,
             Trigger,
@@ -49,9 +49,9 @@ class WindowSettings:
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Set what leaves a window before or after it is evaluated.
+        """Set which elements are removed from a window before or after it is evaluated.
 
-        The window then keeps all its elements, also for `reduce` and `aggregate`, which are computed when it is evaluated.
+        The window then keeps all its elements, also for `reduce` and `aggregate`, which are computed when it fires.
         """
         check_instance(
             evictor,
@@ -63,9 +63,9 @@ class WindowSettings:
         return self
 
     def allowed_lateness(self, time_ms: Any) -> Self:
-        """Set how many milliseconds after its end a window still takes elements.
+        """Set how many milliseconds after its end a window still accepts late elements.
 
-        Counts for event-time windows only; other windows have no late elements.
+        Only for event-time windows; other windows have no late elements.
         """
         millis = to_millis(time_ms, "the allowed lateness")
         if millis < 0:
@@ -74,5 +74,5 @@ class WindowSettings:
         return self
 
     def _lateness(self) -> int:
-        """Return the allowed lateness; Flink ignores that of windows without event time."""
+        """Return the allowed lateness; Flink ignores that of processing-time windows."""
         return self._allowed_lateness if self._assigner.is_event_time() else 0

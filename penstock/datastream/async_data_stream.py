@@ -1,4 +1,4 @@
-"""Asynchronous calls: a stream whose elements are looked up somewhere else, many at a time."""
+"""AsyncDataStream: asynchronous calls for the elements of a stream, many at a time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from penstock.graph.operator_specs import AsyncWaitSpec
 class AsyncDataStream:
     """Adds asynchronous calls to a stream.
 
-    All methods take: the stream, keyed or not; an AsyncFunction; the time after which its `timeout` gives the results of
-    an element, for all attempts together (0 for never); the capacity, which is how many elements are on their way through
-    the operator at most; and the type of the results.
+    All methods take: the stream, keyed or not; an AsyncFunction; the time after which its `timeout` returns the results of an
+    element, for all attempts together (0 for never); the capacity, which is the maximum number of elements in flight in the
+    operator; and the type of the results.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
     >>> from penstock.testing.mini_cluster import MiniCluster
@@ -50,7 +50,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results as they come; none overtakes a watermark."""
+        """Emit results as soon as they are available; none overtakes a watermark."""
         return AsyncDataStream.unordered_wait_with_retry(
             data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
         )
@@ -64,7 +64,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results as they come, and try calls again as the strategy says."""
+        """Emit results as soon as they are available, with retries."""
         return _add(
             data_stream,
             async_function,
@@ -83,7 +83,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results in the order of the elements that they belong to."""
+        """Emit results in the order of their elements."""
         return AsyncDataStream.ordered_wait_with_retry(
             data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
         )
@@ -97,7 +97,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results in the order of the elements, and try calls again as the strategy says."""
+        """Emit results in the order of their elements, with retries."""
         return _add(
             data_stream,
             async_function,
@@ -119,7 +119,7 @@ def _add(
     *,
     ordered: bool,
 ) -> DataStream:
-    check_instance(stream, DataStream, "data_stream", hint="pass the stream to ask about first")
+    check_instance(stream, DataStream, "data_stream", hint="pass the stream as first argument")
     _check_function(function)
     check_int(capacity, "capacity", minimum=1)
     retries = _check_strategy(strategy)
@@ -159,7 +159,7 @@ def _check_function(function: Any) -> None:
     if inspect.iscoroutinefunction(function.timeout):
         raise ArgumentTypeError(
             f"method 'timeout' of class '{type(function).__name__}' must not be declared as 'async def'",
-            detail="it gives a result when there is no time left to wait for one",
+            detail="it returns a result when there is no time left to wait for one",
         )
 
 
@@ -173,7 +173,7 @@ def _check_async(function: Any, name: str) -> None:
 
 
 def _check_strategy(strategy: Any) -> bool:
-    """Return whether anything is ever tried again."""
+    """Return whether the strategy ever retries."""
     if strategy is None:
         raise ArgumentTypeError(
             "async_retry_strategy must not be None", hint="use AsyncRetryStrategy.no_restart()"
@@ -198,13 +198,13 @@ def _check_timeout(timeout: Any, *, needed: bool) -> int:
     if not isinstance(timeout, Time | Duration | dt.timedelta):
         raise ArgumentTypeError(
             f"timeout must be a Time, got {describe(timeout)}",
-            hint="write Time.seconds(5), or Time.milliseconds(0) for no timeout",
+            hint="use Time.seconds(5), or Time.milliseconds(0) for no timeout",
         )
     millis = to_millis(timeout, "timeout", minimum=0)
     if needed and millis == 0:
         raise ArgumentError(
-            "a timeout is needed where calls are tried again",
-            hint="it is the time for all attempts and the pauses between them",
+            "a timeout is required with retries",
+            hint="set it to the total time of all attempts and the delays between them",
         )
     return millis
 

@@ -1,4 +1,4 @@
-"""Asynchronous functions and what their retry strategies look like."""
+"""Asynchronous functions and the interfaces of their retry strategies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Asks something outside for each element, many at a time.
+    """Calls an external system for each element, many at a time.
 
     `open` and `close` may be coroutines (`async def`) as well: they run in the same event loop as the calls.
 
@@ -33,27 +33,27 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     ...     def timeout(self, value):
     ...         return [(value, None)]
 
-    The loop runs while the operator waits for answers, and stands still while other operators of the task work. So leave
+    The event loop runs while the operator waits for results, and pauses while other operators of the task run. So leave
     timeouts to the operator, which takes that into account, rather than to a client library.
     """
 
     barrier_wait_millis: ClassVar[int] = 1000
-    """How long a checkpoint waits for calls in flight before it takes their elements along, to ask about them again."""
+    """How long a checkpoint waits for calls in flight before it stores their elements, to call again after a restore."""
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
         """Return the results for `value`, as a list."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """Return the results for a `value` whose answer did not come in time; raises unless overridden."""
+        """Return the results for a `value` whose call timed out; raises unless overridden."""
         raise RecordError(
             "an asynchronous call timed out",
-            hint="override AsyncFunction.timeout to give a result in its place",
+            hint="override AsyncFunction.timeout to return a result instead",
         )
 
 
 class AsyncBatchFunction(AsyncFunction[IN, OUT]):
-    """Asks something outside about many elements in one call, with many calls at a time.
+    """Calls an external system for many elements in one call, with many calls at a time.
 
     >>> class Rates(AsyncBatchFunction):
     ...     max_batch_size = 50
@@ -63,7 +63,7 @@ class AsyncBatchFunction(AsyncFunction[IN, OUT]):
     """
 
     max_batch_size: ClassVar[int] = 32
-    """The most elements of one call; the operator's capacity counts elements, not calls."""
+    """The maximum number of elements per call; the operator's capacity counts elements, not calls."""
 
     @abstractmethod
     async def async_invoke_batch(self, values: list[IN]) -> list[list[OUT]]:
@@ -76,38 +76,38 @@ class AsyncBatchFunction(AsyncFunction[IN, OUT]):
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Decides whether a call is tried again."""
+    """Decides whether a call is retried."""
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate | None:
-        """Return the test on results, or None."""
+        """Return the predicate on results, or None."""
 
     @abstractmethod
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """Return the test on exceptions, or None."""
+        """Return the predicate on exceptions, or None."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """How often, and after what pause, a call is tried again.
+    """How often, and after what delay, a call is retried.
 
-    When no attempt is left, the last answer counts, whether result or exception.
+    When no attempt is left, the last result or exception is used.
     """
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether one more attempt is allowed after `current_attempts`."""
+        """Whether another attempt is allowed after `current_attempts`."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the pause before the next attempt."""
+        """Return the delay before the next attempt."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Return what decides whether an answer is good."""
+        """Return the predicate that decides whether to retry."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Never try again."""
+        """Never retry."""
         from penstock.datastream import async_retry_strategies
 
         return async_retry_strategies.NO_RETRY_STRATEGY
@@ -119,7 +119,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None = None,
         exception_predicate: ExceptionPredicate | None = None,
     ) -> AsyncRetryStrategy[Any]:
-        """Try again up to `max_attempts` times with the same pause before each."""
+        """Retry up to `max_attempts` times with a fixed delay."""
         from penstock.datastream.async_retry_strategies import FixedDelayRetryStrategy
 
         return FixedDelayRetryStrategy(
@@ -135,7 +135,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None = None,
         exception_predicate: ExceptionPredicate | None = None,
     ) -> AsyncRetryStrategy[Any]:
-        """Try again up to `max_attempts` times with a pause that grows by `multiplier`.
+        """Retry up to `max_attempts` times with a delay that grows by `multiplier`.
 
         >>> strategy = AsyncRetryStrategy.exponential_backoff(5, 10, 50, 2.0)
         >>> [strategy.get_backoff_time_millis(attempt) for attempt in (1, 2, 3, 4)]
@@ -162,7 +162,7 @@ class OutputMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AsyncFunctionDescriptor:
-    """An asynchronous call as the API hands it on."""
+    """An asynchronous call as passed on by the API."""
 
     async_function: AsyncFunction[Any, Any]
     timeout: Any

@@ -1,4 +1,4 @@
-"""Ready-made tests for retry strategies, under PyFlink's module path."""
+"""Predicates for retry strategies, under PyFlink's module path."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class RetryPredicate(AsyncRetryPredicate[Any]):
-    """Tests on results and on exceptions, each may be None: then nothing is tried again for their sake."""
+    """Predicates on results and on exceptions; None never causes a retry."""
 
     def __init__(
         self,
@@ -27,16 +27,16 @@ class RetryPredicate(AsyncRetryPredicate[Any]):
         self._exception_predicate = exception_predicate
 
     def result_predicate(self) -> ResultPredicate | None:
-        """Return the test on results, or None."""
+        """Return the predicate on results, or None."""
         return self._result_predicate
 
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """Return the test on exceptions, or None."""
+        """Return the predicate on exceptions, or None."""
         return self._exception_predicate
 
 
 class NoRetryStrategy(AsyncRetryStrategy[Any]):
-    """Never tries again."""
+    """Never retries."""
 
     def can_retry(self, current_attempts: int) -> bool:
         """Return False."""
@@ -47,12 +47,12 @@ class NoRetryStrategy(AsyncRetryStrategy[Any]):
         return -1
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
-        """Return a predicate without tests."""
+        """Return an empty predicate."""
         return RetryPredicate(None, None)
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
-    """Tries again up to `max_attempts` times, with the same pause before each."""
+    """Retries up to `max_attempts` times, with a fixed delay."""
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
         self._predicate = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether one more attempt is allowed after `current_attempts`."""
+        """Whether another attempt is allowed after `current_attempts`."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the pause."""
+        """Return the delay."""
         return self._backoff_time_millis
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
-        """Return what decides whether an answer is good."""
+        """Return the predicate that decides whether to retry."""
         return self._predicate
 
 
 class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[Any]):
-    """Tries again up to `max_attempts` times, with a pause that grows by `multiplier` up to `max_retry_delay`."""
+    """Retries up to `max_attempts` times, with a delay that grows by `multiplier` up to `max_retry_delay`."""
 
     def __init__(
         self,
@@ -101,11 +101,11 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[Any]):
         self._predicate = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether one more attempt is allowed after `current_attempts`."""
+        """Whether another attempt is allowed after `current_attempts`."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the pause before the next attempt: PyFlink gives the first one as it is, even above the limit."""
+        """Return the delay before the next attempt: like in PyFlink, the first one is not limited."""
         if current_attempts <= 1:
             return self._initial_delay
         try:
@@ -115,7 +115,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[Any]):
         return int(min(delay, self._max_retry_delay))
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
-        """Return what decides whether an answer is good."""
+        """Return the predicate that decides whether to retry."""
         return self._predicate
 
 
@@ -132,7 +132,7 @@ def _check_predicate(predicate: Any, what: str, argument: str) -> None:
     if predicate is not None and not callable(predicate):
         raise ArgumentTypeError(
             f"{what} must be a function, got {describe(predicate)}",
-            hint=f"pass a function of {argument} that returns True to try again, or None",
+            hint=f"pass a function of {argument} that returns True to retry, or None",
         )
 
 

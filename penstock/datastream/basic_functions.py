@@ -1,4 +1,4 @@
-"""User functions without time: map, filter, reduce, keys, partitions."""
+"""User functions without time: map, filter, reduce, key selectors, partitioners."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Function(ABC):  # noqa: B024 - its subclasses have the abstract methods
     """Base of all user functions: `open` before the first record, `close` after the last."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Prepare; the place to get state."""
+        """Initialize the function, for example its state."""
 
     def close(self) -> None:
         """Release resources."""
 
 
 class MapFunction(Function):
-    """One element in, one element out.
+    """Maps one element to one element.
 
     >>> class Double(MapFunction):
     ...     def map(self, value):
@@ -32,11 +32,11 @@ class MapFunction(Function):
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """Return what becomes of `value`."""
+        """Return the result for `value`."""
 
 
 class CoMapFunction(Function):
-    """Map over two connected streams."""
+    """Maps elements of two connected streams."""
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
@@ -48,7 +48,7 @@ class CoMapFunction(Function):
 
 
 class FlatMapFunction(Function):
-    """One element in, any number of elements out.
+    """Maps one element to any number of elements.
 
     >>> class Words(FlatMapFunction):
     ...     def flat_map(self, value):
@@ -63,15 +63,15 @@ class FlatMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """Flat map over two connected streams."""
+    """Flat-maps elements of two connected streams."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:
-        """Flat map an element of the first stream."""
+        """Flat-map an element of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Iterable[Any] | None:
-        """Flat map an element of the second stream."""
+        """Flat-map an element of the second stream."""
 
 
 class FilterFunction(Function):
@@ -86,11 +86,11 @@ class FilterFunction(Function):
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Whether `value` stays."""
+        """Whether to keep `value`."""
 
 
 class ReduceFunction(Function):
-    """Combines two elements to one of the same type.
+    """Combines two elements into one of the same type.
 
     >>> class Longer(ReduceFunction):
     ...     def reduce(self, value1, value2):
@@ -101,11 +101,11 @@ class ReduceFunction(Function):
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Return the combination; `value1` is what was combined so far."""
+        """Return the combination; `value1` is the result so far."""
 
 
 class AggregateFunction(Function):
-    """Folds elements into an accumulator of another type.
+    """Aggregates elements into an accumulator of another type.
 
     >>> class Mean(AggregateFunction):
     ...     def create_accumulator(self):
@@ -130,19 +130,19 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """Return the accumulator with `value` in it; it may be the same object."""
+        """Return the accumulator with `value` added; it may be the same object."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """Return the result that the accumulator stands for."""
+        """Return the result of an accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Return both accumulators as one; needed where windows merge."""
+        """Merge two accumulators; required for merging windows."""
 
 
 class KeySelector(Function):
-    """Takes the key out of an element. Equal elements must give equal keys."""
+    """Extracts the key of an element. It must be deterministic."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
@@ -150,7 +150,7 @@ class KeySelector(Function):
 
 
 class NullByteKeySelector(KeySelector):
-    """Gives every element the same key."""
+    """Returns the same key for every element."""
 
     def get_key(self, value: Any) -> int:
         """Return 0."""
@@ -158,7 +158,7 @@ class NullByteKeySelector(KeySelector):
 
 
 class Partitioner(Function):
-    """Picks the subtask that an element goes to."""
+    """Chooses the subtask of an element."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
@@ -166,7 +166,7 @@ class Partitioner(Function):
 
 
 class SourceFunction:
-    """A source in PyFlink's old shape: wraps a connector's Source for `add_source`."""
+    """A source in PyFlink's old API: wraps a connector's Source for `add_source`."""
 
     get_java_function = not_implemented("there is no JVM object behind a Penstock source")
 
@@ -175,7 +175,7 @@ class SourceFunction:
 
 
 class SinkFunction:
-    """A sink in PyFlink's old shape: wraps a connector's Sink, or a function of the element, for `add_sink`."""
+    """A sink in PyFlink's old API: wraps a connector's Sink, or a function of the element, for `add_sink`."""
 
     get_java_function = not_implemented("there is no JVM object behind a Penstock sink")
 

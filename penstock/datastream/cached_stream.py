@@ -1,4 +1,4 @@
-"""CachedDataStream: a stream whose elements the first job keeps for the jobs after it."""
+"""CachedDataStream: a stream whose elements are stored by the first job for later jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CachedDataStream(DataStream):
-    """A stream that is computed once: the first job that uses it also writes its elements down, later jobs read them.
+    """A stream that is computed once: the first job that uses it also stores its elements, later jobs read them.
 
     The elements are kept in a temporary directory of the driver's machine until `invalidate` or the end of the program.
 
@@ -50,14 +50,14 @@ class CachedDataStream(DataStream):
         return self
 
     def invalidate(self) -> None:
-        """Forget the elements: the next job computes them again."""
+        """Drop the stored elements: the next job computes them again."""
         self._transformation = self._computed
         if self._directory is not None:
             self._directory.cleanup()
             self._directory = None
 
     def write_down(self, steps: Iterable[Transformation]) -> bool:
-        """Add the sink that keeps the elements, if the program computes them; called when a program is submitted."""
+        """Add the sink that stores the elements, if the program computes them; called when a program is submitted."""
         if self._transformation is not self._computed or self._computed not in _ancestors(steps):
             return False
         self._directory = temporary.directory("cache")
@@ -66,7 +66,7 @@ class CachedDataStream(DataStream):
         return True
 
     def on_finished(self, result: Any) -> None:
-        """Read the elements from now on, if the job that wrote them has finished well."""
+        """Read the stored elements from now on, if the job that wrote them has finished successfully."""
         if self._directory is None:
             return
         if result.cancelled() or result.exception() is not None:
@@ -98,7 +98,7 @@ def _check_bounded(transformation: Transformation) -> None:
         source = getattr(getattr(step, "spec", None), "source", None)
         if source is not None and source.get_boundedness() is not Boundedness.BOUNDED:
             raise InvalidProgramError(
-                "a stream that does not end cannot be cached",
-                detail=f"source '{step.name}' is not bounded",
+                "an unbounded stream cannot be cached",
+                detail=f"source '{step.name}' is unbounded",
                 hint="cache a stream of bounded sources, or write it to files",
             )

@@ -13,7 +13,7 @@ from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystem
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
-_PLAUSIBLE_MS: Final = 100  # shorter intervals are warned of, if they have no unit
+_PLAUSIBLE_MS: Final = 100  # shorter intervals without a unit cause a warning
 _SECOND_MS: Final = 1000
 
 
@@ -39,7 +39,7 @@ class CheckpointConfig:
         self._storage: CheckpointStorage | None = None
 
     def is_checkpointing_enabled(self) -> bool:
-        """Whether an interval is set."""
+        """Whether a checkpoint interval is set."""
         return self.get_checkpoint_interval() > 0
 
     def get_checkpoint_interval(self) -> int:
@@ -48,38 +48,38 @@ class CheckpointConfig:
         return -1 if interval is None else interval.to_millis()
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Set the milliseconds between two checkpoints. Less than 100 as a bare number is logged: seconds were probably meant."""
+        """Set the milliseconds between two checkpoints. A number below 100 is logged: seconds were probably meant."""
         return self._set_millis(
             options.CHECKPOINT_INTERVAL, checkpoint_interval, "checkpoint_interval", 10
         )
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Return the guarantee asked for."""
+        """Return the checkpointing mode."""
         return CheckpointingMode[self._configuration.get(options.CHECKPOINT_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set the guarantee. AT_LEAST_ONCE counts in pipelined jobs: epochs are exactly-once, always."""
+        """Set the checkpointing mode. AT_LEAST_ONCE applies to pipelined mode: epoch mode is always exactly-once."""
         check_instance(checkpointing_mode, CheckpointingMode, "checkpointing_mode")
         return self._set(options.CHECKPOINT_MODE, checkpointing_mode.name)
 
     def get_checkpoint_timeout(self) -> int:
-        """Return the milliseconds after which a checkpoint counts as failed."""
+        """Return the milliseconds after which a checkpoint is aborted."""
         return self._configuration.get(options.CHECKPOINT_TIMEOUT).to_millis()
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Set the milliseconds after which a checkpoint counts as failed."""
+        """Set the milliseconds after which a checkpoint is aborted."""
         return self._set_millis(
             options.CHECKPOINT_TIMEOUT, checkpoint_timeout, "checkpoint_timeout", 10
         )
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """Return the least milliseconds from the end of a checkpoint to the start of the next."""
+        """Return the minimum milliseconds from the end of a checkpoint to the start of the next."""
         return self._configuration.get(options.CHECKPOINT_MIN_PAUSE).to_millis()
 
     def set_min_pause_between_checkpoints(
         self, min_pause_between_checkpoints: int
     ) -> CheckpointConfig:
-        """Set the least milliseconds from the end of a checkpoint to the start of the next."""
+        """Set the minimum milliseconds from the end of a checkpoint to the start of the next."""
         return self._set_millis(
             options.CHECKPOINT_MIN_PAUSE,
             min_pause_between_checkpoints,
@@ -88,11 +88,11 @@ class CheckpointConfig:
         )
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """Return how many checkpoints may run at a time."""
+        """Return how many checkpoints may be in progress at a time."""
         return self._configuration.get(options.CHECKPOINT_MAX_CONCURRENT)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set how many checkpoints may run at a time, in pipelined jobs: epochs take one at a time."""
+        """Set how many checkpoints may be in progress at a time, in pipelined mode: epoch mode takes one at a time."""
         check_int(max_concurrent_checkpoints, "max_concurrent_checkpoints", minimum=1)
         return self._set(options.CHECKPOINT_MAX_CONCURRENT, max_concurrent_checkpoints)
 
@@ -109,13 +109,13 @@ class CheckpointConfig:
         )
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """Return how many checkpoints in a row may fail."""
+        """Return how many consecutive checkpoint failures are tolerated."""
         return self._configuration.get(options.CHECKPOINT_TOLERABLE_FAILURES)
 
     def set_tolerable_checkpoint_failure_number(
         self, tolerable_checkpoint_failure_number: int
     ) -> CheckpointConfig:
-        """Set how many checkpoints in a row may fail."""
+        """Set how many consecutive checkpoint failures are tolerated."""
         check_int(
             tolerable_checkpoint_failure_number, "tolerable_checkpoint_failure_number", minimum=0
         )
@@ -124,18 +124,18 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what happens to the checkpoints when the job is cancelled."""
+        """Set whether checkpoints are retained when the job is cancelled."""
         check_instance(retention_mode, ExternalizedCheckpointRetention, "retention_mode")
         return self._set(options.CHECKPOINT_RETENTION, retention_mode.name)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """Return what happens to the checkpoints when the job is cancelled."""
+        """Return whether checkpoints are retained when the job is cancelled."""
         return ExternalizedCheckpointRetention[
             self._configuration.get(options.CHECKPOINT_RETENTION)
         ]
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints outlive a failed job."""
+        """Whether checkpoints are retained after the job has failed."""
         return (
             self.get_externalized_checkpoint_retention()
             is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
@@ -146,41 +146,41 @@ class CheckpointConfig:
         return self._configuration.get(options.UNALIGNED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Let barriers overtake records, which are then part of the checkpoint; epochs have nothing to overtake."""
+        """Let barriers overtake records, which are then part of the checkpoint; without effect in epoch mode."""
         return self._set(options.UNALIGNED, bool(enabled))
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Let channels wait for each other's barriers."""
+        """Use aligned checkpoints: channels wait for barrier alignment."""
         return self.enable_unaligned_checkpoints(enabled=False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Set how long after its trigger an unaligned checkpoint tries to be aligned; 0: not at all."""
+        """Set how long an unaligned checkpoint first tries barrier alignment; 0: not at all."""
         return self._set_millis(options.ALIGNED_TIMEOUT, alignment_timeout, "alignment_timeout", 0)
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """Return how long after its trigger an unaligned checkpoint tries to be aligned."""
+        """Return how long an unaligned checkpoint first tries barrier alignment."""
         return self._configuration.get(options.ALIGNED_TIMEOUT)
 
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Set the same as `set_aligned_checkpoint_timeout`, by its older name."""
+        """Older name of `set_aligned_checkpoint_timeout`."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_alignment_timeout(self) -> Duration:
-        """Return the same as `get_aligned_checkpoint_timeout`, by its older name."""
+        """Older name of `get_aligned_checkpoint_timeout`."""
         return self.get_aligned_checkpoint_timeout()
 
     def set_force_unaligned_checkpoints(
         self, force_unaligned_checkpoints: bool = True
     ) -> CheckpointConfig:
-        """Ask for unaligned checkpoints in all cases: there are none in which they are not possible."""
+        """Accepted as in Flink, without effect: unaligned checkpoints are always possible."""
         return self._set(options.UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints were asked for in all cases."""
+        """Whether unaligned checkpoints are forced."""
         return self._configuration.get(options.UNALIGNED_FORCED)
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
-        """Set where checkpoints are written, as older programs do."""
+        """Set the checkpoint storage, with the older API."""
         check_instance(
             storage, CheckpointStorage, "storage", hint="use FileSystemCheckpointStorage(path)"
         )
@@ -190,7 +190,7 @@ class CheckpointConfig:
         return self
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
-        """Set the directory of checkpoints, as older programs do."""
+        """Set the checkpoint directory, with the older API."""
         return self.set_checkpoint_storage(FileSystemCheckpointStorage(checkpoint_path))
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
@@ -202,7 +202,7 @@ class CheckpointConfig:
         return self
 
     def _set_millis(self, option: Any, value: Any, what: str, minimum: int) -> CheckpointConfig:
-        # Who takes checkpoints several times a second gives the other times in milliseconds, too.
+        # Programs with several checkpoints per second also give the other settings in milliseconds.
         often = _PLAUSIBLE_MS <= self.get_checkpoint_interval() < _SECOND_MS
         if option is options.CHECKPOINT_INTERVAL or not often:
             warn_of_short_time(option.key, value)

@@ -1,4 +1,4 @@
-"""Checkpoint storages, as programs for older Flink versions set them."""
+"""Checkpoint storages in the API of older Flink versions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _DEFAULT_WRITE_BUFFER = 4096
 
 
 class CheckpointStorage:
-    """Base: where checkpoints are written. `options()` is the configuration that it stands for."""
+    """Base of checkpoint storages. `options()` is the equivalent configuration."""
 
     def options(self) -> dict[str, str]:
-        """Return the options that choose this storage."""
+        """Return the options of this storage."""
         raise UnsupportedOperationError(
-            f"{type(self).__name__} is not a checkpoint storage of Penstock",
+            f"unsupported checkpoint storage {type(self).__name__}",
             hint="use FileSystemCheckpointStorage",
         )
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Writes checkpoints into a directory of any file system that can be opened by URI.
+    """Writes checkpoints to a directory of any file system that can be opened by URI.
 
     >>> FileSystemCheckpointStorage("file:///tmp/checkpoints/").get_checkpoint_path()
     'file:/tmp/checkpoints'
@@ -43,7 +43,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         if checkpoint_path is None:
             raise ArgumentError(
                 "checkpoint_path is required",
-                hint="give a directory, such as file:///var/checkpoints",
+                hint="pass a directory, such as file:///var/checkpoints",
             )
         self._path = _check_directory(checkpoint_path)
         self._threshold = (
@@ -56,19 +56,19 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self._path
 
     def get_savepoint_path(self) -> str | None:
-        """Return None: the savepoint directory is set apart from this."""
+        """Return None: the savepoint directory is a separate setting."""
         return None
 
     def get_min_file_size_threshold(self) -> int:
-        """Return the size up to which a snapshot is part of the manifest."""
+        """Return the maximum size of state that is stored inline in the manifest."""
         return _DEFAULT_FILE_THRESHOLD if self._threshold < 0 else self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """Return the size of write buffers, which has no meaning here: file systems buffer by themselves."""
+        """Return the size of write buffers, which has no effect: file systems have their own buffers."""
         return _DEFAULT_WRITE_BUFFER if self._write_buffer < 0 else self._write_buffer
 
     def options(self) -> dict[str, str]:
-        """Return the options that choose this storage."""
+        """Return the options of this storage."""
         chosen = {
             "execution.checkpointing.storage": "filesystem",
             "execution.checkpointing.dir": self._path,
@@ -79,7 +79,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Flink's storage in the JobManager's memory. Penstock writes files in its place, and execute() logs a warning."""
+    """Flink's storage in the JobManager's memory. Penstock writes files instead, and execute() logs a warning."""
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 
@@ -102,15 +102,15 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self._path
 
     def get_savepoint_path(self) -> str | None:
-        """Return None: the savepoint directory is set apart from this."""
+        """Return None: the savepoint directory is a separate setting."""
         return None
 
     def get_max_state_size(self) -> int:
-        """Return the greatest state that Flink would take; files have no such bound."""
+        """Return Flink's maximum state size, which has no effect: files have no such limit."""
         return self._max_state_size
 
     def options(self) -> dict[str, str]:
-        """Return the options that choose this storage."""
+        """Return the options of this storage."""
         chosen = {"execution.checkpointing.storage": "jobmanager"}
         if self._path is not None:
             chosen["execution.checkpointing.dir"] = self._path
@@ -118,7 +118,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 
 class CustomCheckpointStorage(CheckpointStorage):
-    """A Java checkpoint storage, which Penstock cannot load."""
+    """A Java checkpoint storage, which is not supported."""
 
     def __init__(self, j_custom_checkpoint_storage: Any) -> None:
         _refuse_java(
@@ -127,19 +127,19 @@ class CustomCheckpointStorage(CheckpointStorage):
 
 
 def _check_directory(path: Any) -> str:
-    """Return the directory of checkpoints in the form that Flink gives it; the root of a file system is refused."""
+    """Return the checkpoint directory in Flink's form; the root of a file system is rejected."""
     directory = as_flink_path(check_text(path, "checkpoint_path"))
     if directory.rpartition(":")[2].strip("/"):
         return directory
     raise ArgumentError(
-        f"'{path}' cannot be the directory of checkpoints",
+        f"invalid checkpoint directory '{path}'",
         detail="it is the root of a file system",
-        hint="name a directory in it",
+        hint="use a directory below it",
     )
 
 
 def as_flink_path(text: str) -> str:
-    """Return a path in the form that Flink gives it: one slash between names, none at the end.
+    """Return a path in Flink's form: one slash between names, none at the end.
 
     >>> as_flink_path("file:///tmp//a/"), as_flink_path("s3://bucket/a/")
     ('file:/tmp/a', 's3://bucket/a')
@@ -167,5 +167,5 @@ def _check_threshold(threshold: int) -> int:
 def _refuse_java(given: Any, name: str) -> None:
     if given is not None:
         raise UnsupportedOperationError(
-            f"{name} takes no JVM object", hint="use FileSystemCheckpointStorage(path)"
+            f"{name} does not accept JVM objects", hint="use FileSystemCheckpointStorage(path)"
         )

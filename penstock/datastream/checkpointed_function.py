@@ -1,4 +1,4 @@
-"""User functions with state of their own, beside keyed state."""
+"""User functions with operator state, in addition to keyed state."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from penstock.datastream.state import OperatorStateStore
 
 
 class FunctionInitializationContext(ABC):
-    """Given to `initialize_state`."""
+    """The context of `initialize_state`."""
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the function starts from a checkpoint."""
+        """Whether the function is restored from a checkpoint."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Return the state that belongs to the operator."""
+        """Return the store of operator state."""
 
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Return the state that belongs to the current key."""
+        """Return the store of keyed state."""
 
 
 class FunctionSnapshotContext(ABC):
-    """Given to `snapshot_state`."""
+    """The context of `snapshot_state`."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """Return the number of the checkpoint."""
+        """Return the checkpoint id."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
-        """Return when it is taken, in epoch milliseconds."""
+        """Return the checkpoint's timestamp, in epoch milliseconds."""
 
 
 class CheckpointedFunction(ABC):
-    """A mix-in for user functions that keep state per subtask: in lists that are split, united or broadcast.
+    """A mix-in for user functions with operator state: lists that are split, united or broadcast on rescale.
 
-    `initialize_state` runs before `open`, and `snapshot_state` at every checkpoint. A subtask may move to another worker
-    process between two checkpoints, so be ready to be restored at any time.
+    `initialize_state` runs before `open`, and `snapshot_state` at every checkpoint. A subtask may move to another worker process
+    between two checkpoints, so the function may be restored at any time.
 
     >>> from penstock.datastream import MapFunction
     >>> from penstock.datastream.state import ListStateDescriptor
@@ -61,8 +61,8 @@ class CheckpointedFunction(ABC):
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Get the state, and take over what a checkpoint left in it."""
+        """Get the state, and restore the function from it."""
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> Any:
-        """Write to the state what must survive."""
+        """Write to the state what must survive a failure."""

@@ -1,4 +1,4 @@
-"""What a checkpoint guarantees."""
+"""The guarantee of checkpoints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import enum
 class CheckpointingMode(enum.Enum):
     """Whether state reflects each record exactly once or at least once after a failure.
 
-    AT_LEAST_ONCE counts in pipelined jobs; epochs are exactly-once, always.
+    AT_LEAST_ONCE applies to pipelined mode; epoch mode is always exactly-once.
     """
 
     EXACTLY_ONCE = 0

@@ -1,4 +1,4 @@
-"""coGroup: the elements of two streams that share a key and a window, as two lists.
+"""coGroup: groups the elements of two streams by key and window, as two lists.
 
 The stages of `stream.co_group(other).where(key).equal_to(key).window(assigner).apply(function)`; `join` has the same ones.
 """
@@ -32,11 +32,11 @@ _STEPS = ("where", "equal_to", "window", "trigger", "evictor", "allowed_lateness
 
 
 class IncompleteJoinError(InvalidProgramError, AttributeError):
-    """A step of a join was asked for before the steps that it needs."""
+    """A step of a join was called before the steps that it needs."""
 
 
 class _Stage:
-    """A join or coGroup that is not complete yet; says which step comes next."""
+    """An incomplete join or coGroup; errors say which step comes next."""
 
     def __init__(self, pair: _Pair) -> None:
         self._pair = pair
@@ -56,7 +56,7 @@ class _Stage:
 
 
 class _Pair:
-    """The two streams, and what is known of the join so far."""
+    """The two streams, and the settings of the join so far."""
 
     def __init__(
         self, method: str, first: DataStream, second: DataStream, windowed: type[WindowedPair]
@@ -82,11 +82,11 @@ class _Pair:
             raise InvalidProgramError(
                 f"the keys of a {self.method} are of different types",
                 detail=f"where() has {first}, equal_to() has {self.key_types[-1]}",
-                hint="let both key selectors return the same type",
+                hint="return the same type from both key selectors",
             )
 
     def fork(self) -> _Pair:
-        """Return a copy, so that each stage can be used twice."""
+        """Return a copy, so that each stage can be used more than once."""
         copy = _Pair(self.method, *self.streams, self.windowed)
         copy.keys, copy.key_types = list(self.keys), list(self.key_types)
         return copy
@@ -129,7 +129,7 @@ class EqualTo(_Stage):
         self._pair.add_key(key_selector, key_type)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> Any:
-        """Set the windows in which elements with equal keys meet."""
+        """Set the windows in which elements with equal keys are joined."""
         return self._pair.windowed(self._pair, window_assigner)
 
 
@@ -147,7 +147,7 @@ class WindowedPair(WindowSettings):
         if isinstance(assigner, GlobalWindows) and self._trigger is None:
             raise InvalidProgramError(
                 f"a {self._pair.method} in global windows needs a trigger",
-                detail="the global window never ends, so it is never evaluated",
+                detail="the global window never ends, so it never fires",
                 hint="call trigger(...) before apply(...)",
             )
         kind = _typed.check_type(output_type)
@@ -188,13 +188,13 @@ class CoGroupedWindow(WindowedPair):
         function: CoGroupFunction | Callable[[list[Any], list[Any]], Iterable[Any] | None],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call a function with the elements of both streams, for every key and window that has any."""
+        """Call a function with the elements of both streams, for every non-empty key and window."""
         check_function(function, CoGroupFunction, "co_group", ("first", "second"))
         return self._build("CoGroup", CoGroupAdapter(function), output_type)
 
 
 class PairAdapter(WindowFunctionAdapter):
-    """Base of the adapters that take the elements of a window apart again."""
+    """Base of the adapters that separate the elements of a window by stream."""
 
     method = ""
 

@@ -1,4 +1,4 @@
-"""Two streams side by side: connected streams, and a stream beside a broadcast stream."""
+"""Operations on two streams: connected streams, and a stream with a broadcast stream."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _Selector = Callable[[Any], Any] | KeySelector
 
 
 class ConnectedStreams:
-    """Two streams, of any types, that one function processes together. Made by `DataStream.connect`.
+    """Two streams, of any types, that are processed by one function. Created by `DataStream.connect`.
 
-    Event time is the minimum of both. If both streams are keyed, equal keys of both meet in the same subtask and share
-    state and timers.
+    The watermark is the minimum of both. If both streams are keyed, equal keys of both are processed in the same subtask and
+    share state and timers.
 
     >>> from penstock.datastream import CoMapFunction, StreamExecutionEnvironment
     >>> class Label(CoMapFunction):
@@ -72,7 +72,7 @@ class ConnectedStreams:
         key_selector2: _Selector,
         key_type: TypeInformation | None = None,
     ) -> ConnectedStreams:
-        """Partition both streams by key; both selectors give keys of one type."""
+        """Partition both streams by key; both selectors return keys of the same type."""
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type),
             self.stream2.key_by(key_selector2, key_type),
@@ -86,7 +86,7 @@ class ConnectedStreams:
     def flat_map(
         self, func: CoFlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Call `flat_map1` and `flat_map2` for the elements and emit all that they yield or return."""
+        """Call `flat_map1` and `flat_map2` for the elements and emit everything that they yield or return."""
         _check_pair(func, CoFlatMapFunction, ("flat_map1", "flat_map2"))
         return self._transform("Co-Flat Map", CoFlatMapSpec(func), output_type)
 
@@ -121,7 +121,7 @@ class ConnectedStreams:
 
 
 class BroadcastStream:
-    """A stream that every subtask of an operator gets, with the state that it fills. Made by `DataStream.broadcast`."""
+    """A stream that is sent to every subtask of an operator, with its state descriptors. Created by `DataStream.broadcast`."""
 
     def __init__(
         self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]
@@ -148,7 +148,7 @@ class BroadcastStream:
 
 
 class BroadcastConnectedStream:
-    """A stream, keyed or not, beside a broadcast stream. Made by `DataStream.connect`."""
+    """A stream, keyed or not, connected with a broadcast stream. Created by `DataStream.connect`."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class BroadcastConnectedStream:
         func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Process the elements of both streams; the broadcast side fills the broadcast state, the other reads it."""
+        """Process the elements of both streams; the broadcast side writes the broadcast state, the other side reads it."""
         stream = self.non_broadcast_stream
         keyed = isinstance(stream, KeyedStream)
         wanted: type = BroadcastProcessFunction

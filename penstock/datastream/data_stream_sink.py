@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DataStreamSink(OperatorSettings):
-    """A sink of the program; its settings can be changed as those of a stream.
+    """A sink of the program; its settings can be changed like those of a stream.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()

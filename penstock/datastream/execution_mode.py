@@ -8,8 +8,8 @@ import enum
 class RuntimeExecutionMode(enum.Enum):
     """How a program is executed.
 
-    STREAMING emits every update, takes checkpoints and moves watermarks as time goes on; BATCH wants bounded sources
-    and emits one final result; AUTOMATIC is BATCH if every source is bounded.
+    STREAMING emits every update, takes checkpoints and advances watermarks continuously; BATCH needs bounded sources and
+    emits one final result; AUTOMATIC is BATCH if every source is bounded.
     """
 
     STREAMING = 0

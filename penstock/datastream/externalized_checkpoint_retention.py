@@ -1,4 +1,4 @@
-"""What happens to checkpoints when a job ends."""
+"""Retention of checkpoints when a job ends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import enum
 
 
 class ExternalizedCheckpointRetention(enum.Enum):
-    """Whether the checkpoints of a cancelled job stay.
+    """Whether the checkpoints of a cancelled job are retained.
 
-    A job that failed always keeps its last checkpoint unless retention is NO_EXTERNALIZED_CHECKPOINTS.
+    A failed job always retains its last checkpoint unless retention is NO_EXTERNALIZED_CHECKPOINTS.
     """
 
     DELETE_ON_CANCELLATION = 0

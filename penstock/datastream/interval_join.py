@@ -47,23 +47,23 @@ class IntervalJoin:
             raise InvalidProgramError(
                 "the keys of an interval join are of different types",
                 detail=f"{kinds[0]} and {kinds[1]}",
-                hint="let both key selectors return the same type",
+                hint="return the same type from both key selectors",
             )
         self._streams = (left, right)
 
     def in_event_time(self) -> Self:
-        """Join by the elements' timestamps: the default, and the only way."""
+        """Join by the elements' timestamps: the default, and the only mode."""
         return self
 
     def in_processing_time(self) -> NoReturn:
-        """Raise: as in Flink, interval joins work by event time only."""
+        """Raise: as in Flink, interval joins support event time only."""
         raise UnsupportedOperationError(
             "interval joins are supported in event time only",
-            hint="leave in_processing_time() out and assign timestamps",
+            hint="remove in_processing_time() and assign timestamps",
         )
 
     def between(self, lower_bound: Any, upper_bound: Any) -> IntervalJoined:
-        """Set how much earlier or later the right element may be than the left one; both ends count.
+        """Set how much earlier or later the right element may be than the left one; both bounds are inclusive.
 
         `lower_bound <= right timestamp - left timestamp <= upper_bound` (Time, Duration, timedelta or milliseconds).
         """
@@ -71,7 +71,7 @@ class IntervalJoin:
         upper = to_millis(upper_bound, "the upper bound of an interval join")
         if lower > upper:
             raise ArgumentError(
-                "the lower bound of an interval join is above its upper bound",
+                "the lower bound of an interval join is greater than its upper bound",
                 detail=f"{lower} ms and {upper} ms",
                 hint="a negative lower bound reaches back: between(Time.seconds(-5), Time.seconds(5))",
             )
@@ -100,12 +100,12 @@ class IntervalJoined:
         self._late_tags: list[str | None] = [None, None]
 
     def lower_bound_exclusive(self) -> Self:
-        """Leave pairs exactly at the lower bound out."""
+        """Exclude pairs exactly at the lower bound."""
         self._lower_inclusive = False
         return self
 
     def upper_bound_exclusive(self) -> Self:
-        """Leave pairs exactly at the upper bound out."""
+        """Exclude pairs exactly at the upper bound."""
         self._upper_inclusive = False
         return self
 
@@ -130,7 +130,7 @@ class IntervalJoined:
     def process(
         self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Call a ProcessJoinFunction with each pair; the results have the greater timestamp of both."""
+        """Call a ProcessJoinFunction with each pair; the results have the greater of both timestamps."""
         check_object(
             process_join_function,
             ProcessJoinFunction,

@@ -1,4 +1,4 @@
-"""Functions over two joined streams."""
+"""Functions of joined streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.datastream.basic_functions import Function
 
 
 class JoinFunction(Function):
-    """Combines two elements that belong together to one.
+    """Combines a pair of elements into one.
 
     >>> class Pair(JoinFunction):
     ...     def join(self, first, second):
@@ -21,11 +21,11 @@ class JoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """Return what becomes of the two."""
+        """Return the result for a pair."""
 
 
 class FlatJoinFunction(Function):
-    """Combines two elements that belong together to any number of elements."""
+    """Combines a pair of elements into any number of elements."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any] | None:
@@ -33,7 +33,7 @@ class FlatJoinFunction(Function):
 
 
 class CoGroupFunction(Function):
-    """Takes all elements of a key and window of both streams at once; one of the two may be empty.
+    """Processes all elements of a key and window of both streams; one of the lists may be empty.
 
     >>> class LeftOuter(CoGroupFunction):
     ...     def co_group(self, first, second):
@@ -50,14 +50,14 @@ class CoGroupFunction(Function):
 
 
 class ProcessJoinFunction(Function):
-    """Takes the pairs of an interval join.
+    """Processes the pairs of an interval join.
 
     `process_element` may be a generator, return a list or return None. `yield tag, value` with an OutputTag goes to a
     side output.
     """
 
     class Context(ABC):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:

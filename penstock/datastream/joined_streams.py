@@ -1,4 +1,4 @@
-"""Window joins: each pair of elements of two streams that share a key and a window."""
+"""Window joins: all pairs of elements of two streams with the same key and window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JoinedWindow(WindowedPair):
         function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call a function with each pair; a plain function returns one element, as a JoinFunction does."""
+        """Call a function with each pair; a plain function returns one element, like a JoinFunction."""
         check_function(function, JoinFunction, "join", ("first", "second"))
         adapter = FlatJoinAdapter if isinstance(function, FlatJoinFunction) else JoinAdapter
         return self._build("Join", adapter(function), output_type)

@@ -84,7 +84,7 @@ class KeyedStream(DataStream):
 
     @property
     def key_selector(self) -> Callable[[Any], Any] | KeySelector:
-        """The function that takes the key out of an element."""
+        """The function that extracts the key of an element."""
         return self._key_selector
 
     @property
@@ -126,23 +126,23 @@ class KeyedStream(DataStream):
         return self.transform("Reduce", KeyedReduceSpec(func), self.declared_type)
 
     def sum(self, position_to_sum: Position = 0) -> DataStream:
-        """Add up a field per key; the other fields are the first element's."""
+        """Sum a field per key; the other fields are the first element's."""
         return self._aggregate("Sum", SumReduce, position_to_sum, "position_to_sum")
 
     def min(self, position_to_min: Position = 0) -> DataStream:
-        """Keep the least value of a field per key; the other fields are the first element's."""
+        """Keep the minimum of a field per key; the other fields are the first element's."""
         return self._aggregate("Min", MinReduce, position_to_min, "position_to_min")
 
     def max(self, position_to_max: Position = 0) -> DataStream:
-        """Keep the greatest value of a field per key; the other fields are the first element's."""
+        """Keep the maximum of a field per key; the other fields are the first element's."""
         return self._aggregate("Max", MaxReduce, position_to_max, "position_to_max")
 
     def min_by(self, position_to_min_by: Position = 0) -> DataStream:
-        """Keep the element with the least field per key; the first one among equals."""
+        """Keep the element with the minimum of a field per key; the first one among equals."""
         return self._aggregate("MinBy", MinByReduce, position_to_min_by, "position_to_min_by")
 
     def max_by(self, position_to_max_by: Position = 0) -> DataStream:
-        """Keep the element with the greatest field per key; the first one among equals."""
+        """Keep the element with the maximum of a field per key; the first one among equals."""
         return self._aggregate("MaxBy", MaxByReduce, position_to_max_by, "position_to_max_by")
 
     def _aggregate(
@@ -154,13 +154,13 @@ class KeyedStream(DataStream):
     # Windows
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
-        """Put the elements of each key into windows."""
+        """Assign the elements of each key to windows."""
         from penstock.datastream.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Put the elements of each key into windows of `size` elements, one for every `slide` elements."""
+        """Assign the elements of each key to windows of `size` elements, one for every `slide` elements."""
         from penstock.datastream.windowed_stream import WindowedStream, count_assigner
 
         return WindowedStream(self, count_assigner(size, slide))
@@ -168,7 +168,7 @@ class KeyedStream(DataStream):
     # Joins
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
-        """Join with another keyed stream: elements with equal keys whose timestamps are close.
+        """Join with another keyed stream: elements with equal keys whose timestamps are within an interval.
 
         Continue with `.between(lower, upper).process(function)`.
         """
@@ -176,7 +176,7 @@ class KeyedStream(DataStream):
 
         return IntervalJoin(self, other_stream)
 
-    # What works on the elements, without their keys
+    # Operations on the elements, without their keys
 
     def key_by(
         self,
@@ -191,7 +191,7 @@ class KeyedStream(DataStream):
         return self._values().project(*field_indexes)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give elements timestamps, and emit watermarks that follow them."""
+        """Assign timestamps to elements, and emit watermarks."""
         return self._values().assign_timestamps_and_watermarks(watermark_strategy)
 
     def _values(self) -> DataStream:
@@ -201,7 +201,7 @@ class KeyedStream(DataStream):
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
         """Run the program and return Row(f0=key, f1=element) for each element of this stream."""
-        # Before the exchange, in as many subtasks as the elements come from: so they stay in order.
+        # Before the exchange, in as many subtasks as the upstream operator, which keeps the elements in order.
         rows = self._origin_stream.transform(
             "Keyed rows", MapSpec(KeyAndValue(self._key_selector)), self.get_type()
         )
@@ -210,7 +210,7 @@ class KeyedStream(DataStream):
             rows.set_parallelism(parallelism)
         return collect(rows, job_execution_name, limit)
 
-    # What a keyed stream does not have
+    # Operations that a keyed stream does not support
 
     def _no_partitioning(self, what: str) -> NoReturn:
         raise InvalidProgramError(
@@ -221,7 +221,7 @@ class KeyedStream(DataStream):
     def full_window_partition(self) -> NoReturn:
         """Raise: the partitions are the subtasks, which have many keys each."""
         raise UnsupportedOperationError(
-            "full_window_partition() is not implemented for a keyed stream",
+            "full_window_partition() is not supported for a keyed stream",
             hint="call it before key_by(), or use window(GlobalWindows.create()) with a trigger",
         )
 
@@ -260,60 +260,60 @@ class KeyedStream(DataStream):
         self._no_partitioning("partition_custom")
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """Raise: key_by() emits nothing by itself."""
+        """Raise: key_by() emits nothing itself."""
         self._no_setting("a side output")
 
     def get_name(self) -> str:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a name")
 
     def name(self, name: str) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a name")
 
     def uid(self, uid: str) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a uid")
 
     def set_uid_hash(self, uid_hash: str) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a uid hash")
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a parallelism")
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a max parallelism")
 
     def force_non_parallel(self) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a parallelism")
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a buffer timeout")
 
     def set_description(self, description: str) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a description")
 
     def start_new_chain(self) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("chaining")
 
     def disable_chaining(self) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("chaining")
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Raise: key_by() is no operator."""
+        """Raise: key_by() is not an operator."""
         self._no_setting("a slot sharing group")
 
 
 def _parallelism_of(step: Transformation) -> int | None:
-    """Return the number of subtasks that a stream comes from; None if it is the environment's."""
+    """Return the parallelism of a stream's operator; None if it is the environment's."""
     while not isinstance(step, OperatorTransformation):
         step = step.inputs[0]
     return step.parallelism

@@ -1,4 +1,4 @@
-"""Names of side outputs."""
+"""Tags of side outputs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 class OutputTag:
-    """The name of a side output, with the type of its elements. Tags are equal if their names are.
+    """The tag of a side output, with the type of its elements. Tags are equal if their names are.
 
     >>> late = OutputTag("late", Types.STRING())
     >>> late.tag_id, late == OutputTag("late")
     ('late', True)
 
-    An operator emits to it with `yield late, value`; `stream.get_side_output(late)` is what it emitted.
+    An operator emits to it with `yield late, value`; `stream.get_side_output(late)` is the stream of these elements.
     """
 
-    is_output_tag = True  # how operators know a tag when they see one
+    is_output_tag = True  # how operators recognize a tag
 
     get_java_output_tag = not_implemented("there is no JVM object behind an OutputTag")
 
@@ -37,7 +37,7 @@ class OutputTag:
         elif not isinstance(type_info, TypeInformation):
             raise ArgumentTypeError(
                 f"type_info must be a TypeInformation, a list of them or None, got {describe(type_info)}",
-                hint="use Types.STRING() or another of Types",
+                hint="use Types.STRING() or another member of Types",
             )
         self.tag_id = tag_id
         self.type_info: Any = type_info

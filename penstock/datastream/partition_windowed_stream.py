@@ -1,4 +1,4 @@
-"""PartitionWindowedStream: all elements of each subtask, until the input ends, as one window."""
+"""PartitionWindowedStream: all elements of each subtask as one window, which fires when the input ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Order(enum.Enum):
 
 
 class MapPartitionFunction(Function):
-    """Takes all elements of a partition at once."""
+    """Processes all elements of a partition at once."""
 
     @abstractmethod
     def map_partition(self, values: Iterable[Any]) -> Iterable[Any] | None:
@@ -42,9 +42,9 @@ class MapPartitionFunction(Function):
 
 
 class PartitionWindowedStream:
-    """The elements of each subtask as one window that is evaluated when the input ends.
+    """The elements of each subtask as one window, which fires when the input ends.
 
-    On an input that never ends it is never evaluated. The elements, or the accumulator, are part of checkpoints.
+    With an unbounded input it never fires. The elements, or the accumulator, are part of checkpoints.
     """
 
     def __init__(self, stream: DataStream) -> None:
@@ -55,7 +55,7 @@ class PartitionWindowedStream:
         func: MapPartitionFunction | Callable[[list[Any]], Iterable[Any] | None],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Call a function with all elements; what it gives has no timestamps."""
+        """Call a function with all elements; its results have no timestamps."""
         check_function(func, MapPartitionFunction, "map_partition", ("values",))
         kind = _typed.check_type(output_type)
         spec = FullWindowPartitionSpec(function=MapPartition(func))
@@ -66,7 +66,7 @@ class PartitionWindowedStream:
         field: Position | Callable[[Any], Any] | KeySelector,
         order: Order = Order.ASCENDING,
     ) -> DataStream:
-        """Sort the elements by an index, a field name or a key; equal ones keep their order, all their timestamps."""
+        """Sort the elements by an index, a field name or a key; the sort is stable, and timestamps are kept."""
         check_instance(order, Order, "order", hint="use Order.ASCENDING or Order.DESCENDING")
         if isinstance(field, int | str):
             check_position(field, "field")
@@ -76,7 +76,7 @@ class PartitionWindowedStream:
         return self._stream.transform("SortPartition", spec, self._stream.declared_type)
 
     def reduce(self, reduce_function: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """Combine all elements two by two; emit one value for each partition that has elements."""
+        """Combine all elements; emit one value for each non-empty partition."""
         check_function(reduce_function, ReduceFunction, "reduce", ("value1", "value2"))
         spec = FullWindowPartitionSpec(reduce_function=reduce_function)
         return self._stream.transform("PartitionReduce", spec, self._stream.declared_type)
@@ -84,7 +84,7 @@ class PartitionWindowedStream:
     def aggregate(
         self, aggregate_function: AggregateFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Fold all elements into an accumulator; emit one result for each partition that has elements."""
+        """Aggregate all elements into an accumulator; emit one result for each non-empty partition."""
         check_object(
             aggregate_function,
             AggregateFunction,
@@ -96,18 +96,18 @@ class PartitionWindowedStream:
 
 
 class MapPartition(FunctionAdapter):
-    """A map partition function in the operator's shape."""
+    """Adapts a map partition function to the operator."""
 
     output_timestamps = OutputTimestamps.NONE
 
     def __call__(self, values: list[Any], timestamps: list[int | None]) -> Iterable[Timed]:
-        """Return what the user's function gives, without timestamps."""
+        """Return the results of the user function, without timestamps."""
         results = getattr(self.function, "map_partition", self.function)(values)
         return () if results is None else ((result, None) for result in results)
 
 
 class SortPartition(FunctionAdapter):
-    """Sorts the elements of a partition by a field or by what a key selector returns."""
+    """Sorts the elements of a partition by a field or by the result of a key selector."""
 
     output_timestamps = OutputTimestamps.OF_INPUT
 

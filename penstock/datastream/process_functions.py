@@ -1,4 +1,4 @@
-"""Process functions: the elements, their time, timers and side outputs."""
+"""Process functions: access to elements, timestamps, timers and side outputs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _default(method: _Method) -> _Method:
-    """Mark a method that does nothing unless it is overridden."""
+    """Mark a default implementation that does nothing."""
     method.is_default = True  # type: ignore[attr-defined]
     return method
 
 
 class _Context(ABC):
-    """What is known while an element is processed."""
+    """The context of an element."""
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Return time and timers."""
+        """Return the timer service."""
 
     @abstractmethod
     def timestamp(self) -> int:
@@ -32,7 +32,7 @@ class _Context(ABC):
 
 
 class _KeyedContext(_Context):
-    """A context that also knows the key."""
+    """A context with the current key."""
 
     @abstractmethod
     def get_current_key(self) -> Any:
@@ -40,22 +40,22 @@ class _KeyedContext(_Context):
 
 
 class _OnTimerContext(_KeyedContext):
-    """What is known while a timer fires."""
+    """The context of a timer."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
-        """Return the clock that the timer follows."""
+        """Return the timer's time domain."""
 
 
 class ProcessFunction(Function):
-    """Processes the elements of a stream without keys.
+    """Processes the elements of a non-keyed stream.
 
     `process_element` may be a generator, return a list or return None. `yield tag, value` with an OutputTag goes to a
     side output.
     """
 
     class Context(_Context):
-        """Given to `process_element`. Timers can be registered on keyed streams only."""
+        """The context of `process_element`. Timers can be registered on keyed streams only."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
@@ -82,10 +82,10 @@ class KeyedProcessFunction(Function):
     """
 
     class Context(_KeyedContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
     class OnTimerContext(_OnTimerContext):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
@@ -93,7 +93,7 @@ class KeyedProcessFunction(Function):
 
     @_default
     def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
-        """React to a timer."""
+        """Handle a timer."""
         return None
 
 
@@ -101,7 +101,7 @@ class CoProcessFunction(Function):
     """Processes the elements of two connected streams."""
 
     class Context(_Context):
-        """Given to `process_element1` and `process_element2`."""
+        """The context of `process_element1` and `process_element2`."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: Context) -> Iterable[Any] | None:
@@ -116,10 +116,10 @@ class KeyedCoProcessFunction(Function):
     """Processes the elements of two connected keyed streams, with shared keyed state and timers."""
 
     class Context(_KeyedContext):
-        """Given to `process_element1` and `process_element2`."""
+        """The context of `process_element1` and `process_element2`."""
 
     class OnTimerContext(_OnTimerContext):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: Context) -> Iterable[Any] | None:
@@ -131,15 +131,15 @@ class KeyedCoProcessFunction(Function):
 
     @_default
     def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
-        """React to a timer."""
+        """Handle a timer."""
         return None
 
 
 class BaseBroadcastProcessFunction(Function):
-    """Base of the functions that process a stream beside a broadcast stream."""
+    """Base of the functions that process a stream and a broadcast stream."""
 
     class BaseContext(ABC):
-        """What both sides know."""
+        """The common context of both sides."""
 
         @abstractmethod
         def timestamp(self) -> int:
@@ -147,35 +147,35 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the wall clock in epoch milliseconds."""
+            """Return the current processing time in epoch milliseconds."""
 
         @abstractmethod
         def current_watermark(self) -> int:
             """Return the operator's watermark."""
 
     class Context(BaseContext):
-        """Given to the broadcast side."""
+        """The context of the broadcast side."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: Any) -> Any:
-            """Return broadcast state, to read and write."""
+            """Return broadcast state, for reading and writing."""
 
     class ReadOnlyContext(BaseContext):
-        """Given to the other side."""
+        """The context of the other side."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: Any) -> Any:
-            """Return broadcast state, to read."""
+            """Return broadcast state, for reading."""
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """Processes a stream without keys beside a broadcast stream."""
+    """Processes a non-keyed stream and a broadcast stream."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """Given to `process_broadcast_element`."""
+        """The context of `process_broadcast_element`."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None:
@@ -183,36 +183,36 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
-        """Process an element of the broadcast stream; every subtask gets it."""
+        """Process an element of the broadcast stream, in every subtask."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """Processes a keyed stream beside a broadcast stream."""
+    """Processes a keyed stream and a broadcast stream."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """Given to `process_broadcast_element`."""
+        """The context of `process_broadcast_element`."""
 
         @abstractmethod
         def apply_to_keyed_state(self, state_descriptor: Any, function: Any) -> None:
             """Call `function(key, state)` for every key that has this state."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Return time and timers of the current key."""
+            """Return the timer service of the current key."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
             """Return the key of the element or timer."""
 
     class OnTimerContext(ReadOnlyContext):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Return the clock that the timer follows."""
+            """Return the timer's time domain."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None:
@@ -220,9 +220,9 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
-        """Process an element of the broadcast stream; every subtask gets it."""
+        """Process an element of the broadcast stream, in every subtask."""
 
     @_default
     def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
-        """React to a timer."""
+        """Handle a timer."""
         return None

@@ -1,4 +1,4 @@
-"""What a rich function gets when it is opened."""
+"""The runtime context of user functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class KeyedStateStore(ABC):
-    """Gives access to keyed state by descriptor."""
+    """Returns keyed state by descriptor."""
 
     @abstractmethod
     def get_state(self, state_descriptor: Any) -> Any:
@@ -31,9 +31,9 @@ class KeyedStateStore(ABC):
 
 
 class RuntimeContext(KeyedStateStore):
-    """Where a function runs: its task, its parallelism, its state.
+    """The context in which a function runs: its task, its parallelism, its state.
 
-    Keyed state is there for functions on a KeyedStream; elsewhere asking for it is an error.
+    Keyed state is only available to functions on a KeyedStream.
     """
 
     @abstractmethod
@@ -50,11 +50,11 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """Return the number of this subtask, from 0."""
+        """Return the index of this subtask, from 0."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """Return how often this subtask was tried before, from 0."""
+        """Return the attempt number of this subtask, from 0."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
@@ -66,4 +66,4 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_metrics_group(self) -> Any:
-        """Return the group that the function's metrics are registered in."""
+        """Return the metric group of the function."""

@@ -1,4 +1,4 @@
-"""Slot sharing groups and the resources they name."""
+"""Slot sharing groups and their resources."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class MemorySize:
     def __init__(self, j_memory_size: object = None, bytes_size: int | None = None) -> None:
         if j_memory_size is not None:
             raise ArgumentTypeError(
-                "MemorySize takes no JVM object", hint="use MemorySize(bytes_size=...)"
+                "MemorySize does not accept JVM objects", hint="use MemorySize(bytes_size=...)"
             )
         self._bytes = check_int(bytes_size, "bytes_size", minimum=0)
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """Return a size of so many MiB."""
+        """Return a size of this many MiB."""
         return MemorySize(bytes_size=check_int(mebi_bytes, "mebi_bytes", minimum=0) * _MEBI)
 
     def get_bytes(self) -> int:
@@ -75,9 +75,9 @@ class MemorySize:
 
 
 class SlotSharingGroup:
-    """A name for operators that may share a slot, with the resources such a slot should have.
+    """A group of operators that may share a slot, with the resources of such a slot.
 
-    A job whose slots no executor of Spark can have is refused. Nothing is reserved: tasks share the memory of their executor.
+    A job whose slots exceed a Spark executor is rejected. Nothing is reserved: tasks share the memory of their executor.
 
     >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(2.0).set_task_heap_memory_mb(512)
     >>> group.build().get_task_heap_memory().get_mebi_bytes()
@@ -106,7 +106,7 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> Builder:
-        """Start to describe a group."""
+        """Return a builder."""
         return Builder(name)
 
     def get_name(self) -> str:
@@ -114,19 +114,19 @@ class SlotSharingGroup:
         return self._name
 
     def get_cpu_cores(self) -> float | None:
-        """Return the cores, if given."""
+        """Return the cores, if set."""
         return self._cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """Return the heap memory, if given."""
+        """Return the heap memory, if set."""
         return self._task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Return the off-heap memory, if given."""
+        """Return the off-heap memory, if set."""
         return self._task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Return the managed memory, if given."""
+        """Return the managed memory, if set."""
         return self._managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
@@ -144,7 +144,7 @@ class SlotSharingGroup:
 
 
 class Builder:
-    """Collects the resources of a SlotSharingGroup."""
+    """Builds a SlotSharingGroup."""
 
     def __init__(self, name: str) -> None:
         self._name = check_text(name, "the name of a slot sharing group")
@@ -208,7 +208,7 @@ class Builder:
         if self._cpu_cores is None or self._heap is None:
             raise ArgumentError(
                 "the resources of a slot sharing group are incomplete",
-                hint="cpu_cores and task_heap_memory are set both or none",
+                hint="set both cpu_cores and task_heap_memory, or neither",
             )
         nothing = MemorySize(bytes_size=0)
         return SlotSharingGroup(
@@ -234,7 +234,7 @@ def _size(size: MemorySize | str) -> MemorySize:
         return MemorySize(bytes_size=parse_memory(size))
     except ValueError as error:
         raise ArgumentError(
-            f"'{size}' is not a memory size",
+            f"invalid memory size '{size}'",
             detail=str(error),
             hint="write it as '512 mb' or '2 gb'",
         ) from None

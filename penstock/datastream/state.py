@@ -1,4 +1,4 @@
-"""State as user functions see it, and its descriptors, under PyFlink's module path."""
+"""State interfaces of user functions, and their descriptors, under PyFlink's module path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUT = TypeVar("OUT")
 
 
 class State(ABC):
-    """Base of all state: belongs to the key of the element that is processed."""
+    """Base of all keyed state, which belongs to the current key."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -48,7 +48,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def get(self) -> OUT:
-        """Return what was made of the values."""
+        """Return the result of the added values."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -56,7 +56,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """State of several windows that can become the state of one."""
+    """State whose windows can be merged."""
 
 
 class ReducingState(MergingState[T, T | None]):
@@ -64,7 +64,7 @@ class ReducingState(MergingState[T, T | None]):
 
 
 class AggregatingState(MergingState[IN, OUT | None]):
-    """The values of a key, folded into an accumulator; `get` returns its result."""
+    """The values of a key, aggregated into an accumulator; `get` returns its result."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
@@ -83,7 +83,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class _Entries(State, Generic[K, V]):
-    """A dictionary, to be read."""
+    """A read-only map."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
@@ -91,7 +91,7 @@ class _Entries(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether there is an entry under `key`."""
+        """Whether `key` has an entry."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
@@ -107,7 +107,7 @@ class _Entries(State, Generic[K, V]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
+        """Whether there are no entries."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -120,7 +120,7 @@ class _Entries(State, Generic[K, V]):
 
 
 class _ChangingEntries(_Entries[K, V]):
-    """A dictionary, to be read and changed."""
+    """A map for reading and writing."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -132,7 +132,7 @@ class _ChangingEntries(_Entries[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Remove one entry if it is there."""
+        """Remove one entry, if it exists."""
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -142,27 +142,27 @@ class _ChangingEntries(_Entries[K, V]):
 
 
 class MapState(_ChangingEntries[K, V]):
-    """A dictionary per key."""
+    """A map per key."""
 
 
 class ReadOnlyBroadcastState(_Entries[K, V]):
-    """Broadcast state as the side without broadcast sees it."""
+    """Broadcast state on the non-broadcast side."""
 
 
 class BroadcastState(_ChangingEntries[K, V], ReadOnlyBroadcastState[K, V]):
-    """Broadcast state as the broadcast side sees it."""
+    """Broadcast state on the broadcast side."""
 
 
 class OperatorStateStore(ABC):
-    """Gives access to state that belongs to an operator rather than to a key."""
+    """Returns state that belongs to an operator rather than to a key."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of this subtask; if the parallelism changes, all elements are split evenly."""
+        """Return a list of this subtask; on rescale, all elements are redistributed evenly."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of this subtask; when it is restored, it has the elements of all subtasks."""
+        """Return a list of this subtask; when restored, it contains the elements of all subtasks."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:

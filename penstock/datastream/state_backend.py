@@ -1,4 +1,4 @@
-"""State backends, as programs for older Flink versions set them."""
+"""State backends in the API of older Flink versions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.errors import ArgumentError, UnsupportedOperationError
 
 
 class StateBackend:
-    """Base: what keeps keyed state. `options()` is the configuration that it stands for."""
+    """Base of state backends. `options()` is the equivalent configuration."""
 
     def options(self) -> dict[str, str]:
-        """Return the options that choose this backend."""
+        """Return the options of this backend."""
         raise UnsupportedOperationError(
-            f"{type(self).__name__} is not a state backend of Penstock",
+            f"unsupported state backend {type(self).__name__}",
             hint="use HashMapStateBackend or EmbeddedRocksDBStateBackend",
         )
 
@@ -33,12 +33,12 @@ class HashMapStateBackend(StateBackend):
         _refuse_java(j_hashmap_state_backend, "HashMapStateBackend")
 
     def options(self) -> dict[str, str]:
-        """Return the options that choose this backend."""
+        """Return the options of this backend."""
         return {"state.backend.type": "hashmap"}
 
 
 class PredefinedOptions(enum.Enum):
-    """Tuned settings of RocksDB for kinds of disks."""
+    """Predefined RocksDB settings for kinds of disks."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -83,29 +83,29 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return None if self._paths is None else list(self._paths)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints hold only what changed, which they do unless told otherwise."""
+        """Whether checkpoints are incremental (default yes)."""
         return self._incremental is not False
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Choose tuned settings; options that are set by themselves count before them."""
+        """Set predefined settings; single options override them."""
         self._predefined = PredefinedOptions(options)
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """Return the tuned settings in use."""
+        """Return the predefined settings."""
         return self._predefined
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Set how many files are moved to and from checkpoint storage at a time."""
+        """Set how many files are transferred to and from checkpoint storage at a time."""
         self._transfer_threads = check_int(
             number_of_transfering_threads, "number_of_transfering_threads", minimum=1
         )
 
     def get_number_of_transfer_threads(self) -> int:
-        """Return how many files are moved at a time."""
+        """Return how many files are transferred at a time."""
         return self._transfer_threads
 
     def options(self) -> dict[str, str]:
-        """Return the options that choose this backend."""
+        """Return the options of this backend."""
         chosen = {"state.backend.type": "rocksdb"}
         if self._incremental is not None:
             chosen["execution.checkpointing.incremental"] = str(self._incremental).lower()
@@ -121,7 +121,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 
 class CustomStateBackend(StateBackend):
-    """A Java state backend, which Penstock cannot load."""
+    """A Java state backend, which is not supported."""
 
     def __init__(self, j_custom_state_backend: Any) -> None:
         _refuse_java(j_custom_state_backend or "a custom state backend", "CustomStateBackend")
@@ -130,6 +130,6 @@ class CustomStateBackend(StateBackend):
 def _refuse_java(given: Any, name: str) -> None:
     if given is not None:
         raise UnsupportedOperationError(
-            f"{name} takes no JVM object",
+            f"{name} does not accept JVM objects",
             hint="use HashMapStateBackend() or EmbeddedRocksDBStateBackend()",
         )

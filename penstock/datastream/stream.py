@@ -1,4 +1,4 @@
-"""DataStream: a stream of elements, and what can be done with it."""
+"""DataStream: a stream of elements, and its operations."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ _KEYED_ONLY = {
 
 
 class NotKeyedError(InvalidProgramError, AttributeError):
-    """An operation of keyed streams was asked of a stream without keys."""
+    """An operation of keyed streams was called on a non-keyed stream."""
 
 
 class DataStream(OperatorSettings):
-    """A stream of elements. Each method adds a step to the program and returns the stream after it.
+    """A stream of elements. Each method adds a transformation to the program and returns the resulting stream.
 
     Nothing runs before `execute` or `execute_and_collect`.
 
@@ -115,10 +115,10 @@ class DataStream(OperatorSettings):
                 )
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    # What is known about the stream
+    # Properties of the stream
 
     def get_type(self) -> TypeInformation:
-        """Return the type of the elements; pickled objects where none was declared."""
+        """Return the type of the elements; pickled objects if none is declared."""
         declared = self._transformation.output_type
         return Types.PICKLED_BYTE_ARRAY() if declared is None else declared
 
@@ -135,7 +135,7 @@ class DataStream(OperatorSettings):
     def map(
         self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Call a function for each element and emit what it returns."""
+        """Call a function for each element and emit its result."""
         check_function(func, MapFunction, "map", ("value",))
         kind = _typed.check_type(output_type)
         return self.transform("Map", MapSpec(func), kind)
@@ -151,12 +151,12 @@ class DataStream(OperatorSettings):
         return self.transform("FlatMap", FlatMapSpec(func), kind)
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
-        """Keep the elements for which a function is true."""
+        """Keep the elements for which a function returns true."""
         check_function(func, FilterFunction, "filter", ("value",))
         return self.transform("Filter", FilterSpec(func), self.declared_type)
 
     def project(self, *field_indexes: int) -> DataStream:
-        """Keep some fields of tuples, in the given order."""
+        """Select fields of tuples, in the given order."""
         if not field_indexes:
             raise ArgumentError("project() needs at least one field index")
         for index in field_indexes:
@@ -166,14 +166,14 @@ class DataStream(OperatorSettings):
             raise InvalidProgramError(
                 "only streams of tuples can be projected",
                 detail=f"the elements are of type {kind}",
-                hint="use map() to pick fields",
+                hint="use map() to select fields",
             )
         output_type = None
         if isinstance(kind, TupleTypeInfo):
             fields = kind.get_field_types()
             if max(field_indexes) >= len(fields):
                 raise ArgumentError(
-                    f"field index {max(field_indexes)} is beyond a tuple of {len(fields)} fields"
+                    f"field index {max(field_indexes)} is out of range for a tuple of {len(fields)} fields"
                 )
             output_type = Types.TUPLE([fields[index] for index in field_indexes])
         return self.transform("Projection", MapSpec(Projection(field_indexes)), output_type)
@@ -205,14 +205,14 @@ class DataStream(OperatorSettings):
         key_selector: Callable[[Any], Any] | KeySelector,
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
-        """Partition the stream by key: elements with equal keys meet in the same subtask."""
+        """Partition the stream by key: elements with equal keys are processed in the same subtask."""
         from penstock.datastream.keyed_stream import KeyedStream
 
         check_key_selector(key_selector)
         return KeyedStream(self, key_selector, _typed.check_type(key_type, "key_type"))
 
     def union(self, *streams: DataStream) -> DataStream:
-        """Merge streams of one type into one."""
+        """Merge streams of the same type."""
         if not streams:
             return self
         inputs = [self._transformation]
@@ -224,7 +224,7 @@ class DataStream(OperatorSettings):
             other = stream.declared_type
             if _declared(kind) and _declared(other) and kind != other:
                 raise InvalidProgramError(
-                    "streams of different types cannot be united",
+                    "streams of different types cannot be merged by union()",
                     detail=f"{kind} and {other}",
                     hint="map() them to one type first",
                 )
@@ -236,7 +236,7 @@ class DataStream(OperatorSettings):
         )
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
-        """Join with another stream, window by window: each pair of elements with equal keys.
+        """Join with another stream by key and window: each pair of elements with equal keys.
 
         Continue with `.where(key).equal_to(key).window(assigner).apply(function)`.
         """
@@ -245,7 +245,7 @@ class DataStream(OperatorSettings):
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
-        """Group with another stream, window by window: all elements of both with equal keys at once.
+        """Group with another stream by key and window: all elements of both with equal keys at once.
 
         Continue with `.where(key).equal_to(key).window(assigner).apply(function)`.
         """
@@ -262,7 +262,7 @@ class DataStream(OperatorSettings):
     def connect(
         self, ds: DataStream | BroadcastStream
     ) -> ConnectedStreams | BroadcastConnectedStream:
-        """Put another stream, or a broadcast stream, beside this one, for one function to process both."""
+        """Connect another stream, or a broadcast stream, with this one, to process both with one function."""
         from penstock.datastream.connected_streams import (
             BroadcastConnectedStream,
             BroadcastStream,
@@ -275,7 +275,7 @@ class DataStream(OperatorSettings):
         return ConnectedStreams(self, ds)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give elements timestamps, and emit watermarks that follow them."""
+        """Assign timestamps to elements, and emit watermarks."""
         check_instance(
             watermark_strategy,
             WatermarkStrategy,
@@ -289,11 +289,11 @@ class DataStream(OperatorSettings):
         )
 
     def on_error(self, output_tag: OutputTag) -> Self:
-        """Send records that the operator's function raises on to a side output, as a DeadLetter, and go on.
+        """Send records for which the operator's function raises to a side output, as a DeadLetter, and continue.
 
-        Goes with map, flat_map, filter and process. Nothing that the function gave for such a record before it raised is
-        emitted; what it did to state stays done. Errors in timers, `open` and `close`, and results that do not fit the
-        declared type, still fail the job. On the stream of a source, it is what the source finds and cannot make a record of.
+        Available for map, flat_map, filter and process. Results that the function returned for such a record before it raised
+        are not emitted; its changes of state are kept. Errors in timers, `open` and `close`, and results that do not match
+        the declared type, still fail the job. On the stream of a source, it applies to malformed input of the source.
 
         >>> from penstock.datastream import OutputTag, StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -307,7 +307,7 @@ class DataStream(OperatorSettings):
         if _declared(output_tag.type_info):
             raise ArgumentError(
                 f"the tag '{output_tag.tag_id}' of dead letters declares another type",
-                detail=f"it says {output_tag.type_info}, and what comes is a DeadLetter",
+                detail=f"it declares {output_tag.type_info}, but its elements are DeadLetters",
                 hint=f'write OutputTag("{output_tag.tag_id}")',
             )
         operator = self._physical("on_error()")
@@ -321,7 +321,7 @@ class DataStream(OperatorSettings):
         return self
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """Return what the operator before emitted under a tag."""
+        """Return the side output of the operator with this tag."""
         check_instance(
             output_tag,
             OutputTag,
@@ -340,27 +340,27 @@ class DataStream(OperatorSettings):
             ),
         )
 
-    # Windows over all elements
+    # Non-keyed windows
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Put all elements into windows; the operator runs in one subtask."""
+        """Assign all elements to windows; the operator runs in one subtask."""
         from penstock.datastream.windowed_stream import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Put all elements into windows of `size` elements, one for every `slide` elements."""
+        """Assign all elements to windows of `size` elements, one for every `slide` elements."""
         from penstock.datastream.windowed_stream import AllWindowedStream, count_assigner
 
         return AllWindowedStream(self, count_assigner(size, slide))
 
     def full_window_partition(self) -> PartitionWindowedStream:
-        """Take all elements of each subtask, until the input ends, as one window."""
+        """Treat all elements of each subtask as one window, which fires when the input ends."""
         from penstock.datastream.partition_windowed_stream import PartitionWindowedStream
 
         return PartitionWindowedStream(self)
 
-    # How the next operator receives the elements
+    # Partitioning for the next operator
 
     def shuffle(self) -> DataStream:
         """Send each element to a random subtask of the next operator."""
@@ -371,11 +371,11 @@ class DataStream(OperatorSettings):
         return self._partition("Rebalance", Rebalance())
 
     def rescale(self) -> DataStream:
-        """Send elements round robin to some subtasks of the next operator, without crossing all with all."""
+        """Send elements round robin to a subset of the subtasks of the next operator, without an all-to-all exchange."""
         return self._partition("Rescale", Rescale())
 
     def forward(self) -> DataStream:
-        """Send elements to the subtask with the same number; both sides have the same parallelism."""
+        """Send elements to the subtask with the same index; both sides have the same parallelism."""
         return self._partition("Forward", Forward())
 
     def global_(self) -> DataStream:
@@ -403,15 +403,15 @@ class DataStream(OperatorSettings):
         partitioner: Callable[[Any, int], int] | Partitioner,
         key_selector: Callable[[Any], Any] | KeySelector,
     ) -> DataStream:
-        """Let a function pick the subtask: `partitioner(key, number of subtasks)` returns its number."""
+        """Choose the subtask with a function: `partitioner(key, number of subtasks)` returns its index."""
         check_function(partitioner, Partitioner, "partition", ("key", "num_partitions"))
         check_key_selector(key_selector)
         return self._partition("Custom", Custom(partitioner, key_selector))
 
-    # The end of a stream
+    # Sinks
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
-        """Write the stream to a sink, in PyFlink's old form; a plain function is called for each element."""
+        """Write the stream to a sink, with PyFlink's old API; a plain function is called for each element."""
         from penstock.datastream.connectors.base import FunctionSink
 
         sink: Any = sink_func.sink if isinstance(sink_func, SinkFunction) else sink_func
@@ -426,7 +426,7 @@ class DataStream(OperatorSettings):
         return _add_sink(stream, "Writer", sink)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print each element to standard output, as Flink shows it."""
+        """Print each element to standard output, in Flink's format."""
         from penstock.datastream.connectors.print import PrintSink
 
         if sink_identifier is not None:
@@ -439,18 +439,18 @@ class DataStream(OperatorSettings):
     ) -> CloseableIterator | list[Any]:
         """Run the program and return the elements of this stream.
 
-        Without a limit this is an iterator, to be used in a `with` statement: closing it ends the job. With a limit it is
-        a list of at most so many elements.
+        Without a limit this is an iterator, for use in a `with` statement: closing it cancels the job. With a limit it is
+        a list of at most this many elements.
         """
         return collect(self, job_execution_name, limit)
 
     def cache(self) -> CachedDataStream:
-        """Keep the elements of this stream: the first job that uses it writes them down, later jobs read them."""
+        """Cache the elements of this stream: the first job that uses it stores them, later jobs read them."""
         from penstock.datastream.cached_stream import CachedDataStream
 
         return CachedDataStream(self._environment, self._transformation)
 
-    # How steps are added
+    # Adding transformations
 
     @property
     def declared_type(self) -> Any:
@@ -467,7 +467,7 @@ class DataStream(OperatorSettings):
         description: str | None = None,
         non_parallel: bool = False,
     ) -> DataStream:
-        """Add an operator of any kind: what all other methods, and other packages, build on.
+        """Add an operator of any kind: used by all other methods, and by other packages.
 
         `key_selectors` are those of the stream unless others are given; a `non_parallel` operator runs in one subtask.
         """
@@ -513,7 +513,7 @@ def _declared(kind: Any) -> bool:
 
 
 def check_key_selector(key_selector: Any) -> None:
-    """Refuse what cannot take the key out of an element."""
+    """Reject a value that is not a key selector."""
     if isinstance(key_selector, str | int) and not isinstance(key_selector, bool):
         raise ArgumentTypeError(
             f"a KeySelector or a callable is required, got {key_selector!r}",

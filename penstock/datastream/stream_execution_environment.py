@@ -1,4 +1,4 @@
-"""StreamExecutionEnvironment: where a program begins, and where it is executed."""
+"""StreamExecutionEnvironment: the entry point of a program, and its execution."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def get_execution_environment(
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
-        """Return a new environment, with options of its own."""
+        """Return a new environment, with its own options."""
         return StreamExecutionEnvironment(configuration)
 
     # Sources
@@ -79,7 +79,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         ):
             raise ArgumentTypeError(
                 f"collection must be a list of elements, got {describe(collection)}",
-                hint="put a single element into a list",
+                hint="wrap a single element in a list",
             )
         kind = _typed.check_type(type_info, "type_info")
         elements = list(collection)
@@ -103,7 +103,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """Read a source; timestamps and watermarks are made per split."""
+        """Read a source; timestamps and watermarks are generated per split."""
         check_instance(
             watermark_strategy,
             WatermarkStrategy,
@@ -119,7 +119,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """Read a source without watermarks, in PyFlink's old form."""
+        """Read a source without watermarks, with PyFlink's old API."""
         source = source_func.source if isinstance(source_func, SourceFunction) else source_func
         check_text(source_name, "source_name")
         return self._source(source, WatermarkStrategy.no_watermarks(), source_name, type_info)
@@ -127,12 +127,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def create_input(
         self, input_format: Any, type_info: TypeInformation | None = None
     ) -> DataStream:
-        """Read what an input format describes, such as an AvroInputFormat."""
+        """Read an input format, such as an AvroInputFormat."""
         create = getattr(input_format, "create_source", None)
         if not callable(create):
             raise ArgumentTypeError(
-                "the input format cannot be read",
-                detail=f"it is {input_format!r}",
+                "unsupported input format",
+                detail=f"got {input_format!r}",
                 hint="use an AvroInputFormat, or from_source with a Source",
             )
         source: Any = create()
@@ -142,7 +142,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self._source(source, WatermarkStrategy.no_watermarks(), name, produced)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
-        """Read the lines of text files, as older programs do."""
+        """Read the lines of text files, with the older API."""
         from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 
         check_text(file_path, "file_path")
@@ -172,46 +172,46 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         )
         return DataStream(self, operator)
 
-    # What streams tell their environment
+    # Registration by streams
 
     def add_operator(self, transformation: Transformation) -> None:
-        """Make a step part of the program. Sources become part of it when they are read."""
+        """Add a step to the program. Sources are added when they are read."""
         self._transformations.append(transformation)
         if isinstance(transformation, OperatorTransformation):
             self._unexecuted.add(transformation.name, transformation.id)
 
     def register_side_output(self, operator: OperatorTransformation, tag: OutputTag) -> None:
-        """Note that a side output is read; refuse the same name with another type."""
+        """Register that a side output is read; reject the same name with another type."""
         known = self._side_outputs.setdefault((operator.id, tag.tag_id), tag.type_info)
         operator.side_types.setdefault(tag.tag_id, tag.type_info)
         if known != tag.type_info:
             raise InvalidProgramError(
-                f"side output '{tag.tag_id}' of operator '{operator.name}' was asked for with another type",
+                f"side output '{tag.tag_id}' of operator '{operator.name}' is used with two types",
                 detail=f"first {known}, now {tag.type_info}",
                 hint="use one OutputTag object, or tags with different names",
             )
 
     def register_cache(self, stream: CachedDataStream) -> None:
-        """Note that a stream is to be kept by the first job that uses it."""
+        """Register a stream to be stored by the first job that uses it."""
         self._caches.add(stream)
 
     def register_sink(self, operator: OperatorTransformation, sink: Any) -> None:
-        """Note where a sink writes; refuse a second sink with the same path."""
+        """Register the path of a sink; reject a second sink with the same path."""
         path = sink.output_path()
         if path is None:
             return
         if path in self._output_paths:
             raise InvalidProgramError(
                 f"two sinks write to '{path}'",
-                detail=f"'{self._output_paths[path].name}' does so already",
-                hint="give each sink a path of its own, or unite the streams before one sink",
+                detail=f"the first one is '{self._output_paths[path].name}'",
+                hint="use a different path for each sink, or union() the streams before one sink",
             )
         self._output_paths[path] = operator
 
     # Execution
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the program and wait for its end."""
+        """Run the program and wait until it is finished."""
         controller, client = self._submit(job_name)
         if hasattr(
             controller, "wait"
@@ -220,14 +220,14 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return client.get_job_execution_result().result()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Start the program and return the handle of its job."""
+        """Start the program and return a client of its job."""
         return self._submit(job_name)[1]
 
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
         executed(self._transformations)
         self._unexecuted.done()
         self._pin()
-        validate(self._configuration)  # get_configuration() takes anything
+        validate(self._configuration)  # get_configuration() accepts any value
         settings = self._graph_settings(job_name)
         self._check_program()
         self._check_slot_resources()
@@ -248,7 +248,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return controller, client
 
     def get_execution_plan(self) -> str:
-        """Return the program as JSON text, as Flink's plan visualizer reads it."""
+        """Return the program as JSON, in the format of Flink's plan visualizer."""
         self._unexecuted.done()
         self._pin()
         self._check_program()
@@ -256,7 +256,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return execution_plan_json(plans.stream_graph)
 
     def close(self) -> None:
-        """Forget the program. Jobs that run go on."""
+        """Discard the program. Running jobs continue."""
         self._unexecuted.done()
         self._transformations = []
         self._side_outputs = {}
@@ -303,13 +303,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         check_slot_resources(groups, self._configuration)
 
     def _warn_without_sink(self, job_name: str) -> None:
-        """Say so if a job only computes: it may be meant, if functions write by themselves, and it is mostly forgotten."""
+        """Log a warning if a job has no sink: functions may write themselves, but usually it was forgotten."""
         steps = self._transformations
         if not any(
             isinstance(step, OperatorTransformation) and step.kind == "sink" for step in steps
         ):
             _log.warning(
-                "job '%s' has no sink: what its last operators emit is thrown away (add sink_to(...) or print())",
+                "job '%s' has no sink: the output of its last operators is discarded (add sink_to(...) or print())",
                 job_name,
             )
 

@@ -1,4 +1,4 @@
-"""Which clock a timer follows."""
+"""The time domain of a timer."""
 
 from __future__ import annotations
 

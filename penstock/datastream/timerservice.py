@@ -1,4 +1,4 @@
-"""Timers, as process functions see them."""
+"""Timers of process functions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from abc import ABC, abstractmethod
 
 
 class TimerService(ABC):
-    """Time and timers of the current key. Timestamps are epoch milliseconds."""
+    """Times and timers of the current key. Timestamps are epoch milliseconds."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Return the wall clock."""
+        """Return the current processing time."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """Return the operator's watermark; before the first one it is -2**63."""
+        """Return the operator's watermark; -2**63 before the first one."""
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Call `on_timer` when the wall clock reaches `timestamp`."""
+        """Call `on_timer` when processing time reaches `timestamp`."""
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
@@ -26,8 +26,8 @@ class TimerService(ABC):
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Forget a processing-time timer if it is pending."""
+        """Delete a processing-time timer, if it exists."""
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Forget an event-time timer if it is pending."""
+        """Delete an event-time timer, if it exists."""

@@ -1,4 +1,4 @@
-"""Functions over the elements of a window, and the adapters that give them one shape."""
+"""Window functions, and the adapters between them and the window operator."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Return or yield what the window gives."""
+        """Return or yield the results of the window."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluates a window over all keys: `apply(window, inputs)`."""
+    """Evaluates a non-keyed window: `apply(window, inputs)`."""
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Return or yield what the window gives."""
+        """Return or yield the results of the window."""
 
 
 class _WindowContext(ABC, Generic[W2]):
-    """What is known while a window is evaluated."""
+    """The context of a window."""
 
     @abstractmethod
     def window(self) -> W2:
@@ -42,7 +42,7 @@ class _WindowContext(ABC, Generic[W2]):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Return the wall clock in epoch milliseconds."""
+        """Return the current processing time in epoch milliseconds."""
 
     @abstractmethod
     def current_watermark(self) -> int:
@@ -66,40 +66,40 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """
 
     class Context(_WindowContext[W2]):
-        """Given to `process` and `clear`."""
+        """The context of `process` and `clear`."""
 
     @abstractmethod
     def process(self, key: KEY, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Return or yield what the window gives."""
+        """Return or yield the results of the window."""
 
     def clear(self, context: Context[W]) -> None:
-        """Clear the window's own state; called when the window goes away."""
+        """Clear the per-window state; called when the window is purged."""
         return
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluates a window over all keys, with a context."""
+    """Evaluates a non-keyed window, with a context."""
 
     class Context(_WindowContext[W2]):
-        """Given to `process` and `clear`."""
+        """The context of `process` and `clear`."""
 
     @abstractmethod
     def process(self, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Return or yield what the window gives."""
+        """Return or yield the results of the window."""
 
     def clear(self, context: Context[W]) -> None:
-        """Clear the window's own state; called when the window goes away."""
+        """Clear the per-window state; called when the window is purged."""
         return
 
 
 class WindowFunctionAdapter(FunctionAdapter):
-    """Gives a user's window function the one shape that the window operator calls.
+    """Adapts a window function to the interface that the window operator calls.
 
-    That shape is `process(key, context, elements)`, with `open`, `close` and `clear`.
+    That is `process(key, context, elements)`, with `open`, `close` and `clear`.
     """
 
     def clear(self, context: Any) -> None:
-        """Let the user's function clear the window's state if it wants to."""
+        """Call the user function's `clear`, if it has one."""
         clearer = getattr(self.function, "clear", None)
         if callable(clearer):
             clearer(context)

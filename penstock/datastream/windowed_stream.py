@@ -1,4 +1,4 @@
-"""WindowedStream and AllWindowedStream: elements in windows, to be reduced, aggregated or processed."""
+"""WindowedStream and AllWindowedStream: elements in windows, which can be reduced, aggregated or processed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _AGGREGATE_METHODS = ("create_accumulator", "add", "get_result", "merge")
 
 
 def count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
-    """Return the assigner of windows of `size` elements; `slide` 0 makes them tumble."""
+    """Return the assigner of windows of `size` elements; tumbling if `slide` is 0."""
     check_int(slide, "slide", minimum=0)
     if slide == 0:
         return CountTumblingWindowAssigner(size)
@@ -53,10 +53,10 @@ def count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
 
 
 class _Windowed(WindowSettings):
-    """What both kinds of windowed streams have in common."""
+    """Common base of both kinds of windowed streams."""
 
     keyed: bool
-    # (class, adapter) pairs: what apply() and process() take
+    # (class, adapter) pairs of apply() and process()
     apply_kind: tuple[type, type[WindowFunctionAdapter]]
     process_kind: tuple[type, type[WindowFunctionAdapter]]
 
@@ -92,9 +92,9 @@ class _Windowed(WindowSettings):
         output_type: TypeInformation | None = None,
         local_global: bool = False,
     ) -> DataStream:
-        """Combine the elements of each window two by two, as they come.
+        """Combine the elements of each window incrementally.
 
-        `window_function` gets the combined value when the window is evaluated. `local_global` is as in `aggregate`.
+        `window_function` gets the combined value when the window fires. `local_global` is as in `aggregate`.
         """
         check_function(reduce_function, ReduceFunction, "reduce", ("value1", "value2"))
         kind = _typed.check_type(output_type)
@@ -116,16 +116,16 @@ class _Windowed(WindowSettings):
         output_type: TypeInformation | None = None,
         local_global: bool = False,
     ) -> DataStream:
-        """Fold the elements of each window into an accumulator, as they come.
+        """Aggregate the elements of each window incrementally into an accumulator.
 
-        `window_function` gets the result when the window is evaluated.
+        `window_function` gets the result when the window fires.
 
-        With `local_global` every sender first folds the elements of a key and window by itself, and only accumulators go
-        over the exchange, where `merge` makes one of them: few keys with many elements each, or one hot key, then
-        load neither the network nor a single subtask. The results are the same if the order of elements does
-        not matter to the function (sums of floats may differ in the last digits). Late elements are dropped as without
-        it. It goes with tumbling and sliding event-time windows of keyed streams, without a trigger, an evictor, an
-        allowed lateness or a side output for late elements.
+        With `local_global` every sender first aggregates the elements of a key and window locally, and only accumulators are
+        sent over the exchange, where `merge` combines them: few keys with many elements each, or one hot key, then load
+        neither the network nor a single subtask. The results are the same if the function does not depend on the order of
+        elements (sums of floats may differ in the last digits). Late elements are dropped as without it. It is available for
+        tumbling and sliding event-time windows of keyed streams, without a trigger, an evictor, an allowed lateness or a side
+        output for late elements.
         """
         check_object(
             aggregate_function,
@@ -176,18 +176,18 @@ class _Windowed(WindowSettings):
         )
 
     def _check_other_kind(self, function: Any, wanted: type) -> None:
-        """Refuse the function class of the other kind of windowed stream, or of the other method."""
+        """Reject the function class of the other kind of windowed stream, or of the other method."""
         kinds = (WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction)
         for kind in kinds:
             if isinstance(function, kind) and not isinstance(function, wanted):
                 raise ArgumentTypeError(
                     f"{named(wanted)} is required, got {named(kind)}",
-                    hint="WindowFunction goes with apply(), ProcessWindowFunction with process(), and the "
-                    "'All' classes go with window_all()",
+                    hint="use WindowFunction with apply(), ProcessWindowFunction with process(), and the "
+                    "'All' classes with window_all()",
                 )
 
     def _adapt_any(self, function: Any) -> Any:
-        """Return the optional window function of reduce() and aggregate() in the operator's shape."""
+        """Return the optional window function of reduce() and aggregate(), adapted to the operator."""
         if function is None:
             return None
         for kind, adapter in (self.process_kind, self.apply_kind):
@@ -234,7 +234,7 @@ class _Windowed(WindowSettings):
             from penstock.datastream._two_stages import two_stages
 
             return two_stages(stream, spec, output_type, text)
-        if not self.keyed:  # a keyed stream has no keys here
+        if not self.keyed:  # window_all() ignores the keys of a keyed stream
             stream = DataStream(self.get_execution_environment(), stream.transformation)
         return stream.transform(
             name,

@@ -1,4 +1,4 @@
-"""Names the transactions that a server waits for before it creates a replication slot."""
+"""Describes the open transactions that a server waits for before it creates a replication slot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 _MOST_NAMED: Final = 5
 
-# Of all databases: a slot begins where no transaction is left that began before it.
+# Of all databases: the server creates a slot only after all older transactions have ended.
 _OPEN: Final = """
 SELECT pid, application_name, usename, datname, state, xact_start::text
 FROM pg_stat_activity
@@ -19,7 +19,7 @@ SELECT gid, owner, database, prepared::text FROM pg_prepared_xacts ORDER BY age(
 
 
 def describe_blockers(connection: Any, *own: int) -> str:
-    """Return which transactions of the server have not ended, the oldest first; `own` are processes of the server to leave out."""
+    """Describe the server's open transactions, oldest first; `own` are server processes to leave out."""
     found = [
         f"prepared transaction '{gid}' of user {user} in database {database}, prepared {since}"
         for gid, user, database, since in connection.execute(_PREPARED)

@@ -1,4 +1,4 @@
-"""What the server's catalog says of tables, keys and types, and how it is asked."""
+"""Reads tables, keys and types from the server's catalog."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.connectors.cdc.options import EXTRA, NEEDED_BY, CdcOptions
 from penstock.connectors.cdc.values import NATIVE_KEYS, TEXT_KEYS, TypeEntry
 from penstock.errors import InvalidProgramError, PenstockError
 
-# Values have one text form, whatever the server's settings: values.py reads it.
+# One text form for values, whatever the server's settings: values.py parses it.
 _SESSION: Final = (
     "-c datestyle=ISO,YMD -c intervalstyle=postgres -c timezone=UTC -c extra_float_digits=1 "
     "-c bytea_output=hex -c client_encoding=UTF8 -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
@@ -21,7 +21,7 @@ _TEXT_TYPES: Final = {"text", "varchar"}
 
 
 def connect(options: CdcOptions, name: str, *, replication: bool = False) -> Any:
-    """Open a connection; what cannot be reached is told with the server's name."""
+    """Open a connection; a failure to connect names the server."""
     psycopg = optional_module("psycopg", extra=EXTRA, needed_by=NEEDED_BY)
     more = {"replication": "database"} if replication else {}
     try:
@@ -43,41 +43,41 @@ def connect(options: CdcOptions, name: str, *, replication: bool = False) -> Any
         )
     except psycopg.OperationalError as error:
         raise ServerAwayError(
-            f"the PostgreSQL server {options.server} cannot be reached",
+            f"cannot connect to the PostgreSQL server {options.server}",
             detail=str(error).strip(),
-            hint="check hostname, port, database, user and password, and that pg_hba.conf lets the user in"
+            hint="check hostname, port, database, user and password, and that pg_hba.conf allows this user"
             + (", also for replication" if replication else ""),
         ) from error
 
 
 class ServerAwayError(PenstockError, ConnectionError):
-    """A server does not answer. It may do so later."""
+    """A server does not answer, for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A column of a table's key. `kind` is how its values are compared: a type of NATIVE_KEYS, or text."""
+    """A column of a table's key. `kind` says how its values are compared: a type of NATIVE_KEYS, or text."""
 
     name: str
-    type: str  # as SQL writes it
+    type: str  # in SQL
     kind: str
-    native: bool  # whether PostgreSQL's own order, and so its index, is the one that Python has
+    native: bool  # whether PostgreSQL's order (and its index) is Python's order
 
     @property
     def expression(self) -> str:
-        """What SQL orders by."""
+        """The expression that SQL orders by."""
         column = escaped(quoted(self.name))
         return column if self.native else f'{column}::text COLLATE "C"'
 
     @property
     def parameter(self) -> str:
-        """What a value is compared with."""
+        """The placeholder of a value to compare with."""
         return f"%s::{self.type}" if self.native else '%s::text COLLATE "C"'
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table whose rows are read."""
+    """A captured table."""
 
     schema: str
     name: str
@@ -89,12 +89,12 @@ class Table:
 
     @property
     def sql(self) -> str:
-        """The name as SQL has it."""
+        """The quoted, qualified name."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
     @property
     def chunkable(self) -> bool:
-        """Whether PostgreSQL finds ranges of keys by its index."""
+        """Whether PostgreSQL can use its index to find ranges of keys."""
         return all(column.native for column in self.key)
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Table:
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL has it.
+    """Return a quoted SQL identifier.
 
     >>> quoted('a"b')
     '"a""b"'
@@ -112,7 +112,7 @@ def quoted(name: str) -> str:
 
 
 def escaped(sql: str) -> str:
-    """Return SQL in which no per cent sign is a parameter's."""
+    """Return SQL with its per cent signs escaped, so that none is read as a parameter."""
     return sql.replace("%", "%%")
 
 
@@ -155,9 +155,9 @@ def find_tables(connection: Any, options: CdcOptions) -> list[Table]:
     ]
     if not found:
         raise InvalidProgramError(
-            f"no table of {options.server} matches",
+            f"no table of {options.server} matches the patterns",
             detail=f"schemas {list(options.schemas)}, tables {list(options.tables)}",
-            hint="patterns are regular expressions of the whole name, such as public.orders or public.orders_.*",
+            hint="patterns are regular expressions that match the whole name, such as public.orders or public.orders_.*",
         )
     return [_table(connection, *each) for each in found]
 
@@ -177,7 +177,7 @@ def _table(connection: Any, oid: int, schema: str, name: str, identity: str) -> 
 
 
 def primary_key(connection: Any, relation: int) -> tuple[str, ...]:
-    """Return the columns of a table's primary key, by the table's number."""
+    """Return the columns of a table's primary key; `relation` is the table's oid."""
     return tuple(name for (name,) in connection.execute(_KEY, [relation, "d"]))
 
 
@@ -191,7 +191,7 @@ def _key_column(row: Sequence[Any]) -> KeyColumn:
 
 
 def published(connection: Any, publication: str, table: Table) -> Table:
-    """Return a table as a publication has it: some of its columns, some of its rows."""
+    """Return a table with the columns and the row filter of a publication."""
     if connection.info.server_version < 150000:
         return table
     row = connection.execute(
@@ -217,7 +217,7 @@ def published(connection: Any, publication: str, table: Table) -> Table:
 
 
 def load_types(connection: Any, oids: Iterable[int]) -> dict[int, TypeEntry]:
-    """Ask for types, those of arrays' elements and domains' bases included."""
+    """Load types, including element types of arrays and base types of domains."""
     wanted, found = set(oids), {}
     while wanted:
         rows = connection.execute(

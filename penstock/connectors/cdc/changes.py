@@ -1,4 +1,4 @@
-"""A change of a row, and what a source makes of it: Rows with kinds, or dictionaries as Debezium has them."""
+"""A change of a row, and its deserialization: Rows with a RowKind, or dictionaries in Debezium's format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DELETE: Final = "d"
 READ: Final = "r"
 TRUNCATE: Final = "t"
 
-# What a row's metadata columns may be, by the names that Flink CDC has for them.
+# Metadata columns that a row may have, with Flink CDC's names.
 METADATA: Final = ("database_name", "schema_name", "table_name", "op_ts", "row_kind")
 
 
@@ -26,8 +26,9 @@ METADATA: Final = ("database_name", "schema_name", "table_name", "op_ts", "row_k
 class Change:
     """A change of one row, or (`READ`) a row of the snapshot.
 
-    `before` and `after` are values by `columns`. `before` is None for new rows, and for updates that do not tell it; `before_is_key` says that it has
-    the columns of the key only, the others being None. `commit_ms` is 0 for rows of the snapshot.
+    `before` and `after` are values in the order of `columns`. `before` is None for new rows, and for updates without a before
+    image; `before_is_key` says that it has the columns of the key only, the others being None. `commit_ms` is 0 for rows of the
+    snapshot.
     """
 
     op: str
@@ -45,7 +46,7 @@ class Change:
 
 
 class ChangeDeserializationSchema(ABC):
-    """Makes records of changes."""
+    """Turns changes into records."""
 
     @abstractmethod
     def deserialize(self, change: Change) -> Sequence[Any]:
@@ -53,23 +54,23 @@ class ChangeDeserializationSchema(ABC):
 
 
 class RowDeserializationSchema(ChangeDeserializationSchema):
-    """Rows with the table's columns as names, and kinds: +I, -U, +U, -D.
+    """Deserializes to Rows with the table's column names and a RowKind: +I, -U, +U, -D.
 
-    `metadata` are more fields at the end of each row: database_name, schema_name, table_name, op_ts (when the change was committed, in
-    milliseconds; 0 in the snapshot), row_kind. Where the source includes no before images there is no -U, and a change of the key is -D and +I.
+    `metadata` adds fields at the end of each row: database_name, schema_name, table_name, op_ts (the commit time in
+    milliseconds; 0 in the snapshot), row_kind. Without before images there is no -U, and a change of the key is a -D and a +I.
     """
 
     def __init__(self, metadata: Sequence[str] = ()) -> None:
         unknown = [name for name in metadata if name not in METADATA]
         if unknown:
             raise ArgumentError(
-                f"there is no metadata {', '.join(map(repr, unknown))}",
-                hint=f"it is some of {', '.join(METADATA)}",
+                f"unknown metadata {', '.join(map(repr, unknown))}",
+                hint=f"use some of {', '.join(METADATA)}",
             )
         self.metadata = tuple(metadata)
 
     def deserialize(self, change: Change) -> Sequence[Any]:
-        """Return one row, or two for an update."""
+        """Return one row, or two for an update with a before image."""
         if change.op in {CREATE, READ}:
             return [self._row(RowKind.INSERT, change, change.after)]
         if change.op == DELETE:
@@ -77,7 +78,7 @@ class RowDeserializationSchema(ChangeDeserializationSchema):
         if change.op == UPDATE:
             return self._update(change)
         raise UnsupportedOperationError(
-            f"a truncation of {change.schema}.{change.table} cannot be told by rows",
+            f"a truncation of {change.schema}.{change.table} cannot be expressed as rows",
             detail=f"at {format_lsn(change.lsn)}",
             hint="delete the rows instead, send these to a side output with on_error, or use DebeziumDeserializationSchema, "
             "which has an event for it",
@@ -112,7 +113,7 @@ class RowDeserializationSchema(ChangeDeserializationSchema):
 
 
 class DebeziumDeserializationSchema(ChangeDeserializationSchema):
-    """Dictionaries in the form of Debezium's events: before, after, op (r, c, u, d, t), ts_ms, source."""
+    """Deserializes to dictionaries in the format of Debezium's events: before, after, op (r, c, u, d, t), ts_ms, source."""
 
     def deserialize(self, change: Change) -> Sequence[Any]:
         """Return one dictionary."""

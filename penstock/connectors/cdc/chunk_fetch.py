@@ -19,14 +19,14 @@ _FETCHES_AHEAD: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Rows as PostgreSQL writes their values, and the position after them."""
+    """Rows with values in PostgreSQL's text form, and the position after them."""
 
     rows: list[tuple[str | None, ...]]
     position: tuple[Segment, ...]
 
 
 class ChunkFetch:
-    """A thread that fetches what is left of a chunk. `types` are those of the table's columns when something was fetched."""
+    """A thread that fetches the rest of a chunk. `types` are those of the table's columns, set once something was fetched."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ChunkFetch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let it end soon."""
+        """Ask the thread to end soon."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -61,14 +61,14 @@ class ChunkFetch:
     def _fetch(self, connection: Any) -> None:
         chunk, width = self._chunk, len(self._chunk.table.key)
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        # The snapshot is taken before the functions run, so the log's end is after all that it sees.
+        # The snapshot is taken before the functions run, so the log's end is after everything the snapshot sees.
         snapshot, lsn = connection.execute(
             "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
         ).fetchone()
         query, parameters = chunk.query(self._start[-1].upto if self._start else chunk.lower)
         import psycopg
 
-        # Parameters of DECLARE are written into the statement; the client does that.
+        # DECLARE takes no server-side parameters, so the client writes them into the statement.
         cursor = psycopg.ClientCursor(connection)
         cursor.execute(f"DECLARE penstock_rows NO SCROLL CURSOR FOR {query}", parameters)
         size, last = self._options.fetch_size, False

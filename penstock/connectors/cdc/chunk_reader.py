@@ -1,4 +1,4 @@
-"""Reads chunks of tables: each row that is there becomes an insertion."""
+"""Reads chunks of tables: each existing row becomes an insertion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAUSE_S: Final = 0.2  # between two attempts to reach the server
 
 
 class ChunkReader:
-    """Reads one chunk at a time. A chunk whose reading was broken off goes on after its last key, with another snapshot."""
+    """Reads one chunk at a time. A chunk whose reading was interrupted resumes after its last key, with another snapshot."""
 
     def __init__(self, options: CdcOptions, wake: Callable[[], None]) -> None:
         self._options = options
@@ -39,7 +39,7 @@ class ChunkReader:
     def read(
         self, split: SourceSplit, position: tuple[Segment, ...] | None, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
-        """Yield the rows from a position on. As long as it does not end, there is more; an empty batch says that it is not there yet."""
+        """Yield the rows from a position on, until the chunk is finished; an empty batch means that none are available yet."""
         position = position or ()
         if self._split != split.split_id or self._position != position:
             self.stop()
@@ -90,7 +90,7 @@ class ChunkReader:
             self._fetch.mailbox.wait(seconds)
 
     def next_ready(self) -> float:
-        """Return in how many seconds there may be something; at the end, that it is the end."""
+        """Return the number of seconds until there may be rows; a finished chunk is ready at once."""
         if _is_complete(self._position):
             return 0.0
         if self._fetch is None:
@@ -124,7 +124,7 @@ class ChunkReader:
             fetch.stop()
 
     def stop(self) -> None:
-        """Break off what is being fetched."""
+        """Stop fetching."""
         self._stop_fetch()
         self._split = None
 

@@ -1,4 +1,4 @@
-"""Parts of a table by ranges of keys: found on the driver, read in tasks, known again in the log."""
+"""Parts of a table by ranges of keys: found on the driver, read in tasks, matched again in the log."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from penstock.connectors.cdc.values import comparable
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The rows of a table whose keys are after `lower` and not after `upper`; None is without a bound.
+    """The rows of a table with keys after `lower` and up to `upper`; None is unbounded.
 
-    `started_ms` is when the snapshot of the tables was begun: what follows in the log is not older.
+    `started_ms` is when the snapshot of the tables began: changes in the log are not older.
     """
 
     table: Table
@@ -25,9 +25,9 @@ class Chunk:
     started_ms: int
 
     def query(self, after: tuple[str, ...] | None) -> tuple[str, list[str]]:
-        """Return the statement, and its parameters, that reads the rows after a key, in the order of keys.
+        """Return the statement, with its parameters, that reads the rows after a key, ordered by key.
 
-        The columns of the key come first, in the form that they are compared in.
+        The columns of the key come first, in the form in which they are compared.
         """
         table = self.table
         key = ", ".join(column.expression for column in table.key)
@@ -54,7 +54,7 @@ class Chunk:
 
 
 def boundary_query(table: Table, after: tuple[str, ...] | None) -> tuple[str, list[str]]:
-    """Return the statement that finds the key so many rows after another one; how many is its last parameter."""
+    """Return the statement that finds the key that is N rows after another one; N is its last parameter."""
     key = ", ".join(column.expression for column in table.key)
     texts = ", ".join(f"{column.expression}::text" for column in table.key)
     where = ""
@@ -71,7 +71,7 @@ def boundary_query(table: Table, after: tuple[str, ...] | None) -> tuple[str, li
 def table_snapshot(
     table: Table, chunks: Iterable[tuple[Chunk, Sequence[Segment]]]
 ) -> TableSnapshot:
-    """Tell with which snapshots the chunks of a table, in the order of keys, were read."""
+    """Return the snapshots that the chunks of a table were read with, in the order of keys."""
     parts: list[tuple[tuple[str, ...] | None, str]] = []
     for chunk, segments in chunks:
         for segment in segments:
@@ -89,7 +89,7 @@ def table_snapshot(
 
 
 class SnapshotFilter:
-    """Tells of transactions whether the snapshot of a table has their changes, row by row."""
+    """Says which transactions' changes are already in the snapshot of a table, row by row."""
 
     def __init__(self, snapshot: TableSnapshot) -> None:
         self.key = snapshot.key

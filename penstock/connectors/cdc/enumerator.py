@@ -1,8 +1,9 @@
-"""The driver's side: makes slot and publication, parts the tables into chunks, and lets the log be read when all of them were.
+"""The enumerator: creates slot and publication, splits the tables into chunks, and assigns the log once all chunks are read.
 
-The slot is made before the first chunk is read, so the log from there on has every change that a chunk may lack. Each chunk is read with a
-snapshot of its own, at any time, again if a task fails. A snapshot names the transactions that it sees; the reader of the log leaves out what
-those changed in the chunk. No chunk has to wait for another one, and nothing but the slot has to outlive a failure.
+The slot is created before the first chunk is read, so the log from there on has every change that a chunk may lack. Each
+chunk is read with a snapshot of its own, at any time, and again if a task fails. A snapshot names the transactions that it
+sees; the reader of the log skips changes of those transactions in the chunk. No chunk has to wait for another one, and
+nothing but the slot has to survive a failure.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from penstock.connectors.cdc.slots import (
 from penstock.connectors.source import SourceSplit, SplitEnumerator, SplitProgress
 from penstock.errors import InvalidProgramError
 
-_LOOK_S: Final = 0.5  # how long one look for chunks may take
-LOG: Final = "log"  # the id of the split that is the log
+_LOOK_S: Final = 0.5  # how long one call may look for chunks
+LOG: Final = "log"  # the split id of the log
 
 
 @dataclass(frozen=True, slots=True)
 class LogPayload:
-    """What the reader of the log must know: by which name it is told from readers of other jobs."""
+    """Payload of the log's split: the application name that distinguishes its reader from those of other jobs."""
 
     owner: str
 
 
 @dataclass(frozen=True, slots=True)
 class CdcState:
-    """What the enumerator remembers.
+    """The enumerator's checkpointed state.
 
-    `table`, `number` and `lower` are where the next chunk begins; `chunks` are those that were found, by the ids of their splits, and `ends` the snapshots
-    that those were read with which are finished.
+    `table`, `number` and `lower` say where the next chunk begins; `chunks` are the chunks found so far, by split id, and `ends`
+    the snapshots with which the finished ones were read.
     """
 
     owner: str
@@ -67,12 +68,12 @@ class CdcEnumerator(SplitEnumerator):
     def __init__(self, options: CdcOptions, restored: CdcState | None) -> None:
         self._options = options
         self._state: CdcState | None = restored
-        self._checked = restored is None  # whether the slot of a restored job was looked at
+        self._checked = restored is None  # whether the slot of a restored job was checked
         self._connection: Any = None
         self._away_since: float | None = None
 
     def discover(self) -> Iterable[SourceSplit]:
-        """Return chunks that were not found yet, or the log when all were read."""
+        """Return newly found chunks, or the log once all chunks are read."""
         if self._state is not None and self._state.streaming:
             self.close()
             return []
@@ -90,7 +91,7 @@ class CdcEnumerator(SplitEnumerator):
         return (ServerAwayError, psycopg.OperationalError)
 
     def _wait(self, error: Exception) -> list[SourceSplit]:
-        """Look again later, unless the server has been away for too long or was never there."""
+        """Retry later, unless the server has been unreachable for too long or was never reachable."""
         self.close()
         now = time.monotonic()
         self._away_since = self._away_since or now
@@ -116,7 +117,7 @@ class CdcEnumerator(SplitEnumerator):
             return [self._log(state)]
         return found
 
-    # The beginning
+    # Start
 
     def _begin(self) -> list[SourceSplit]:
         options, mode = self._options, self._options.startup.mode
@@ -135,7 +136,7 @@ class CdcEnumerator(SplitEnumerator):
         return [self._log(CdcState(owner, start_lsn=start))]
 
     def _prepare_log(self, tables: Sequence[Table], owner: str) -> int:
-        """Make publication and slot, and return where the log is read from."""
+        """Create publication and slot, and return the position from which the log is read."""
         options, connection = self._options, self._connection
         check_server(connection, options)
         if options.before_images:
@@ -143,10 +144,10 @@ class CdcEnumerator(SplitEnumerator):
         slot = find_slot(connection, options.slot)
         if slot is None and options.startup.mode is StartupMode.COMMITTED_OFFSET:
             raise InvalidProgramError(
-                f"there is no replication slot '{options.slot}' in {options.server} to go on from",
-                hint="StartupOptions.initial() or latest() make one",
+                f"replication slot '{options.slot}' does not exist in {options.server}",
+                hint="use StartupOptions.initial() or latest(), which create it",
             )
-        # The log is read as the catalog was at that time: a publication that was made after the slot is not there yet.
+        # The log is decoded with the catalog of that time: a publication created after the slot does not exist there yet.
         changed = ensure_publication(connection, options, tables)
         if slot is None:
             return create_slot(options, owner)
@@ -172,7 +173,7 @@ class CdcEnumerator(SplitEnumerator):
         return self._state is not None and self._state.table < len(self._state.tables)
 
     def _chunks(self) -> list[SourceSplit]:
-        """Find chunks for a while; the rest is found in the next look."""
+        """Find chunks for a while; the next call finds the rest."""
         found: list[SourceSplit] = []
         end = time.monotonic() + _LOOK_S
         while self._more_chunks and (not found or time.monotonic() < end):
@@ -201,7 +202,7 @@ class CdcEnumerator(SplitEnumerator):
         return None if row is None else tuple(row)
 
     def observe_finished(self, finished: Sequence[SplitProgress]) -> None:
-        """Take note of the snapshots that chunks were read with."""
+        """Record the snapshots that finished chunks were read with."""
         state = self._state
         if state is None:
             return
@@ -212,7 +213,7 @@ class CdcEnumerator(SplitEnumerator):
     # The log
 
     def _log(self, state: CdcState) -> SourceSplit:
-        """Return the split that is the log; chunks are forgotten."""
+        """Return the split of the log; the chunks are dropped from the state."""
         snapshots = tuple(
             table_snapshot(
                 table,
@@ -232,12 +233,12 @@ class CdcEnumerator(SplitEnumerator):
         return SourceSplit(LOG, LogPayload(state.owner), start)
 
     def no_more_splits(self) -> bool:
-        """Whether a mere snapshot has found all its chunks; the log never ends."""
+        """Whether a snapshot-only source has found all its chunks; the log never ends."""
         only_rows = self._options.startup.mode is StartupMode.SNAPSHOT
         return only_rows and self._state is not None and not self._more_chunks
 
     def snapshot(self) -> CdcState | None:
-        """Return the chunks and their snapshots."""
+        """Return the chunks and their snapshots, for a checkpoint."""
         state = self._state
         if state is None:
             return None
@@ -254,7 +255,7 @@ def _check_keys(tables: Sequence[Table], options: CdcOptions) -> None:
     without = [str(table) for table in tables if not table.key]
     if without:
         raise InvalidProgramError(
-            "tables without a key cannot be read in parts",
+            "tables without a primary key cannot be split into chunks",
             detail=f"{', '.join(without)} of {options.server}",
             hint="add a primary key, or set REPLICA IDENTITY USING INDEX; StartupOptions.latest() reads changes only",
         )
@@ -264,8 +265,8 @@ def _check_identities(tables: Sequence[Table], options: CdcOptions) -> None:
     partial = [table for table in tables if table.identity != "f"]
     if partial:
         raise InvalidProgramError(
-            "the log will not tell how rows were before a change",
+            "the log will not contain before images",
             detail=f"{', '.join(map(str, partial))} of {options.server}: the replica identity is not FULL",
-            hint=f"ALTER TABLE {partial[0].sql} REPLICA IDENTITY FULL, or include_before_image(False): then there is no -U, "
-            "and deletes have the key only",
+            hint=f"ALTER TABLE {partial[0].sql} REPLICA IDENTITY FULL, or include_before_image(False): updates have no -U then, "
+            "and deletes contain the key only",
         )

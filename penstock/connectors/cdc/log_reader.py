@@ -34,7 +34,7 @@ _PAUSE_S: Final = 0.2  # between two attempts to reach the server
 
 
 class LogReader:
-    """Reads one slot. The connection stays between two calls of `read`, if the second goes on where the first has ended."""
+    """Reads one slot. The connection stays open between two calls of `read` if the second one resumes where the first ended."""
 
     def __init__(self, options: CdcOptions, owner: str, wake: Callable[[], None]) -> None:
         self._options = options
@@ -56,10 +56,10 @@ class LogReader:
         self.fetch_lag_ms = 0
         self.active_ms = int(time.time() * 1000)
 
-    # What the runtime asks for
+    # Called by the runtime
 
     def read(self, position: StreamPosition, limits: ReadLimits) -> Iterator[SourceBatch]:
-        """Yield what has come, and wait for more only if that is allowed and nothing has come yet."""
+        """Yield available records; wait for more only if that is allowed and there are none."""
         waits = not isinstance(limits, OneLook)
         if self._position != position:
             self.stop()
@@ -83,7 +83,7 @@ class LogReader:
             yield SourceBatch([], self._position)
 
     def _wait(self, limits: ReadLimits) -> bool:
-        """Wait for something; return False if time is up."""
+        """Wait for a message; return False on timeout."""
         if limits.expired:
             return False
         left = limits.remaining
@@ -95,7 +95,7 @@ class LogReader:
         return True
 
     def next_ready(self) -> float:
-        """Return in how many seconds there may be something: after a call of `wake`, if the thread runs."""
+        """Return the number of seconds until there may be records: infinite while the thread runs, as it calls `wake`."""
         if self._receiver is None:
             return max(0.0, self._try_at - time.monotonic())
         if self._given != self._position:
@@ -103,7 +103,7 @@ class LogReader:
         return float("inf") if self._receiver.mailbox.sleeps() else 0.0
 
     def confirm(self, position: StreamPosition) -> None:
-        """Take note that a durable checkpoint has read so far: an older one may still be restored, those before it not any more."""
+        """Confirm a durable checkpoint's position. An older checkpoint may still be restored, those before the delay may not."""
         self._durable.append(position.lsn)
         if len(self._durable) > self._options.confirm_delay:
             self._confirmed = max(self._confirmed, self._durable[0])
@@ -119,7 +119,7 @@ class LogReader:
     # Messages
 
     def _next_batch(self, size: int) -> SourceBatch:
-        """Take messages until there are enough records, or there is nothing more now."""
+        """Take messages until there are enough records, or no more messages for now."""
         records: list[Any] = []
         timestamps: list[int] = []
         malformed: list[MalformedRecord] = []
@@ -154,7 +154,7 @@ class LogReader:
         return self._receiver
 
     def _on_error(self, error: Exception) -> None:
-        """Try again if the server may come back; raise what will not go away."""
+        """Retry if the server may come back; else raise."""
         self.stop()
         if not isinstance(error, ServerAwayError):
             raise error
@@ -165,7 +165,7 @@ class LogReader:
         self._try_at = now + _PAUSE_S
 
     def _on_reached(self, reached: Reached) -> None:
-        """Get on although there was nothing: what the server has sent all of need not be kept."""
+        """Advance although there was no change, so that the server need not keep log that it has sent completely."""
         assert self._position is not None
         if self._begin is None and reached.lsn > self._position.lsn:
             self._position = self._position.at(reached.lsn)
@@ -199,7 +199,7 @@ class LogReader:
                         self._emit_truncation(oid, begin, records, timestamps, malformed)
                     self._advance(begin)
             case TypeName() | Origin() | LogicalMessage():
-                pass  # the receiving thread has asked for types; the others are no changes
+                pass  # the receiving thread has loaded the types; the other messages are not changes
 
     def _next_number(self) -> Begin:
         self._number += 1
@@ -211,7 +211,7 @@ class LogReader:
         return self._begin
 
     def _is_new(self, begin: Begin) -> bool:
-        """Whether the change is after the position: the server begins with whole transactions, and sometimes with older ones."""
+        """Whether the change is after the position: the server starts with whole transactions, and sometimes with older ones."""
         assert self._position is not None
         return self._position.order < (begin.lsn, self._number)
 
@@ -229,7 +229,7 @@ class LogReader:
         receiver, oid = self._receiver, relation.oid
         assert receiver is not None
         if not self._options.wants(relation.schema, relation.name):
-            self._tables[oid] = None  # of a publication that has more
+            self._tables[oid] = None  # the publication has tables that are not captured
             return
         known = self._filters.get((relation.schema, relation.name))
         key = receiver.primary_keys.get(oid, ())
@@ -283,7 +283,7 @@ class LogReader:
     def _table(self, oid: int, begin: Begin) -> TableChanges | None:
         if oid not in self._tables:
             raise RecordError(
-                f"the log of {self._options.server} has a change of a table that it did not describe",
+                f"the log of {self._options.server} has a change of an unknown table",
                 detail=f"relation {oid} at {format_lsn(begin.lsn)}, replication slot '{self._options.slot}'",
             )
         return self._tables[oid]

@@ -1,4 +1,4 @@
-"""Receives the log in a thread that also tells the server how far it was confirmed, however busy the task is."""
+"""Receives the log in a thread, which also confirms positions to the server, however busy the task is."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from penstock.errors import ConfigurationError
 
 QUEUE_BYTES: Final = 8 * 1024 * 1024
 _LONGEST_SILENCE_S: Final = 5.0
-# In epochs, a reader whose job has ended, or goes on in another process, is not told so. It must not hold the slot for ever.
+# In epoch mode, a reader is not notified when its job ends or continues in another process. It must not hold the slot forever.
 UNATTENDED_S = 60.0
 _STATUS = struct.Struct(">cQQQqB")
 _KEEPALIVE = struct.Struct(">QqB")
-_HEADER: Final = 25  # of a message with a part of the log
-_OVERHEAD: Final = 100  # bytes that a message takes besides its own
+_HEADER: Final = 25  # of a message with log data
+_OVERHEAD: Final = 100  # bytes of memory per message in addition to its data
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """A message of pgoutput, and when it came in epoch milliseconds."""
+    """A pgoutput message, and its arrival time in epoch milliseconds."""
 
     data: bytes
     at_ms: int
@@ -58,7 +58,7 @@ Item: TypeAlias = Got | Reached | Exception
 class LogReceiver:
     """A thread that reads a slot from a position on, until it is stopped or the connection breaks.
 
-    What went wrong is the last thing in the mailbox. `types` and `primary_keys` know all relations that are in the mailbox.
+    An error is the last item in the mailbox. `types` and `primary_keys` cover all relations that are in the mailbox.
     """
 
     def __init__(
@@ -73,28 +73,30 @@ class LogReceiver:
         self._owner = owner
         self._position = position
         self._confirmed = confirmed
-        self._told = 0  # what the server was told to be confirmed
+        self._told = 0  # the position last confirmed to the server
         self._received = 0
         self.types = Types()
-        self.primary_keys: dict[int, tuple[str, ...]] = {}  # by relation, where they are needed
+        self.primary_keys: dict[int, tuple[str, ...]] = {}  # by relation
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
         os.set_blocking(self._read_end, False)
-        self.attended_s = time.monotonic()  # when the task last looked
+        self.attended_s = time.monotonic()  # when the task last read
         self._stopped = threading.Event()
-        self._ended = threading.Lock()  # whoever pokes holds it, so that the pipe is there
+        self._ended = (
+            threading.Lock()
+        )  # held while writing to the pipe, so that the pipe is not closed meanwhile
         self.mailbox: Mailbox[Item] = Mailbox(QUEUE_BYTES, wake, self._poke)
         self._thread = threading.Thread(target=self._run, name="penstock-cdc-log", daemon=True)
         self._thread.start()
 
     def confirm(self, lsn: int) -> None:
-        """Let the server forget all transactions that were committed before."""
+        """Allow the server to discard all transactions that were committed before this position."""
         if lsn > self._confirmed:
             self._confirmed = lsn
             self._poke()
 
     def stop(self, patience_s: float = 5.0) -> None:
-        """End it, and give the slot free."""
+        """Stop the thread and release the slot."""
         self._stopped.set()
         self._poke()
         self._thread.join(patience_s)
@@ -102,7 +104,7 @@ class LogReceiver:
     def _poke(self) -> None:
         with self._ended:
             if self._write_end >= 0:
-                with suppress(BlockingIOError):  # it is full of pokes
+                with suppress(BlockingIOError):  # the pipe is full: the thread will wake anyway
                     os.write(self._write_end, b"!")
 
     # The thread
@@ -116,7 +118,7 @@ class LogReceiver:
                     self._start(pgconn)
                     self._receive(pgconn, silence)
                 finally:
-                    pgconn.finish()  # at once: what is on the way would have to be read before a proper end
+                    pgconn.finish()  # abort: a clean end would have to read everything in flight first
         except Exception as error:  # noqa: BLE001 - the task raises it
             if not self._stopped.is_set():
                 self.mailbox.put(self._named(error))
@@ -131,18 +133,18 @@ class LogReceiver:
 
         if isinstance(error, psycopg.OperationalError):
             return ServerAwayError(
-                f"the connection to the PostgreSQL server {self._options.server} broke",
+                f"lost the connection to the PostgreSQL server {self._options.server}",
                 detail=str(error).strip(),
             )
         return error
 
     def _prepare(self) -> float:
-        """See that the slot is there, has what is needed and is free; return how often the server must hear of us."""
+        """Check that the slot exists, still has the needed log and is free; return the interval of status updates in seconds."""
         with connect(self._options, f"{self._owner}-look") as connection:
             slot = find_slot(connection, self._options.slot)
             check_slot(slot, self._options, self._position)
             free_slot(connection, self._options, self._owner, self._stopped.is_set)
-            # Whoever had it may have confirmed more.
+            # The previous reader may have confirmed more.
             check_slot(find_slot(connection, self._options.slot), self._options, self._position)
             (timeout,) = connection.execute(
                 "SELECT setting::bigint FROM pg_settings WHERE name = 'wal_sender_timeout'"
@@ -159,7 +161,7 @@ class LogReceiver:
         result = pgconn.exec_(statement.encode())
         if result.status != _copy_both():
             message = result.error_message.decode(errors="replace").strip()
-            if "is active" in message:  # somebody was faster; it is tried again
+            if "is active" in message:  # another reader was faster; retried
                 raise ServerAwayError(
                     f"the replication slot '{options.slot}' of {options.server} is in use",
                     detail=message,
@@ -167,7 +169,7 @@ class LogReceiver:
             raise ConfigurationError(
                 f"the replication slot '{options.slot}' of {options.server} cannot be read",
                 detail=message,
-                hint="the user needs REPLICATION, and max_wal_senders must have room",
+                hint="the user needs REPLICATION, and max_wal_senders must allow one more",
             )
 
     def _receive(self, pgconn: Any, silence: float) -> None:
@@ -177,11 +179,11 @@ class LogReceiver:
         now = time.monotonic()
         status_due, heartbeat_due = now, now + self._options.heartbeat_s
         while not self._stopped.is_set():
-            room = self._take_over(pgconn)
+            has_capacity = self._take_over(pgconn)
             now = time.monotonic()
             if now - self.attended_s > UNATTENDED_S and not self.mailbox.empty:
                 raise ServerAwayError(
-                    f"nobody has read the log of {self._options.server} for {UNATTENDED_S:g} s"
+                    f"the task has not read the log of {self._options.server} for {UNATTENDED_S:g} s"
                 )
             if now >= heartbeat_due:
                 self._send_status(pgconn, reply=True)
@@ -189,18 +191,20 @@ class LogReceiver:
             elif now >= status_due or self._told != self._confirmed:
                 self._send_status(pgconn)
                 status_due = now + silence
-            wanted = (select.POLLIN if room else 0) | (select.POLLOUT if pgconn.flush() else 0)
+            wanted = (select.POLLIN if has_capacity else 0) | (
+                select.POLLOUT if pgconn.flush() else 0
+            )
             poller.register(pgconn.socket, wanted)
             wait_s = min(status_due, heartbeat_due) - time.monotonic()
             for descriptor, _ in poller.poll(max(0.0, wait_s) * 1000):
                 if descriptor == self._read_end:
                     with suppress(BlockingIOError):
                         os.read(self._read_end, 4096)
-                elif room:
+                elif has_capacity:
                     pgconn.consume_input()
 
     def _take_over(self, pgconn: Any) -> bool:
-        """Take what has come; return whether there is room for more."""
+        """Move received messages to the mailbox; return whether it has capacity for more."""
         while not self.mailbox.full:
             length, data = pgconn.get_copy_data(1)
             if length == 0:
@@ -216,13 +220,13 @@ class LogReceiver:
         options = self._options
         if f'publication "{options.publication}" does not exist' in message:
             return ConfigurationError(
-                f"the log of the replication slot '{options.slot}' of {options.server} knows no publication "
+                f"the log of the replication slot '{options.slot}' of {options.server} does not have the publication "
                 f"'{options.publication}'",
                 detail=message,
-                hint="it was dropped, or made after the slot: drop the slot and start anew",
+                hint="it was dropped, or created after the slot: drop the slot and start the job without a checkpoint",
             )
         return ServerAwayError(
-            f"the server {options.server} ended the replication", detail=message or "without a word"
+            f"the server {options.server} ended the replication", detail=message or "no message"
         )
 
     def _take(self, pgconn: Any, data: bytes) -> None:
@@ -240,7 +244,7 @@ class LogReceiver:
         self.mailbox.put(Got(message, int(time.time() * 1000)), len(message) + _OVERHEAD)
 
     def _learn(self, message: bytes) -> None:
-        """Ask for what the log does not tell before the task gets the relation: it must not wait."""
+        """Load types and keys that the log does not contain before the task gets the relation, as the task must not block."""
         relation = decode(message)
         assert isinstance(relation, Relation)
         missing = self.types.missing(column.type_oid for column in relation.columns)

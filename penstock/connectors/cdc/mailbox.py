@@ -1,4 +1,4 @@
-"""What a receiving thread hands to a task that must not wait."""
+"""A queue between a receiving thread and a task that must not block."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """A queue between one thread that puts and one that takes, with a bound by weight.
+    """A queue between one producer thread and one consumer thread, bounded by weight.
 
-    The bound holds by `put` waiting, or by the thread asking `full` before it gets more. Whoever has found nothing is woken by the next thing
-    that is put.
+    The bound is kept by `put` blocking, or by the producer checking `full` before it fetches more. A consumer that found nothing
+    is woken by the next item.
     """
 
     def __init__(self, bound: int, wake: Callable[[], None], on_room: Callable[[], None]) -> None:
@@ -22,8 +22,8 @@ class Mailbox(Generic[T]):
         self._wake = wake
         self._on_room = on_room
         self._items: deque[tuple[T, int]] = deque()
-        self._put_weight = 0  # changed by the thread that puts
-        self._taken_weight = 0  # changed by the thread that takes
+        self._put_weight = 0  # changed by the producer only
+        self._taken_weight = 0  # changed by the consumer only
         self._hungry = True
         self._there = threading.Event()
         self._blocked = False
@@ -31,14 +31,14 @@ class Mailbox(Generic[T]):
 
     @property
     def full(self) -> bool:
-        """Whether more should wait."""
+        """Whether the producer should wait."""
         if self._put_weight - self._taken_weight < self._bound:
             return False
-        self._blocked = True  # before the second look, so that nobody takes without noticing
+        self._blocked = True  # set before the second check, so that the consumer does not miss it
         return self._put_weight - self._taken_weight >= self._bound
 
     def put(self, item: T, weight: int = 1) -> None:
-        """Add something."""
+        """Add an item."""
         self._put_weight += weight
         self._items.append((item, weight))
         self._there.set()
@@ -47,18 +47,18 @@ class Mailbox(Generic[T]):
             self._wake()
 
     def wait_for_room(self, seconds: float) -> None:
-        """Wait until there is room, for so long."""
+        """Wait until there is capacity, at most this long."""
         self._room.clear()
         if self.full:
             self._room.wait(seconds)
 
     def take(self) -> T | None:
-        """Return the next thing, None if there is none now."""
+        """Return the next item, or None."""
         items = self._items
         if not items:
             self._hungry = True
             self._there.clear()
-            if not items:  # else something came in between
+            if not items:  # else an item arrived in between
                 return None
             self._there.set()
         item, weight = items.popleft()
@@ -70,15 +70,15 @@ class Mailbox(Generic[T]):
         return item
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait until there is something, for so long; return whether there is."""
+        """Wait for an item, at most this long; return whether there is one."""
         return self._there.wait(seconds)
 
     def sleeps(self) -> bool:
-        """Whether there is nothing now; then the next thing that is put wakes."""
-        self._hungry = True  # before the look, so that nothing comes without noticing
+        """Whether it is empty; if so, the next `put` calls `wake`."""
+        self._hungry = True  # set before the check, so that the producer does not miss it
         return not self._items
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing now."""
+        """Whether there are no items."""
         return not self._items

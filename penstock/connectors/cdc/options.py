@@ -1,4 +1,4 @@
-"""What a change data capture source is told: the server, the tables, the slot, where to begin."""
+"""Options of a change data capture source: the server, the tables, the slot, where to begin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEEDED_BY: Final = "PostgresCdcSource"
 
 
 class StartupMode(enum.Enum):
-    """Where a source begins that has no checkpoint."""
+    """Where a source begins that is not restored from a checkpoint."""
 
     INITIAL = "initial"
     LATEST_OFFSET = "latest-offset"
@@ -35,7 +35,7 @@ class StartupOptions:
 
     @staticmethod
     def initial() -> StartupOptions:
-        """Read the rows that are there, then the changes since."""
+        """Read the existing rows, then the changes since."""
         return StartupOptions(StartupMode.INITIAL)
 
     @staticmethod
@@ -45,26 +45,26 @@ class StartupOptions:
 
     @staticmethod
     def committed() -> StartupOptions:
-        """Read the changes that the slot has not yet seen confirmed. The slot must be there."""
+        """Read the changes that are not yet confirmed in the slot. The slot must exist."""
         return StartupOptions(StartupMode.COMMITTED_OFFSET)
 
     @staticmethod
     def snapshot() -> StartupOptions:
-        """Read the rows that are there, and end. Needs neither slot nor publication."""
+        """Read the existing rows, and finish. Needs neither slot nor publication."""
         return StartupOptions(StartupMode.SNAPSHOT)
 
 
 class PublicationMode(enum.Enum):
-    """What to do about the publication, by Debezium's names."""
+    """How the publication is created, with Debezium's names."""
 
-    FILTERED = "filtered"  # make it with the tables of the source, add those that it lacks
-    ALL_TABLES = "all_tables"  # make it for all tables; needs a superuser
-    DISABLED = "disabled"  # it must be there
+    FILTERED = "filtered"  # create it with the tables of the source, add missing ones
+    ALL_TABLES = "all_tables"  # create it for all tables; needs a superuser
+    DISABLED = "disabled"  # it must exist
 
 
 @dataclass(frozen=True, slots=True)
 class CdcOptions:
-    """All that the parts of a source need to know."""
+    """All options of a source."""
 
     hostname: str
     port: int
@@ -85,15 +85,15 @@ class CdcOptions:
     confirm_delay: int = 3  # in checkpoints
     unavailable_value: Any = "__debezium_unavailable_value"
     deserializer: ChangeDeserializationSchema = field(default_factory=RowDeserializationSchema)
-    connection: tuple[tuple[str, str], ...] = ()  # more parameters of libpq: sslmode, ...
+    connection: tuple[tuple[str, str], ...] = ()  # further libpq parameters: sslmode, ...
 
     @property
     def server(self) -> str:
-        """How messages name the server."""
+        """The server's name in messages."""
         return f"{self.hostname}:{self.port}/{self.database}"
 
     def wants(self, schema: str, table: str) -> bool:
-        """Whether a table is one of the source's.
+        """Whether a table is captured by the source.
 
         >>> CdcOptions("h", 1, "d", "u", "p", tables=("public.orders_.*",)).wants("public", "orders_eu")
         True
@@ -102,7 +102,7 @@ class CdcOptions:
 
 
 def matches(schemas: Sequence[str], tables: Sequence[str], schema: str, table: str) -> bool:
-    """Whether patterns name a table: those of tables are about `schema.table`, or `table` in any of the schemas."""
+    """Whether patterns match a table: table patterns match `schema.table`, or `table` in any of the schemas."""
     if not any(re.fullmatch(pattern, schema) for pattern in schemas):
         return False
     return any(

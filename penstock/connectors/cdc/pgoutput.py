@@ -1,6 +1,6 @@
-"""Reads the messages of PostgreSQL's output plugin pgoutput, protocol version 1 (PostgreSQL's documentation: "Logical Replication Message Formats").
+"""Decodes messages of the output plugin pgoutput, protocol version 1 (PostgreSQL manual, "Logical Replication Message Formats").
 
-Values stay as the text that came; `None` is NULL and `UNCHANGED` a large value that the change did not touch and the server did not send.
+Values stay text; `None` is NULL, and `UNCHANGED` a large value that the change did not touch and the server did not send.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ POSTGRES_EPOCH_US: Final = 946_684_800_000_000  # 2000-01-01 in microseconds of 
 
 
 class Unchanged(enum.Enum):
-    """The one value of `UNCHANGED`, an enum so that it stays itself when it is pickled."""
+    """The type of `UNCHANGED`: an enum, so that its identity survives pickling."""
 
     UNCHANGED = "unchanged"
 
@@ -56,7 +56,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table as it is from here on. `identity` is d (primary key), n (nothing), f (full) or i (an index)."""
+    """A table's definition from here on. `identity` is d (primary key), n (nothing), f (full) or i (an index)."""
 
     oid: int
     schema: str
@@ -70,7 +70,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type that is not one of PostgreSQL's own."""
+    """A type that is not built into PostgreSQL."""
 
     oid: int
     schema: str
@@ -97,7 +97,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A row that is gone, by its replica identity or as a whole."""
+    """A deleted row, by its replica identity or as a whole."""
 
     relation: int
     key: tuple[Value, ...] | None
@@ -106,7 +106,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Tables that were emptied at once."""
+    """Tables that were truncated together."""
 
     relations: tuple[int, ...]
 
@@ -121,7 +121,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class LogicalMessage:
-    """What pg_logical_emit_message() wrote."""
+    """A message written by pg_logical_emit_message()."""
 
     lsn: int
     prefix: str
@@ -152,17 +152,17 @@ _TRUNCATE = struct.Struct(">IB")
 
 
 def decode(data: bytes) -> Message:
-    r"""Read one message.
+    r"""Decode one message.
 
     >>> decode(b"B" + bytes(7) + b"\x10" + bytes(8) + bytes(3) + b"\x07").xid
     7
     """
     if not data:
-        raise RecordError("a message of pgoutput is empty")
+        raise RecordError("empty pgoutput message")
     decoder = _DECODERS.get(data[0])
     if decoder is None:
         raise RecordError(
-            f"pgoutput sent a message of unknown kind {data[:1]!r}",
+            f"unknown pgoutput message type {data[:1]!r}",
             detail=f"its first bytes are {bytes(data[:40])!r}",
         )
     try:
@@ -176,7 +176,7 @@ def decode(data: bytes) -> Message:
 
 def _damaged(data: bytes, why: str) -> RecordError:
     return RecordError(
-        f"a message of pgoutput cannot be read, kind {data[:1]!r}",
+        f"cannot decode a pgoutput message of type {data[:1]!r}",
         detail=f"{why}; its first bytes are {bytes(data[:40])!r}",
     )
 
@@ -242,11 +242,11 @@ def _tuple(data: bytes, at: int) -> tuple[tuple[Value, ...], int]:
             at += 4
             end = at + length
             if end > len(data):
-                raise ValueError(f"a value of {length} bytes goes beyond the end")
+                raise ValueError(f"a value of {length} bytes extends past the end of the message")
             values.append(data[at:end].decode() if kind == 0x74 else bytes(data[at:end]))
             at = end
         else:
-            raise ValueError(f"a value is of unknown kind {chr(kind)!r}")
+            raise ValueError(f"unknown value type {chr(kind)!r}")
     return tuple(values), at
 
 
@@ -269,12 +269,12 @@ def _delete(data: bytes) -> tuple[Delete, int]:
     (relation,) = _U32.unpack_from(data, 1)
     key, old, end = _old(data, 5)
     if key is None and old is None:
-        raise ValueError("it does not say which row is gone")
+        raise ValueError("it does not name the deleted row")
     return Delete(relation, key, old), end
 
 
 def _old(data: bytes, at: int) -> tuple[tuple[Value, ...] | None, tuple[Value, ...] | None, int]:
-    """Read the old key or the old row, if there is one."""
+    """Decode the old key or the old row, if there is one."""
     if data[at] == 0x4B:  # K
         key, at = _tuple(data, at + 1)
         return key, None, at

@@ -1,6 +1,7 @@
-"""Where a change is in PostgreSQL's log, and whether a snapshot of a table has it already.
+"""Positions in PostgreSQL's log, and whether a table's snapshot already contains a change.
 
-The log's order is that of commits. A change's place is the position of its transaction's commit record and its number within the transaction.
+The log is in commit order. A change's position is the one of its transaction's commit record and its number within the
+transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _WHOLE = 2**32
 
 
 def parse_lsn(text: str) -> int:
-    """Return the number that a log sequence number stands for.
+    """Parse a log sequence number.
 
     >>> parse_lsn("1/A0"), format_lsn(4294967456)
     (4294967456, '1/A0')
@@ -26,7 +27,7 @@ def parse_lsn(text: str) -> int:
 
 
 def format_lsn(lsn: int) -> str:
-    """Return a log sequence number as PostgreSQL writes it."""
+    """Format a log sequence number like PostgreSQL."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
@@ -44,25 +45,25 @@ class Visibility:
 
     @classmethod
     def parse(cls, text: str) -> Visibility:
-        """Read what pg_current_snapshot() returned."""
+        """Parse a result of pg_current_snapshot()."""
         _, xmax, running = text.split(":")
         return cls(
             int(xmax) % _WHOLE, frozenset(int(xid) % _WHOLE for xid in running.split(",") if xid)
         )
 
     def sees(self, xid: int) -> bool:
-        """Whether a committed transaction, by its 32-bit number, had ended when the snapshot was taken.
+        """Whether a committed transaction, by its 32-bit id, had ended when the snapshot was taken.
 
-        Numbers wrap around; those of the log are never half the circle away.
+        Ids wrap around; those in the log are never more than half the range away.
         """
         return (self.xmax - xid - 1) % _WHOLE < _HALF and xid not in self.running
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Rows of a chunk that were read with one snapshot: those after the segment before it, up to a key (None: to the chunk's end).
+    """Rows of a chunk that were read with one snapshot: those after the segment before, up to a key (None: the chunk's end).
 
-    `lsn` was the end of the log after the snapshot was taken: a transaction that it sees is before that.
+    `lsn` was the end of the log after the snapshot was taken: every transaction that it sees is before that.
     """
 
     snapshot: str
@@ -72,24 +73,25 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
-    """With which snapshots the rows of a table were read, in the order of their keys.
+    """The snapshots with which the rows of a table were read, in the order of their keys.
 
-    Each of `parts` has the last key that it holds (None: no end) and the snapshot.
+    Each of `parts` is its last key (None: no end) and the snapshot.
     """
 
     schema: str
     table: str
     key: tuple[str, ...]  # columns
-    kinds: tuple[str, ...]  # how values of these are compared
+    kinds: tuple[str, ...]  # how their values are compared
     parts: tuple[tuple[tuple[str, ...] | None, str], ...]
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """How far the log was read: all transactions with a commit before `lsn`, and `event` changes of the one whose commit is there.
+    """How far the log was read: all transactions committed before `lsn`, and `event` changes of the one committed at `lsn`.
 
-    Until `caught_up`, the end of the log when the last snapshot was taken, `snapshots` tell which changes snapshots have.
+    Until `caught_up`, the end of the log when the last snapshot was taken, `snapshots` say which changes were already in a
+    snapshot.
     """
 
     lsn: int
@@ -98,7 +100,7 @@ class StreamPosition:
     snapshots: tuple[TableSnapshot, ...] = field(default=(), repr=False)
 
     def at(self, lsn: int, event: int = 0) -> StreamPosition:
-        """Return the position further on, without snapshots when they have nothing more to say."""
+        """Return a later position, without the snapshots once they are no longer needed."""
         if lsn < self.caught_up:
             return StreamPosition(lsn, event, self.caught_up, self.snapshots)
         return StreamPosition(lsn, event)
@@ -116,7 +118,7 @@ class StreamPosition:
 
     @property
     def order(self) -> tuple[int, int]:
-        """What positions are compared by."""
+        """The sort key of positions."""
         return (self.lsn, self.event)
 
     def __str__(self) -> str:
@@ -126,7 +128,7 @@ class StreamPosition:
 
 
 def as_stream_position(position: Any) -> StreamPosition:
-    """Return a position of a checkpoint, or say that it is none of ours."""
+    """Return a position of a checkpoint; raise if it has another type."""
     if not isinstance(position, StreamPosition):
-        raise RecordError(f"{position!r} is not a position in PostgreSQL's log")
+        raise RecordError(f"not a position in PostgreSQL's log: {position!r}")
     return position

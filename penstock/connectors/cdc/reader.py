@@ -1,4 +1,4 @@
-"""The reader of a change data capture source: chunks of tables and the log, each with what reads it."""
+"""The reader of a change data capture source: reads chunks of tables, and the log."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ CHUNKS_AT_ONCE: Final = 2  # each has a connection
 
 
 class CdcReader(SourceReader):
-    """Reads chunks, one after another, or the log. Nothing is connected before it is asked to read."""
+    """Reads chunks, one after another, or the log. It connects when it is first asked to read."""
 
     def __init__(self, options: CdcOptions) -> None:
         self._options = options
         self._wake: Callable[[], None] = lambda: None
-        self._chunks: dict[str, ChunkReader] = {}  # by split, while they are read
+        self._chunks: dict[str, ChunkReader] = {}  # by split id, while they are read
         self._log: LogReader | None = None
 
     def use_wake(self, wake: Callable[[], None]) -> None:
-        """Remember what the threads call when something has come."""
+        """Set the callback that the threads call when there is something to read."""
         self._wake = wake
 
     def _woken(self) -> None:
         self._wake()
 
     def open(self, context: Any) -> None:
-        """Offer metrics, by the names of Flink CDC."""
+        """Register metrics, with the names of Flink CDC."""
         metrics = context.get_metrics_group()
         metrics.gauge("currentFetchEventTimeLag", self._fetch_lag)
         metrics.gauge("sourceIdleTime", self._idle_time)
@@ -65,22 +65,22 @@ class CdcReader(SourceReader):
         reader = self._chunks.get(split.split_id)
         if reader is None:
             while len(self._chunks) >= CHUNKS_AT_ONCE and isinstance(limits, OneLook):
-                yield SourceBatch([], position)  # its turn comes when another one is at its end
-            while len(self._chunks) >= CHUNKS_AT_ONCE:  # one that is read here no more
+                yield SourceBatch([], position)  # read once another chunk is finished
+            while len(self._chunks) >= CHUNKS_AT_ONCE:  # a chunk that this task no longer reads
                 self._chunks.pop(next(iter(self._chunks))).stop()
             reader = self._chunks[split.split_id] = ChunkReader(self._options, self._woken)
         yield from reader.read(split, position, limits)
         self._chunks.pop(split.split_id, None)
 
     def next_ready(self, split: SourceSplit, position: Any) -> float | None:
-        """Return in how many seconds the split may have something again."""
+        """Return the number of seconds until the split may have records again."""
         if not isinstance(split.payload, LogPayload):
             reader = self._chunks.get(split.split_id)
             return None if reader is None else reader.next_ready()
         return None if self._log is None else self._log.next_ready()
 
     def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
-        """Let the server forget what no checkpoint needs any more."""
+        """Confirm the position, so that the server can discard log that no checkpoint needs."""
         if isinstance(split.payload, LogPayload) and self._log is not None:
             self._log.confirm(as_stream_position(position))
 

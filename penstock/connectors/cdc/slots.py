@@ -1,4 +1,4 @@
-"""The replication slot and the publication: made, looked at, taken over from whoever holds them, dropped."""
+"""The replication slot and the publication: create, check, take over from a previous reader, drop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.connectors.cdc.positions import StreamPosition, format_lsn, parse_
 from penstock.errors import ConfigurationError, InvalidProgramError, RestoreRefusedError
 
 _PAUSE_S: Final = 0.05
-#: After how long a source says what the creation of its slot waits for, and how often it says it again.
+#: How long a source waits before it logs what blocks the creation of its slot, and how often it logs that.
 FIRST_REPORT_S: Final = 5.0
 REPORTS_EVERY_S: Final = 60.0
 
@@ -25,18 +25,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A replication slot as the server has it."""
+    """A replication slot as listed by the server."""
 
     plugin: str
     database: str
-    confirmed: int  # before that, nothing is sent any more
+    confirmed: int  # the server sends nothing before this position
     wal_status: str | None
     holder: int | None  # the process that reads it
     holder_name: str | None
 
 
 def find_slot(connection: Any, name: str) -> Slot | None:
-    """Return a slot, or None if there is none."""
+    """Return a slot, or None if it does not exist."""
     row = connection.execute(
         "SELECT plugin, database, confirmed_flush_lsn::text, wal_status, active_pid, "
         "(SELECT application_name FROM pg_stat_activity WHERE pid = active_pid) "
@@ -51,7 +51,7 @@ def find_slot(connection: Any, name: str) -> Slot | None:
 
 
 def check_server(connection: Any, options: CdcOptions) -> None:
-    """Refuse a server that is too old, or keeps no logical log."""
+    """Reject a server that is too old or has no logical WAL."""
     if connection.info.server_version < 130000:
         raise ConfigurationError(
             f"the PostgreSQL server {options.server} is too old",
@@ -61,54 +61,54 @@ def check_server(connection: Any, options: CdcOptions) -> None:
     (level,) = connection.execute("SHOW wal_level").fetchone()
     if level != "logical":
         raise ConfigurationError(
-            f"the PostgreSQL server {options.server} keeps no logical log",
+            f"the PostgreSQL server {options.server} does not write a logical log",
             detail=f"wal_level is {level}",
             hint="set wal_level = logical in postgresql.conf and restart the server",
         )
 
 
 def check_slot(slot: Slot | None, options: CdcOptions, position: StreamPosition) -> None:
-    """Refuse to go on from a position that the slot does not have any more."""
+    """Reject a position that the slot can no longer serve."""
     name = f"replication slot '{options.slot}' of {options.server}"
     again = (
-        "changes in between are lost: start without the checkpoint, with StartupOptions.initial(), "
-        "so that the tables are read anew"
+        "the changes in between are lost: start without the checkpoint, with StartupOptions.initial(), "
+        "which reads the tables again"
     )
     if slot is None:
         raise RestoreRefusedError(
-            f"the {name} is not there", detail=f"the job goes on from {position}", hint=again
+            f"the {name} does not exist", detail=f"the job resumes from {position}", hint=again
         )
     check_plugin(slot, options)
     if slot.wal_status == "lost":
         raise RestoreRefusedError(
             f"the server has removed log that the {name} needs",
-            detail=f"the job goes on from {position}; max_slot_wal_keep_size limits what the server keeps",
+            detail=f"the job resumes from {position}; max_slot_wal_keep_size limits what the server keeps",
             hint=again,
         )
     if slot.confirmed > position.lsn:
         raise RestoreRefusedError(
-            f"the {name} has moved on past the checkpoint",
-            detail=f"the job goes on from {position}, and the slot from {format_lsn(slot.confirmed)}: a later checkpoint, "
-            "or another job, has confirmed what is before",
-            hint=f"restore the latest checkpoint; lsn_commit_checkpoints_num_delay keeps more of them usable. Else {again}",
+            f"the {name} has advanced past the checkpoint",
+            detail=f"the job resumes from {position}, but the slot starts at {format_lsn(slot.confirmed)}: a later checkpoint, "
+            "or another job, has confirmed the log before that",
+            hint=f"restore the latest checkpoint; lsn_commit_checkpoints_num_delay keeps more of them usable. Otherwise {again}",
         )
 
 
 def check_plugin(slot: Slot, options: CdcOptions) -> None:
-    """Refuse a slot that is not ours to read."""
+    """Reject a slot of another plugin or database."""
     if slot.plugin == "pgoutput" and slot.database == options.database:
         return
     raise InvalidProgramError(
-        f"the replication slot '{options.slot}' of {options.server} is of another kind",
+        f"the replication slot '{options.slot}' of {options.server} is not a pgoutput slot of this database",
         detail=f"its plugin is {slot.plugin or 'none'}, its database {slot.database or 'none'}",
         hint="choose another slot_name, or drop the slot",
     )
 
 
 def create_slot(options: CdcOptions, name: str) -> int:
-    """Make the slot and return where it begins: all that commits from there on is sent.
+    """Create the slot and return its start: everything that commits from there on is sent.
 
-    The server waits for all transactions that have written something and not ended, also for those of other databases.
+    The server waits for all open transactions that have written something, including those of other databases.
     """
     with connect(options, name, replication=True) as connection:
         result = _execute_patiently(
@@ -119,9 +119,9 @@ def create_slot(options: CdcOptions, name: str) -> int:
         if result.ntuples != 1:
             message = result.error_message.decode(errors="replace").strip()
             raise ConfigurationError(
-                f"the replication slot '{options.slot}' of {options.server} cannot be made",
+                f"cannot create the replication slot '{options.slot}' of {options.server}",
                 detail=message,
-                hint="the user needs REPLICATION (ALTER ROLE ... REPLICATION), and max_replication_slots must have room",
+                hint="the user needs REPLICATION (ALTER ROLE ... REPLICATION), and max_replication_slots must allow one more",
             )
         return parse_lsn(bytes(result.get_value(0, 1)).decode())
 
@@ -148,10 +148,10 @@ def _log_blockers(options: CdcOptions, name: str, pid: int) -> None:
     try:
         with connect(options, name) as connection:
             blockers = describe_blockers(connection, pid, connection.info.backend_pid)
-    except Exception as error:  # noqa: BLE001 - the slot may be made all the same
-        blockers = f"they cannot be named: {error}"
+    except Exception as error:  # noqa: BLE001 - the slot may be created all the same
+        blockers = f"cannot list them: {error}"
     _log.warning(
-        "waiting to create the replication slot '%s' of %s: transactions that are open on the server must end first: %s",
+        "waiting to create the replication slot '%s' of %s: open transactions on the server must end first: %s",
         options.slot,
         options.server,
         blockers,
@@ -159,7 +159,7 @@ def _log_blockers(options: CdcOptions, name: str, pid: int) -> None:
 
 
 def ensure_publication(connection: Any, options: CdcOptions, tables: Sequence[Table]) -> bool:
-    """Make the publication, or add what it lacks, as the options say; return whether it was changed."""
+    """Create the publication, or add missing tables, depending on the options; return whether it was changed."""
     name = quoted(options.publication)
     row = connection.execute(
         "SELECT puballtables FROM pg_publication WHERE pubname = %s", [options.publication]
@@ -168,7 +168,7 @@ def ensure_publication(connection: Any, options: CdcOptions, tables: Sequence[Ta
     if row is None:
         if mode is PublicationMode.DISABLED:
             raise InvalidProgramError(
-                f"there is no publication '{options.publication}' in {options.server}",
+                f"publication '{options.publication}' does not exist in {options.server}",
                 hint=f"CREATE PUBLICATION {name} FOR TABLE ..., or publication_autocreate_mode('filtered')",
             )
         what = "ALL TABLES"
@@ -190,7 +190,7 @@ def ensure_publication(connection: Any, options: CdcOptions, tables: Sequence[Ta
     added = ", ".join(table.sql for table in lacking)
     if mode is PublicationMode.DISABLED:
         raise InvalidProgramError(
-            f"the publication '{options.publication}' of {options.server} lacks tables of the source",
+            f"the publication '{options.publication}' of {options.server} does not contain all tables of the source",
             detail=", ".join(map(str, lacking)),
             hint=f"ALTER PUBLICATION {name} ADD TABLE {added}",
         )
@@ -205,14 +205,14 @@ def _define(connection: Any, options: CdcOptions, statement: str) -> None:
         connection.execute(statement)
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(
-            f"the publication '{options.publication}' of {options.server} cannot be made",
+            f"cannot create or change the publication '{options.publication}' of {options.server}",
             detail=str(error).strip(),
-            hint=f"let the owner of the tables do it: {statement}",
+            hint=f"run as the owner of the tables: {statement}",
         ) from error
 
 
 def wait_for_writers(connection: Any, patience_s: float) -> None:
-    """Wait until all transactions that run now have ended: what they wrote may be in no publication."""
+    """Wait until all current transactions have ended: their changes may be in no publication."""
     (xmax,) = connection.execute(
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
     ).fetchone()
@@ -225,7 +225,7 @@ def wait_for_writers(connection: Any, patience_s: float) -> None:
             return
         if time.monotonic() > end:
             raise InvalidProgramError(
-                "transactions that began before the publication was changed do not end",
+                "transactions that began before the publication was changed are still open",
                 detail=f"waited for {patience_s:g} s; the oldest is {xmin}: "
                 f"{describe_blockers(connection, connection.info.backend_pid)}",
                 hint="end them: COMMIT PREPARED or ROLLBACK PREPARED '...', or pg_terminate_backend(...)",
@@ -236,7 +236,7 @@ def wait_for_writers(connection: Any, patience_s: float) -> None:
 def free_slot(
     connection: Any, options: CdcOptions, owner: str, stopped: Callable[[], bool]
 ) -> None:
-    """Wait until nobody reads the slot. Whoever reads it for the same job is of a task that is no more, and sent away."""
+    """Wait until the slot is free. A reader of the same job belongs to an earlier task attempt and is terminated."""
     (timeout,) = connection.execute(
         "SELECT setting::bigint FROM pg_settings WHERE name = 'wal_sender_timeout'"
     ).fetchone()
@@ -253,13 +253,13 @@ def free_slot(
             raise InvalidProgramError(
                 f"the replication slot '{options.slot}' of {options.server} is in use",
                 detail=f"process {slot.holder} of the server reads it for '{slot.holder_name}'",
-                hint="each job needs a slot of its own: choose another slot_name, or stop the other reader",
+                hint="each job needs its own slot: choose another slot_name, or stop the other reader",
             )
         time.sleep(_PAUSE_S)
 
 
 def drop_slot(options: CdcOptions) -> list[str]:
-    """Drop slot and publication, if they are there; return what was dropped."""
+    """Drop slot and publication, if they exist; return what was dropped."""
     dropped = []
     with connect(options, "penstock-cdc") as connection:
         if find_slot(connection, options.slot) is not None:

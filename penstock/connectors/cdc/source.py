@@ -1,4 +1,4 @@
-"""Changes of PostgreSQL tables as a source: the rows that are there, then every change, exactly once."""
+"""Changes of PostgreSQL tables as a source: the existing rows, then every change, exactly once."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class PostgresCdcSource(Source):
 
     @staticmethod
     def builder() -> PostgresSourceBuilder:
-        """Begin to describe a source."""
+        """Return a builder."""
         return PostgresSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
-        """Whether it ends by itself: a mere snapshot does."""
+        """Return whether the source is bounded: a snapshot-only source is."""
         if self.options.startup.mode is StartupMode.SNAPSHOT:
             return Boundedness.BOUNDED
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        """Create the enumerator: it makes slot and publication, and parts the tables into chunks."""
+        """Create the enumerator, which creates slot and publication and splits the tables into chunks."""
         from penstock.connectors.cdc.enumerator import CdcEnumerator
 
         return CdcEnumerator(self.options, restored)
@@ -68,9 +68,9 @@ class PostgresCdcSource(Source):
         return CdcReader(self.options)
 
     def drop_slot(self) -> list[str]:
-        """Drop the replication slot, and the publication if it may be made here; return what was dropped.
+        """Drop the replication slot, and the publication if the source may create it; return what was dropped.
 
-        For a job that will not go on: as long as its slot is there, the server keeps the log for it.
+        For a job that will not be resumed: as long as its slot exists, the server keeps the log for it.
         """
         from penstock.connectors.cdc.slots import drop_slot
 
@@ -82,7 +82,7 @@ class PostgresCdcSource(Source):
 
 
 class PostgresSourceBuilder:
-    """Describes a PostgresCdcSource, with the names of Flink CDC's builder."""
+    """Builds a PostgresCdcSource, with the method names of Flink CDC's builder."""
 
     def __init__(self) -> None:
         self._options = CdcOptions("", 5432, "", "", "")
@@ -102,7 +102,7 @@ class PostgresSourceBuilder:
         return self._with(port=_number("port", port, 1, 65535))
 
     def database(self, database: str) -> Self:
-        """Set the database. A slot belongs to one."""
+        """Set the database that the slot belongs to."""
         return self._with(database=_text("database", database))
 
     def schema_list(self, *schema_list: str) -> Self:
@@ -114,26 +114,26 @@ class PostgresSourceBuilder:
         return self._with(tables=_patterns("table_list", table_list))
 
     def username(self, username: str) -> Self:
-        """Set the user. He needs REPLICATION, and must own the tables if the publication is made here."""
+        """Set the user, which needs REPLICATION, and must own the tables if the source creates the publication."""
         return self._with(username=_text("username", username))
 
     def password(self, password: str) -> Self:
         """Set the user's password."""
         if not isinstance(password, str):
-            raise ArgumentTypeError("the password is not a text", hint="give a str")
+            raise ArgumentTypeError("password is not a str", hint="pass a str")
         return self._with(password=password)
 
     def slot_name(self, slot_name: str) -> Self:
         """Set the replication slot. Each job needs its own."""
         if not isinstance(slot_name, str) or not _SLOT_NAME.fullmatch(slot_name):
             raise ArgumentError(
-                f"{slot_name!r} cannot be the name of a replication slot",
-                hint="it has lower-case letters, digits and underscores, 63 at most",
+                f"invalid replication slot name {slot_name!r}",
+                hint="use at most 63 lower-case letters, digits and underscores",
             )
         return self._with(slot=slot_name)
 
     def decoding_plugin_name(self, name: str) -> Self:
-        """Set the output plugin: pgoutput, which is in every server since PostgreSQL 10."""
+        """Set the output plugin: pgoutput, which every server has since PostgreSQL 10."""
         if name != "pgoutput":
             raise ArgumentError(
                 f"the decoding plugin {name!r} is not supported",
@@ -147,13 +147,13 @@ class PostgresSourceBuilder:
         return self
 
     def publication_autocreate_mode(self, mode: PublicationMode | str) -> Self:
-        """Set whether the publication is made: filtered (default; for the source's tables), all_tables or disabled."""
+        """Set whether the source creates the publication: filtered (default; for the source's tables), all_tables or disabled."""
         try:
             return self._with(publication_mode=PublicationMode(mode))
         except ValueError:
             raise ArgumentError(
-                f"{mode!r} is no way to make a publication",
-                hint=f"it is one of {', '.join(each.value for each in PublicationMode)}",
+                f"unknown publication_autocreate_mode {mode!r}",
+                hint=f"use one of {', '.join(each.value for each in PublicationMode)}",
             ) from None
 
     def startup_options(self, startup_options: StartupOptions) -> Self:
@@ -166,7 +166,7 @@ class PostgresSourceBuilder:
         return self._with(startup=startup_options)
 
     def include_before_image(self, include: bool = True) -> Self:
-        """Set whether updates tell the row as it was (-U; default yes), which needs REPLICA IDENTITY FULL. Else deletes have the key only."""
+        """Set whether updates have the old row (-U; default), which needs REPLICA IDENTITY FULL. Else deletes have the key only."""
         return self._with(before_images=bool(include))
 
     def split_size(self, split_size: int) -> Self:
@@ -178,23 +178,23 @@ class PostgresSourceBuilder:
         return self._with(fetch_size=_number("fetch_size", fetch_size, 1))
 
     def heartbeat_interval(self, seconds: float) -> Self:
-        """Set how often the server is asked how far its log has got (default 30 s), so that it need not keep it while tables are idle."""
+        """Set how often to ask for the end of the log (default 30 s), so that the server can discard log while tables are idle."""
         return self._with(heartbeat_s=_seconds("heartbeat_interval", seconds))
 
     def connect_timeout(self, seconds: float) -> Self:
-        """Set how long a server that does not answer is waited for (default 30 s)."""
+        """Set how long to wait for a server that does not answer (default 30 s)."""
         return self._with(connect_timeout_s=_seconds("connect_timeout", seconds))
 
     def lsn_commit_checkpoints_num_delay(self, checkpoints: int) -> Self:
-        """Set how many checkpoints the slot stays behind (default 3): so many old ones can still be restored."""
+        """Set how many checkpoints the slot stays behind (default 3): this many old checkpoints can still be restored."""
         return self._with(confirm_delay=_number("checkpoints", checkpoints, 0))
 
     def unavailable_value_placeholder(self, value: Any) -> Self:
-        """Set what stands for a large value that an update did not touch, where there are no before images."""
+        """Set the placeholder of a large value that an update did not touch, used without before images."""
         return self._with(unavailable_value=value)
 
     def deserializer(self, deserializer: ChangeDeserializationSchema) -> Self:
-        """Set what records are (default Rows with kinds)."""
+        """Set the deserialization schema (default: Rows with a RowKind)."""
         if not isinstance(deserializer, ChangeDeserializationSchema):
             raise ArgumentTypeError(
                 f"deserializer is not a ChangeDeserializationSchema: {deserializer!r}",
@@ -204,19 +204,19 @@ class PostgresSourceBuilder:
         return self
 
     def connection_property(self, name: str, value: str) -> Self:
-        """Set a parameter of libpq's connections, such as sslmode or sslrootcert."""
+        """Set a connection parameter of libpq, such as sslmode or sslrootcert."""
         more = (_text("name", name), str(value))
         return self._with(connection=(*self._options.connection, more))
 
     def build(self) -> PostgresCdcSource:
-        """Return the source; nothing is connected yet."""
+        """Return the source; it does not connect yet."""
         options = self._options
         missing = [
             name for name in ("hostname", "database", "username") if not getattr(options, name)
         ]
         if missing:
             raise ArgumentError(
-                f"the source has no {' and no '.join(missing)}", hint=f"call {missing[0]}(...)"
+                f"the source needs {' and '.join(missing)}", hint=f"call {missing[0]}(...)"
             )
         optional_module("psycopg", extra=EXTRA, needed_by=NEEDED_BY)
         return PostgresCdcSource(
@@ -230,7 +230,7 @@ class PostgresSourceBuilder:
 
 def _text(name: str, value: str) -> str:
     if not isinstance(value, str) or not value:
-        raise ArgumentError(f"{name} is not a text: {value!r}", hint="give a str that is not empty")
+        raise ArgumentError(f"invalid {name}: {value!r}", hint="pass a non-empty str")
     return value
 
 
@@ -238,25 +238,25 @@ def _number(name: str, value: int, least: int, most: int | None = None) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         bounds = f"at least {least}" if most is None else f"{least} to {most}"
-        raise ArgumentError(f"{name} is {value!r}", hint=f"give a whole number, {bounds}")
+        raise ArgumentError(f"invalid {name}: {value!r}", hint=f"pass an integer, {bounds}")
     return value
 
 
 def _seconds(name: str, value: float) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        raise ArgumentError(f"{name} is {value!r}", hint="give seconds, more than 0")
+        raise ArgumentError(f"invalid {name}: {value!r}", hint="pass a positive number of seconds")
     return float(value)
 
 
 def _patterns(name: str, patterns: tuple[str, ...]) -> tuple[str, ...]:
     if not patterns:
-        raise ArgumentError(f"{name} is empty", hint="give one pattern at least, such as '.*'")
+        raise ArgumentError(f"{name} is empty", hint="pass at least one pattern, such as '.*'")
     for pattern in patterns:
         try:
             re.compile(_text(name, pattern))
         except re.error as error:
             raise ArgumentError(
-                f"{pattern!r} is not a regular expression: {error}",
-                hint="dots and other signs are patterns; write \\. for a dot only",
+                f"invalid regular expression {pattern!r}: {error}",
+                hint="dots and other special characters are patterns; write \\. for a literal dot",
             ) from error
     return patterns

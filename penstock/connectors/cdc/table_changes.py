@@ -1,4 +1,4 @@
-"""Makes changes of the messages about one table, as the table is at that point of the log."""
+"""Turns log messages about one table into changes, with the table's definition at that point of the log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BadValueError(RecordError):
 
 
 class RowConverter:
-    """Makes Python values of a row's texts."""
+    """Converts the text values of a row to Python values."""
 
     def __init__(self, columns: Sequence[str], types: Sequence[int], known: Types) -> None:
         self.columns = tuple(columns)
@@ -54,7 +54,7 @@ class RowConverter:
 
 
 class TableChanges:
-    """Turns messages about a relation into changes, without those that a snapshot has."""
+    """Turns messages about a relation into changes, without those that a snapshot already contains."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class TableChanges:
         self._snapshot = snapshot
         names = [column.name for column in relation.columns]
         self._rows = RowConverter(names, [column.type_oid for column in relation.columns], types)
-        # With a full identity all columns are it, and the log does not tell which of them are the key.
+        # With REPLICA IDENTITY FULL all columns are marked as key, and the log does not say which ones are the primary key.
         full = relation.identity == "f" and primary_key
         self._identity = [
             place
@@ -84,16 +84,16 @@ class TableChanges:
         missing = [name for name in key if name not in names]
         if missing:
             raise InvalidProgramError(
-                f"the key of {self.relation} has changed while its rows were read",
-                detail=f"there is no column {', '.join(missing)} any more",
-                hint="start anew, without the checkpoint",
+                f"the key of {self.relation} changed while its rows were read",
+                detail=f"column {', '.join(missing)} no longer exists",
+                hint="start the job without the checkpoint",
             )
         return [names.index(name) for name in key]
 
     def changes(
         self, message: Insert | Update | Delete, begin: Begin, number: int, *, filtered: bool
     ) -> Change | None:
-        """Return the change that a message tells, None if the snapshot has it; raises BadValueError."""
+        """Return the change of a message, None if the snapshot contains it; raises BadValueError."""
         snapshot = self._snapshot if filtered else None
         if isinstance(message, Insert):
             if snapshot is not None and self._has(snapshot, message.new, begin):
@@ -112,7 +112,9 @@ class TableChanges:
     ) -> Change | None:
         before = message.old if message.old is not None else message.key
         new = message.new
-        if message.old is not None:  # has all values, also those that the new row does not repeat
+        if (
+            message.old is not None
+        ):  # has all values, including those that the new row does not repeat
             new = tuple(
                 old if value is UNCHANGED else value
                 for old, value in zip(message.old, new, strict=True)
@@ -127,17 +129,17 @@ class TableChanges:
             has_old = has_new if before is None else self._has(snapshot, before, begin)
             if has_old and has_new:
                 return None
-            if has_old:  # the snapshot has the row under neither key
+            if has_old:  # the snapshot contains the row under neither key
                 return self._change(CREATE, begin, number, None, new)
-            if has_new:  # and here under both
+            if has_new:  # the snapshot contains it under both
                 key = message.old is None
                 return self._change(DELETE, begin, number, before, None, key=key)
         if self._options.before_images:
             if message.old is None:
                 raise RecordError(
-                    f"an update of {self.relation} does not tell how the row was before",
-                    detail=f"at {format_lsn(begin.lsn)}, change {number}; the replica identity is not FULL any more",
-                    hint=f"ALTER TABLE {self.relation} REPLICA IDENTITY FULL; what was written meanwhile can only be read with "
+                    f"an update of {self.relation} has no before image",
+                    detail=f"at {format_lsn(begin.lsn)}, change {number}; the replica identity is no longer FULL",
+                    hint=f"ALTER TABLE {self.relation} REPLICA IDENTITY FULL; changes written meanwhile can only be read with "
                     "include_before_image(False)",
                 )
             return self._change(UPDATE, begin, number, message.old, new)
@@ -149,7 +151,7 @@ class TableChanges:
         return self._change(UPDATE, begin, number, key_only, new, key=True)
 
     def truncated(self, begin: Begin, number: int, *, filtered: bool) -> Change | None:
-        """Return the change that the table was emptied, None if the snapshot has it."""
+        """Return the truncation as a change, None if the snapshot contains it."""
         if filtered and self._snapshot is not None and self._snapshot.has_all(begin.xid):
             return None
         return self._change(TRUNCATE, begin, number, None, None)
@@ -158,9 +160,9 @@ class TableChanges:
         key = [row[place] for place in self._key]
         if not all(isinstance(value, str) for value in key):
             raise RecordError(
-                f"a change of {self.relation} does not tell the key of its row",
+                f"a change of {self.relation} does not contain the key of its row",
                 detail=f"at {format_lsn(begin.lsn)}",
-                hint="let the replica identity be DEFAULT, with a primary key, or FULL",
+                hint="set REPLICA IDENTITY DEFAULT, with a primary key, or FULL",
             )
         return snapshot.has([str(value) for value in key], begin.xid)
 

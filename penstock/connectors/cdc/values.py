@@ -1,4 +1,4 @@
-"""Makes Python values of PostgreSQL's text forms, the same for rows of a snapshot and for changes of the log.
+"""Converts PostgreSQL's text values to Python values, the same for rows of a snapshot and for changes of the log.
 
 | PostgreSQL | Python |
 |---|---|
@@ -38,7 +38,7 @@ _INTERVAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TypeEntry:
-    """What pg_type says of a type: `kind` is its typtype, `element` the type of an array's elements, `base` a domain's."""
+    """A row of pg_type: `kind` is its typtype, `element` the element type of an array, `base` the base type of a domain."""
 
     name: str
     kind: str = "b"
@@ -52,12 +52,12 @@ def _bool(text: str) -> bool:
         return True
     if text == "f":
         return False
-    raise ValueError(f"{text!r} is not a boolean")
+    raise ValueError(f"not a boolean: {text!r}")
 
 
 def _bytes(text: str) -> bytes:
     if not text.startswith("\\x"):
-        raise ValueError("it is not in the form of bytea_output = hex")
+        raise ValueError("not in the format of bytea_output = hex")
     return bytes.fromhex(text[2:])
 
 
@@ -89,11 +89,11 @@ def _timestamp_with_zone(text: str) -> dt.datetime:
 
 def _check_year(text: str) -> None:
     if text.endswith(("infinity", " BC")) or text[4:5] != "-":
-        raise ValueError(f"Python has no date {text!r}: years are 1 to 9999")
+        raise ValueError(f"date {text!r} is out of Python's range: years are 1 to 9999")
 
 
 def _six_digits(text: str) -> str:
-    """Fill up fractions of a second, of which Python 3.10's parser wants three or six digits.
+    """Pad fractions of a second to six digits: Python 3.10's parser needs three or six.
 
     >>> _six_digits("10:00:00.5"), _six_digits("10:00:00")
     ('10:00:00.500000', '10:00:00')
@@ -114,7 +114,7 @@ def _split_offset(text: str) -> tuple[str, dt.timedelta]:
 def _interval(text: str) -> dt.timedelta:
     match = _INTERVAL.match(text)
     if match is None or not text:
-        raise ValueError(f"{text!r} is not an interval in the form of intervalstyle = postgres")
+        raise ValueError(f"not an interval in the format of intervalstyle = postgres: {text!r}")
     found = match.groupdict(default="0")
     days = int(found["years"]) * 365 + int(found["months"]) * 30 + int(found["days"])
     seconds, _, fraction = found["seconds"].partition(".")
@@ -146,7 +146,7 @@ _BY_NAME: Final[dict[str, Converter]] = {
     "uuid": UUID,
 }
 
-# PostgreSQL's own types, whose numbers never change: enough for most tables, without asking.
+# PostgreSQL's built-in types, whose oids never change: enough for most tables without a query.
 BUILT_IN: Final[Mapping[int, TypeEntry]] = {
     16: TypeEntry("bool"),
     17: TypeEntry("bytea"),
@@ -196,23 +196,23 @@ BUILT_IN: Final[Mapping[int, TypeEntry]] = {
 
 
 class Types:
-    """How values of each type are read, by the type's number."""
+    """The converters of all types, by oid."""
 
     def __init__(self, entries: Mapping[int, TypeEntry] = BUILT_IN) -> None:
         self._entries = dict(entries)
         self._converters: dict[int, Converter] = {}
 
     def missing(self, oids: Iterable[int]) -> set[int]:
-        """Return those that nobody has told about."""
+        """Return the oids of types that are not loaded yet."""
         return {oid for oid in oids if oid not in self._entries}
 
     def add(self, entries: Mapping[int, TypeEntry]) -> None:
-        """Learn more types."""
+        """Add types."""
         self._entries.update(entries)
         self._converters.clear()
 
     def name(self, oid: int) -> str:
-        """Return the name of a type, a domain's base."""
+        """Return the name of a type; of a domain, its base type."""
         entry = self._base(oid)
         return "unknown" if entry is None else entry.name
 
@@ -223,7 +223,7 @@ class Types:
         return entry
 
     def converter(self, oid: int) -> Converter:
-        """Return what makes a Python value of the text of a type; types that are not known stay text."""
+        """Return the converter from a type's text to a Python value; unknown types stay text."""
         found = self._converters.get(oid)
         if found is None:
             found = self._converters[oid] = self._make(oid)
@@ -249,7 +249,7 @@ _TOKEN: Final = {
 
 
 def parse_array(text: str, element: Converter, delimiter: str = ",") -> list[Any]:
-    r"""Read the text form of an array.
+    r"""Parse the text form of an array.
 
     >>> parse_array('{1,NULL,3}', int), parse_array('{{a,"b \\"c\\""},{"",d}}', str)
     ([1, None, 3], [['a', 'b "c"'], ['', 'd']])
@@ -262,7 +262,7 @@ def parse_array(text: str, element: Converter, delimiter: str = ",") -> list[Any
     while at < len(text):
         match = token.match(text, at)
         if match is None:
-            raise ValueError(f"{text!r} is not an array")
+            raise ValueError(f"not an array: {text!r}")
         at = match.end()
         kind = match.lastgroup
         if kind == "open":
@@ -272,19 +272,19 @@ def parse_array(text: str, element: Converter, delimiter: str = ",") -> list[Any
         elif kind == "close":
             stack.pop()
             if not stack:
-                raise ValueError(f"{text!r} is not an array")
+                raise ValueError(f"not an array: {text!r}")
         elif kind == "quoted":
             stack[-1].append(element(re.sub(r"\\(.)", r"\1", match["quoted"], flags=re.DOTALL)))
         elif kind == "bare":
             bare = match["bare"].strip()
             stack[-1].append(None if bare == "NULL" else element(bare))
     if len(stack) != 1 or len(stack[0]) != 1:
-        raise ValueError(f"{text!r} is not an array")
+        raise ValueError(f"not an array: {text!r}")
     found: list[Any] = stack[0][0]
     return found
 
 
-# How keys are compared, in Python as in PostgreSQL, so that both agree in which part of a table a row is.
+# How keys are compared, in Python as in PostgreSQL, so that both agree which part of a table a row is in.
 NATIVE_KEYS: Final[Mapping[str, Converter]] = {
     "int2": int,
     "int4": int,
@@ -298,7 +298,7 @@ NATIVE_KEYS: Final[Mapping[str, Converter]] = {
     "bytea": str,
 }
 
-# Of these a cast to text gives another form than that of values.
+# For these types, a cast to text gives another form than the one in values.
 TEXT_KEYS: Final[Mapping[str, Converter]] = {
     "bpchar": lambda text: text.rstrip(" "),
     "bool": lambda text: {"t": "true", "f": "false"}.get(text, text),
@@ -307,7 +307,7 @@ _KEYS: Final = {**NATIVE_KEYS, **TEXT_KEYS}
 
 
 def comparable(kinds: Iterable[str], key: Iterable[str]) -> tuple[Any, ...]:
-    """Return a key in a form that Python orders as PostgreSQL does: by value, or by text in the collation "C".
+    """Return a key in a form that Python orders like PostgreSQL: by value, or by text in the collation "C".
 
     >>> comparable(["int4", "text"], ["10", "b"]) > comparable(["int4", "text"], ["9", "c"])
     True

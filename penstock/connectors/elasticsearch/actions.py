@@ -1,4 +1,4 @@
-"""What a sink asks of an index: one action for each record, in the form that the _bulk API has for it."""
+"""Bulk actions, and the emitter that creates them from records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ OPERATIONS = ("index", "create", "update", "delete")
 
 @dataclass(frozen=True, slots=True)
 class BulkAction:
-    """One line, or two, of a bulk request.
+    """One action of a bulk request: one or two lines.
 
-    `index` writes a whole document, `update` merges it into the one that is there or makes it, `create` writes it if it is not there yet, `delete` needs no document. With an
-    id all of them may be done twice; without one, `index` makes another document each time.
+    `index` writes a whole document, `update` merges it into the existing one or creates it, `create` writes it if it does not
+    exist yet, `delete` needs no document. With an id each of them is idempotent; without one, `index` creates another document
+    each time.
     """
 
     operation: str
@@ -34,15 +35,15 @@ class BulkAction:
         check_one_of("operation", self.operation, OPERATIONS)
         check_text("index", self.index)
         if self.id is None and self.operation != "index":
-            raise RecordError(f"a bulk action '{self.operation}' has no id")
+            raise RecordError(f"bulk action '{self.operation}' needs an id")
 
     @property
     def target(self) -> tuple[str, str] | None:
-        """The document that it is about, if that has an id."""
+        """The index and id of its document, None without an id."""
         return None if self.id is None else (self.index, self.id)
 
     def lines(self) -> bytes:
-        r"""Return it as it is sent.
+        r"""Return it as NDJSON.
 
         >>> BulkAction("update", "users", "7", {"name": "ada"}).lines()
         b'{"update":{"_index":"users","_id":"7"}}\n{"doc":{"name":"ada"},"doc_as_upsert":true}\n'
@@ -66,10 +67,10 @@ Emit = Callable[[Any], Iterable[BulkAction]]
 
 
 class ElasticsearchEmitter:
-    """Makes actions of records.
+    """Creates bulk actions from records.
 
-    Records of `static_index` and `dynamic_index` are dicts or Rows. Those with a key field are merged into the document with that id, so that
-    they may come twice.
+    Records of `static_index` and `dynamic_index` are dicts or Rows. With a key field, a record is merged into the document with
+    that id, which is idempotent.
     """
 
     def __init__(self, emit: Callable[[Any], BulkAction | Iterable[BulkAction] | None]) -> None:
@@ -94,7 +95,7 @@ class ElasticsearchEmitter:
     def dynamic_index(
         index_field: str, key_field: str | None = None, doc_type: str | None = None
     ) -> ElasticsearchEmitter:
-        """Write each record to the index that one of its fields names."""
+        """Write each record to the index named by one of its fields."""
         check_text("index_field", index_field)
         return ElasticsearchEmitter(
             _Fields(None, index_field, _optional("key_field", key_field), doc_type)
@@ -109,8 +110,8 @@ class ElasticsearchEmitter:
         for each in found:
             if not isinstance(each, BulkAction):
                 raise RecordError(
-                    "an emitter made something that is no BulkAction",
-                    detail=f"it is {each!r}, of the record {record!r}",
+                    "an emitter returned something other than a BulkAction",
+                    detail=f"got {each!r} for the record {record!r}",
                 )
         return found
 
@@ -144,8 +145,8 @@ def _as_document(record: Any) -> Mapping[str, Any]:
         document: Mapping[str, Any] = as_dict()
         return document
     raise RecordError(
-        "a record is not a document",
-        detail=f"it is {record!r}",
+        "a record is not a dict or a named Row",
+        detail=f"got {record!r}",
         hint="map the records to dicts or named Rows before the sink",
     )
 
@@ -178,6 +179,6 @@ def _plain(value: Any) -> Any:
     if callable(as_dict):
         return as_dict()
     raise RecordError(
-        f"{value!r} cannot be written as JSON",
+        f"cannot write {value!r} as JSON",
         hint="map the records to plain values before the sink",
     )

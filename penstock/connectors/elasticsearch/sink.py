@@ -1,8 +1,8 @@
 """A sink over the _bulk API, which Elasticsearch and OpenSearch share.
 
-Actions are collected and sent together, one bulk request at a time, so that two actions about one document keep their order. What the server answers is
-looked at item by item: those that it was too busy for are sent again, with all later ones about the same document; those that it
-refuses fail the job or are put aside.
+Actions are batched, and each writer has one bulk request in flight, so that two actions on one document keep their order. The
+response is checked item by item: items that the server was too busy for are sent again, together with all later ones on the
+same document; items that it rejects fail the job or go to the sink for rejected records.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class BulkSettings:
 
 
 class ElasticsearchSink(Sink):
-    """Writes documents to Elasticsearch or OpenSearch; made by a builder.
+    """Writes documents to Elasticsearch or OpenSearch; created by a builder.
 
-    Delivery is at least once. Where actions have ids, as those of an emitter with a key field, doing them again changes nothing, so the indexes
-    end up as if each was done once.
+    Delivery is at least once. Where actions have ids, as those of an emitter with a key field, repeating them changes nothing, so
+    the result in the index is exactly once.
     """
 
     def __init__(self, emitter: ElasticsearchEmitter, settings: BulkSettings) -> None:
@@ -54,12 +54,12 @@ class ElasticsearchSink(Sink):
         return _BulkWriter(self, context, restored)
 
     def create_committer(self) -> Committer | None:
-        """Create the committer of the sink for refused records, if there is one."""
+        """Create the committer of the sink for rejected records, if there is one."""
         other = self.settings.on_rejected
         return other.create_committer() if isinstance(other, Sink) else None
 
     def merge_writer_states(self, states: Sequence[Any]) -> Any:
-        """Merge states of the sink for refused records."""
+        """Merge states of the sink for rejected records."""
         other = self.settings.on_rejected
         if isinstance(other, Sink):
             return other.merge_writer_states(states)
@@ -84,7 +84,7 @@ class _BulkWriter(SinkWriter):
             connect_timeout_s=settings.connect_timeout_ms / 1000,
             read_timeout_s=settings.socket_timeout_ms / 1000,
         )
-        self._host = context.subtask  # which of the hosts is asked; the next one when it is away
+        self._host = context.subtask  # index of the current host; on failure the next one is used
         self._batch = Batch(settings.limits)
         self._in_epoch = False
         self._rejections = Rejections(settings.on_rejected, context, restored)
@@ -119,14 +119,14 @@ class _BulkWriter(SinkWriter):
             pause = next(pauses, None)
             if pause is None:
                 raise ConnectionFailedError(
-                    f"{len(pending)} bulk actions had no success",
-                    detail=f"the last of {', '.join(self._settings.hosts)} said: {trouble}",
-                    hint="check that the cluster runs and keeps up; set_bulk_flush_backoff_strategy says how long it is waited for",
+                    f"{len(pending)} bulk actions failed after all retries",
+                    detail=f"hosts {', '.join(self._settings.hosts)}; last error: {trouble}",
+                    hint="check that the cluster is up and keeps up; set_bulk_flush_backoff_strategy sets the retries",
                 )
             self._client.wait(pause)
 
     def _send(self, pending: list[_Pending]) -> tuple[list[_Pending], str]:
-        """Send a bulk request; return what is to be sent again, and why."""
+        """Send a bulk request; return the actions to send again, and why."""
         settings = self._settings
         host = settings.hosts[self._host % len(settings.hosts)]
         url = f"{host}{settings.path_prefix}/_bulk"
@@ -148,10 +148,10 @@ class _BulkWriter(SinkWriter):
         return self._look_at_items(pending, url, answer)
 
     def _send_halves(self, pending: list[_Pending]) -> tuple[list[_Pending], str]:
-        """Send a request that was too large for the server in two."""
+        """Send a request that was too large for the server in two halves."""
         half = len(pending) // 2
         again, trouble = self._send(pending[:half])
-        if again:  # what comes later must not overtake it
+        if again:  # later actions must not overtake it
             return [*again, *pending[half:]], trouble
         return self._send(pending[half:])
 
@@ -165,7 +165,7 @@ class _BulkWriter(SinkWriter):
         if len(items) != len(pending):
             raise ConnectionFailedError(
                 f"{url} answered with {len(items)} items to {len(pending)} actions",
-                hint="check that it is Elasticsearch or OpenSearch, and what is between",
+                hint="check that it is Elasticsearch or OpenSearch, and check any proxy in between",
             )
         busy, refused = sort_out(items, [each.action for each in pending])
         if refused:
@@ -185,11 +185,11 @@ class _BulkWriter(SinkWriter):
 
     def _reject(self, pending: list[_Pending], url: str, answer: Answer) -> None:
         reason = answer.text()
-        if answer.status in {401, 403, 404, 405}:  # nothing about the records
+        if answer.status in {401, 403, 404, 405}:  # not caused by the records
             raise AccessRefusedError(
-                f"{url} does not take bulk requests from this job",
+                f"{url} rejected the job's bulk requests",
                 detail=f"{answer.status}: {reason}",
-                hint="check the address, the path prefix, the user and what it may do",
+                hint="check the address, the path prefix, the user and its privileges",
             )
         self._rejections.take(
             [RejectedRecord(each.record, url, answer.status, reason) for each in pending]
@@ -213,7 +213,7 @@ class _BulkWriter(SinkWriter):
         return self._rejections.snapshot()
 
     def close(self) -> None:
-        # Without a guarantee, checkpoints do not send what waits: if nothing has failed, this is the last moment.
+        # Without a guarantee, checkpoints do not flush: unless the job has failed, this is the last chance to send.
         if len(self._batch) and not self._in_epoch:
             self._flush()
         self._client.close()
@@ -223,10 +223,10 @@ class _BulkWriter(SinkWriter):
 def sort_out(
     items: Sequence[dict[str, Any]], actions: Sequence[BulkAction]
 ) -> tuple[list[int], list[int]]:
-    """Return the numbers of the items to send again, and of those that were refused.
+    """Return the indexes of the items to send again, and of those that were rejected.
 
-    With an item that the server was too busy for, all later ones about the same document are sent again, though they had success: else the
-    earlier one would be the last.
+    With an item that the server was too busy for, all later ones on the same document are sent again, even if they succeeded:
+    else the earlier one would overwrite them.
 
     >>> acts = [BulkAction("index", "i", id, {}) for id in ["a", "b", "a", None]]
     >>> sort_out([{"status": 429}, {"status": 400}, {"status": 200}, {"status": 201}], acts)
@@ -247,7 +247,7 @@ def sort_out(
 
 
 def _is_done_already(status: int, action: BulkAction) -> bool:
-    """Whether an action had no success because it was done before."""
+    """Whether an action failed only because it was done before."""
     return (action.operation, status) in {("create", 409), ("delete", 404)}
 
 

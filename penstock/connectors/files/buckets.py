@@ -1,4 +1,4 @@
-"""Which directory a record's file is in."""
+"""Bucket assigners: they choose the directory of a record's file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKENS = re.compile(r"'(?:[^']|'')*'|([a-zA-Z])\1*|[^a-zA-Z']+")
 
 @dataclass(frozen=True, slots=True)
 class BucketContext:
-    """What a bucket assigner may ask about a record; times are epoch milliseconds."""
+    """The context of a record for a bucket assigner; times are epoch milliseconds."""
 
     timestamp_ms: int | None
     watermark: int
@@ -35,12 +35,12 @@ class BucketContext:
         return self.watermark
 
     def current_processing_time(self) -> int:
-        """Return the time on the clock."""
+        """Return the current processing time."""
         return self.processing_time
 
 
 class BucketAssigner(ABC):
-    """Names the directory, relative to the base path, for each record. Subclass it, or use `of` with a function."""
+    """Returns a record's directory, relative to the base path. Subclass it, or use `of` with a function."""
 
     get_java_object = not_implemented("there is no JVM object behind a bucket assigner")
 
@@ -73,12 +73,12 @@ class BucketAssigner(ABC):
     def date_time_bucket_assigner(
         format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
     ) -> BucketAssigner:
-        """Name directories by the time on the clock, in Java's format; the time zone is the system's unless given."""
+        """Name directories by processing time, in a format of Java's DateTimeFormatter; default is the system's time zone."""
         return DateTimeBucketAssigner(format_str, timezone_id)
 
     @staticmethod
     def of(function: Callable[..., str]) -> BucketAssigner:
-        """Ask a function of the record, or of the record and its context."""
+        """Use a function of the record, or of the record and its context."""
         return FunctionBucketAssigner(function)
 
 
@@ -107,14 +107,14 @@ class DateTimeBucketAssigner(BucketAssigner):
                 zoneinfo.ZoneInfo(timezone_id)
             except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
                 raise ArgumentError(
-                    "the time zone is not known",
+                    "unknown time zone",
                     detail=f"timezone_id={timezone_id!r}",
                     hint="use a name such as Europe/Berlin or UTC",
                 ) from None
         check_bucket(format_java(format_str, dt.datetime(2000, 1, 1, tzinfo=dt.UTC)))
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """Return the formatted time on the clock."""
+        """Return the formatted processing time."""
         return self._name(context.processing_time)
 
     def assign(
@@ -130,12 +130,12 @@ class DateTimeBucketAssigner(BucketAssigner):
 
 
 class FunctionBucketAssigner(BucketAssigner):
-    """Buckets named by a Python function."""
+    """Buckets chosen by a Python function."""
 
     def __init__(self, function: Callable[..., str]) -> None:
         if not callable(function):
             raise ArgumentTypeError(
-                "the bucket function cannot be called", detail=f"it is {function!r}"
+                "the bucket function is not callable", detail=f"got {function!r}"
             )
         self._function = function
         try:
@@ -149,8 +149,8 @@ class FunctionBucketAssigner(BucketAssigner):
 
 
 def check_bucket(bucket: Any) -> str:
-    """Return a bucket id if it is a relative path within the base path whose files readers can see."""
-    return _checked(bucket) if isinstance(bucket, str) else _refuse(bucket, "it is no string")
+    """Return a bucket id after checking that it is a relative path within the base path that readers can see."""
+    return _checked(bucket) if isinstance(bucket, str) else _refuse(bucket, "it is not a str")
 
 
 @lru_cache(maxsize=4096)
@@ -167,7 +167,7 @@ def _checked(bucket: str) -> str:
 
 def _refuse(bucket: Any, why: str) -> str:
     raise RecordError(
-        "a bucket id cannot be a directory",
+        "invalid bucket id",
         detail=f"{bucket!r}: {why}",
         hint="correct the bucket assigner",
     )
@@ -208,7 +208,7 @@ def format_java(pattern: str, moment: dt.datetime) -> str:
         else:
             result.append(_field(letter, len(token), moment, pattern))
     if at != len(pattern):
-        raise ArgumentError("a date format has an open quote", detail=f"format: {pattern!r}")
+        raise ArgumentError("unterminated quote in a date format", detail=f"format: {pattern!r}")
     return "".join(result)
 
 
@@ -226,7 +226,7 @@ def _field(letter: str, width: int, moment: dt.datetime, pattern: str) -> str:
     if letter in _FIELDS:
         return str(_FIELDS[letter](moment)).rjust(width, "0")
     raise ArgumentError(
-        f"the letter {letter!r} of a date format is not known",
+        f"unknown letter {letter!r} in a date format",
         detail=f"format: {pattern!r}",
         hint="use y M d D H h k K m s S a E; put text in single quotes",
     )

@@ -1,15 +1,16 @@
 """Publishing part files, on the driver.
 
 Writers leave hidden files (their names begin with a dot) in the directories of their buckets. A commit renames them, or
-puts several small ones of a bucket and subtask (if files are compacted: of all subtasks) together to one: copied to a hidden
-file first, synced, renamed, and only then are the small ones deleted. So a reader never sees a partial file, and a commit can be repeated from any point:
+concatenates several small ones of a bucket and subtask (with compaction: of all subtasks): copied to a hidden file first,
+synced, renamed, and only then are the small ones deleted. So a reader never sees a partial file, and a commit can be repeated
+from any point:
 
-- the final file exists: it is complete; whatever is left of its parts is deleted;
-- it does not exist, its parts do: it is made (again);
-- neither exists: it was published, and a reader has taken it away since.
+- the final file exists: it is complete; remaining parts are deleted;
+- it does not exist, its parts do: it is created (again);
+- neither exists: it was published before, and a reader has removed it since.
 
-The final name contains a tag that is computed from the names of the parts, which contain one of the job, the operator and
-the task attempt. So no two publications share a name, and no file of another run is ever overwritten.
+The final name contains a hash of the names of the parts, which contain a hash of the job, the operator and the task attempt.
+So no two publications share a name, and no file of another run is ever overwritten.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class InProgressFile:
 
     bucket: str
     name: str  # of the hidden file
-    stem: str  # of the final file: prefix, subtask, epoch, number
+    stem: str  # of the final file: prefix, subtask, checkpoint id, number
     subtask: int
     epoch: int
     size: int
@@ -48,7 +49,7 @@ class InProgressFile:
 
     @property
     def path(self) -> str:
-        """Where the hidden file is."""
+        """Path of the hidden file."""
         return posixpath.join(self.bucket, self.name)
 
 
@@ -69,9 +70,9 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class CommitPolicy:
-    """When hidden files are published: at once, or when enough of a bucket and subtask are there.
+    """When hidden files are published: at once, or when there are enough of a bucket and subtask.
 
-    With `compact_size`, those of a bucket that are published together become files of up to that size.
+    With `compact_size`, files of a bucket that are published together are compacted to files of up to that size.
     """
 
     at_once: bool = True
@@ -85,13 +86,13 @@ class CommitPolicy:
     compact_size: int | None = None
 
 
-Merge = Callable[[Sequence[IO[bytes]], IO[bytes]], None]  # files that are put together, into one
+Merge = Callable[[Sequence[IO[bytes]], IO[bytes]], None]  # source files, target file
 
 
 def plan_commit(
     request: CommitRequest, policy: CommitPolicy
 ) -> tuple[list[Publication], list[InProgressFile]]:
-    """Decide what is published and what waits: a pure function of the request."""
+    """Decide what is published and what stays pending: a pure function of the request."""
     waiting: list[InProgressFile] = [*(request.pending or []), *request.committables]
     if policy.compact_size is not None and (policy.at_once or request.final):
         return [_publication(group, policy) for group in _packed(waiting, policy.compact_size)], []
@@ -101,7 +102,7 @@ def plan_commit(
     published: list[Publication] = []
     for file in waiting:
         if policy.part_size is not None and file.size >= policy.part_size:
-            published.append(_publication([file], policy))  # renaming it spares the copy
+            published.append(_publication([file], policy))  # a rename avoids the copy
         else:
             groups.setdefault((file.bucket, file.subtask), []).append(file)
     pending: list[InProgressFile] = []
@@ -116,7 +117,7 @@ def plan_commit(
 
 
 def _packed(files: list[InProgressFile], size: int) -> list[list[InProgressFile]]:
-    """Return the files of each bucket in groups that are not larger than a size, unless one file alone is."""
+    """Group the files of each bucket so that no group exceeds a size, unless one file alone does."""
     packed: list[list[InProgressFile]] = []
     last: dict[str, list[InProgressFile]] = {}
     for file in files:
@@ -153,7 +154,7 @@ def _publication(files: list[InProgressFile], policy: CommitPolicy) -> Publicati
 
 
 class FileCommitter(Committer):
-    """Publishes the files of one FileSink. `merge` puts several together; None: by one after another."""
+    """Publishes the files of one FileSink. `merge` merges several files; None: concatenates them."""
 
     def __init__(
         self,
@@ -168,15 +169,15 @@ class FileCommitter(Committer):
         self._merge = merge
 
     def plan(self, request: CommitRequest) -> tuple[list[Publication], Any]:
-        """Decide what is published, and what waits: None if nothing does."""
+        """Decide what is published and what stays pending: None if nothing does."""
         published, pending = plan_commit(request, self._policy)
         return published, pending or None
 
     def commit(self, request: CommitRequest) -> Any:
-        """Publish what is due; return what waits."""
+        """Publish what is due; return what stays pending."""
         published, pending = self.plan(request)
         leftovers = [path for paths in self._files.each(self._publish, published) for path in paths]
-        # Names must be durable before the parts go: else a power cut could lose both.
+        # Names must be durable before the parts are deleted: else a power failure could lose both.
         self._files.sync_directories(
             sorted({self._absolute(publication.parts[0].bucket) for publication in published})
         )
@@ -184,7 +185,7 @@ class FileCommitter(Committer):
         return pending
 
     def next_wakeup(self, pending: Any) -> int | None:
-        """Return when (epoch milliseconds) a waiting file should be published even if no record comes."""
+        """Return when (epoch milliseconds) a pending file must be published even if no record arrives."""
         groups: dict[tuple[str, int], list[InProgressFile]] = {}
         for file in pending or []:
             groups.setdefault((file.bucket, file.subtask), []).append(file)
@@ -199,8 +200,8 @@ class FileCommitter(Committer):
     def sweep(self, keep: set[str], job_id: str, up_to_epoch: int | None = None) -> list[str]:
         """Delete hidden files of a job that no checkpoint names; return their paths.
 
-        `keep` are paths as `referenced` returns them, of all checkpoints that may be restored. Writers must be at rest, or
-        `up_to_epoch` must be older than the epoch that is being written.
+        `keep` are paths as `referenced` returns them, of all checkpoints that may be restored. Writers must be idle, or
+        `up_to_epoch` must be older than the checkpoint that is being written.
         """
         return sweep_files(self._files, self._base, lambda path: path in keep, job_id, up_to_epoch)
 
@@ -212,7 +213,7 @@ class FileCommitter(Committer):
         self.sweep(keep, job_id)
 
     def _publish(self, publication: Publication) -> list[str]:
-        """Make the final file; return what may be deleted then."""
+        """Create the final file; return what may be deleted then."""
         files = self._files
         target = self._absolute(publication.path)
         sources = [self._absolute(part.path) for part in publication.parts]
@@ -226,11 +227,11 @@ class FileCommitter(Committer):
             if not files.remote and there != sorted(there):
                 missing = there.index(False, there.index(True))
                 raise CheckpointError(
-                    "a file that a checkpoint names is gone",
+                    "a file that the checkpoint refers to no longer exists",
                     detail=f"file: {sources[missing]}",
-                    hint="nothing but the job may delete hidden files below the sink's path",
+                    hint="only the job may delete hidden files below the sink's path",
                 )
-            logger.warning("%s was published before and is not there any more", target)
+            logger.warning("%s was published before and no longer exists", target)
             return [source for source, found in zip(sources, there, strict=True) if found]
         if len(sources) == 1:
             files.rename(sources[0], target)
@@ -268,7 +269,7 @@ def sweep_files(
     job_id: str | None,
     up_to_epoch: int | None = None,
 ) -> list[str]:
-    """Delete hidden files below a path that nothing refers to; paths given to `is_referenced` are relative."""
+    """Delete hidden files below a path that nothing refers to; `is_referenced` gets relative paths."""
     deleted = []
     for file in files.walk(base):
         relative = posixpath.relpath(file.path, base)
@@ -285,12 +286,12 @@ def sweep_files(
 
 
 def hidden_name(stem: str, epoch: int, attempt_tag: str, job_id: str) -> str:
-    """Return the name of a file that is being written: it ends with the job that owns it, and may sweep it."""
+    """Return the name of an in-progress file: its suffix is the job that owns it and may sweep it."""
     return f".{stem}.inprogress.{epoch}.{attempt_tag}.{job_id}"
 
 
 def short_hash(*parts: str) -> str:
-    """Return 10 hexadecimal digits that stand for these texts."""
+    """Return a hash of these texts, 10 hexadecimal digits."""
     digest = hashlib.blake2s(digest_size=5)
     for part in parts:
         encoded = part.encode("utf-8", "surrogateescape")

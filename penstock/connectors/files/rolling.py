@@ -1,4 +1,4 @@
-"""When a part file is complete, and how small ones are put together."""
+"""Rolling policies: when a part file is complete, and how small ones are compacted."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class RollingPolicy:
         rollover_interval: int = 60 * 1000,
         inactivity_interval: int = 60 * 1000,
     ) -> RollingPolicy:
-        """Publish a file that has this size, was begun or was last written to so many milliseconds ago."""
+        """Publish a file that has this size, was created or was last written to this many milliseconds ago."""
         for name, value in (
             ("part_size", part_size),
             ("rollover_interval", rollover_interval),
             ("inactivity_interval", inactivity_interval),
         ):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise ArgumentTypeError(f"{name} is not an integer", detail=f"it is {value!r}")
+                raise ArgumentTypeError(f"{name} is not an integer", detail=f"{name}={value!r}")
             if value <= 0:
-                raise ArgumentError(f"{name} must be positive", detail=f"it is {value}")
+                raise ArgumentError(f"{name} must be positive", detail=f"{name}={value}")
         return RollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """Publish what was written at every checkpoint."""
+        """Publish all files at every checkpoint."""
         return RollingPolicy()
 
     @property
@@ -50,7 +50,7 @@ class RollingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutputFileConfig:
-    """The beginning and the end of part files' names."""
+    """Prefix and suffix of part file names."""
 
     get_java_object = not_implemented("there is no JVM object behind a configuration")
 
@@ -60,19 +60,17 @@ class OutputFileConfig:
     def __post_init__(self) -> None:
         for name, value in (("prefix", self.part_prefix), ("suffix", self.part_suffix)):
             if not isinstance(value, str) or "/" in value or "\0" in value:
-                raise ArgumentError(
-                    f"the {name} of a part file is no part of a name", detail=f"it is {value!r}"
-                )
+                raise ArgumentError(f"invalid {name} of part files", detail=f"{name}={value!r}")
         if self.part_prefix.startswith((".", "_")):
             raise ArgumentError(
                 "part files would be hidden",
                 detail=f"the prefix is {self.part_prefix!r}",
-                hint="begin the prefix with a letter or a digit",
+                hint="start the prefix with a letter or a digit",
             )
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Start to build a configuration."""
+        """Return a builder."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
@@ -91,12 +89,12 @@ class OutputFileConfig:
             self._suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set the beginning of names."""
+            """Set the prefix."""
             self._prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set the end of names, with its dot."""
+            """Set the suffix, including its dot."""
             self._suffix = suffix
             return self
 
@@ -107,7 +105,7 @@ class OutputFileConfig:
 
 @dataclass(frozen=True, slots=True)
 class FileCompactStrategy:
-    """When small files are put together: at a size in bytes, or after a number of checkpoints."""
+    """When small files are compacted: at a size in bytes, or after a number of checkpoints."""
 
     get_java_object = not_implemented("there is no JVM object behind a strategy")
 
@@ -116,7 +114,7 @@ class FileCompactStrategy:
 
     @staticmethod
     def builder() -> FileCompactStrategy.Builder:
-        """Start to build a strategy."""
+        """Return a builder."""
         return FileCompactStrategy.Builder()
 
     class Builder:
@@ -127,10 +125,10 @@ class FileCompactStrategy:
             self._checkpoints: int | None = None
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Compact when the waiting files have this size together."""
+            """Compact when the pending files have this size in total."""
             if size_threshold <= 0:
                 raise ArgumentError(
-                    "the size threshold must be positive", detail=f"it is {size_threshold}"
+                    "the size threshold must be positive", detail=f"got {size_threshold}"
                 )
             self._size = size_threshold
             return self
@@ -142,16 +140,16 @@ class FileCompactStrategy:
             if num_checkpoints_before_compaction < 1:
                 raise ArgumentError(
                     "the number of checkpoints must be positive",
-                    detail=f"it is {num_checkpoints_before_compaction}",
+                    detail=f"got {num_checkpoints_before_compaction}",
                 )
             self._checkpoints = num_checkpoints_before_compaction
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Accept Flink's setting: compaction runs on the driver, at the commit."""
+            """Accepted as in Flink, without effect: compaction runs on the driver, during the commit."""
             if num_compact_threads < 1:
                 raise ArgumentError(
-                    "the number of threads must be positive", detail=f"it is {num_compact_threads}"
+                    "the number of threads must be positive", detail=f"got {num_compact_threads}"
                 )
             return self
 
@@ -167,7 +165,7 @@ class FileCompactStrategy:
 
 @dataclass(frozen=True, slots=True)
 class FileCompactor:
-    """How files are put together."""
+    """How files are compacted."""
 
     get_java_object = not_implemented("there is no JVM object behind a compactor")
 
@@ -176,16 +174,18 @@ class FileCompactor:
 
     @staticmethod
     def concat_file_compactor(file_delimiter: Any = None) -> FileCompactor:
-        """Put the bytes of files one after another, with a delimiter between them."""
+        """Concatenate files, with an optional delimiter between them."""
         if file_delimiter is None:
             return FileCompactor()
         if isinstance(file_delimiter, str):
             return FileCompactor(file_delimiter.encode("utf-8"))
         if isinstance(file_delimiter, bytes):
             return FileCompactor(file_delimiter)
-        raise ArgumentTypeError("the delimiter is not text", detail=f"it is {file_delimiter!r}")
+        raise ArgumentTypeError(
+            "file_delimiter is not a str or bytes", detail=f"got {file_delimiter!r}"
+        )
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Publish each file as it is."""
+        """Publish each file unchanged."""
         return FileCompactor(concatenates=False)

@@ -1,4 +1,4 @@
-"""A sink of files: buckets, part files, exactly once."""
+"""The file sink: buckets, part files, exactly-once delivery."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class FileSink(Sink):
 
     Records go to hidden files first; a checkpoint publishes them by renaming. Reading the directory at any moment shows
     complete files only, and only records of completed checkpoints. Row formats with the default rolling policy publish a
-    file when its size or one of its intervals is reached; what several epochs wrote is put together then. With
+    file when its size or one of its intervals is reached; files of several checkpoints are concatenated then. With
     `RollingPolicy.on_checkpoint_rolling_policy()`, and for bulk formats, every checkpoint publishes.
 
-    Names are `<prefix>-<subtask>-<epoch>-<number>-<tag><suffix>`. The tag is computed from the job's id, the operator's and
+    Names are `<prefix>-<subtask>-<checkpoint id>-<number>-<tag><suffix>`. The tag is a hash of the job's id, the operator's and
     the task attempt's, so that no run overwrites the files of another.
 
     >>> builder = FileSink.for_row_format("/data/words", Encoder.simple_string_encoder())
@@ -58,16 +58,16 @@ class FileSink(Sink):
 
     @staticmethod
     def for_row_format(base_path: Any, encoder: Any) -> FileSink.RowFormatBuilder:
-        """Build a sink that encodes records one by one; a function from record to text or bytes is an encoder too."""
+        """Return a builder for row encoding; the encoder may be a function from record to str or bytes."""
         return FileSink.RowFormatBuilder(base_path, encoder)
 
     @staticmethod
     def for_bulk_format(base_path: Any, writer_factory: Any) -> FileSink.BulkFormatBuilder:
-        """Build a sink for formats with a beginning and an end, such as Parquet."""
+        """Return a builder for bulk formats, such as Parquet."""
         return FileSink.BulkFormatBuilder(base_path, writer_factory)
 
     def get_transformer(self) -> None:
-        """Return None: records go to the sink as they are."""
+        """Return None: records reach the sink unchanged."""
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Create the writer of one subtask."""
@@ -81,7 +81,7 @@ class FileSink(Sink):
         )
 
     def create_committer(self) -> FileCommitter:
-        """Create what publishes."""
+        """Create the committer."""
         return FileCommitter(self.base_path, self._policy)
 
     def output_path(self) -> str | None:
@@ -94,14 +94,14 @@ class FileSink(Sink):
     ) -> list[str]:
         """Delete hidden files below a path that no checkpoint refers to; return them.
 
-        `is_referenced` is asked with paths relative to the base path. Without `job_id` the files of all jobs are looked at:
-        no job may be writing to the path then.
+        `is_referenced` gets paths relative to the base path. Without `job_id` the files of all jobs are considered: no job may be
+        writing to the path then.
         """
         files, path = resolve(normalize(base_path, "base_path"))
         return sweep_files(files, path, is_referenced, job_id)
 
     class _Builder:
-        """Settings that both kinds of formats have."""
+        """Settings of both kinds of formats."""
 
         _concatenable = False
 
@@ -114,20 +114,20 @@ class FileSink(Sink):
             self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Any:
-            """Accept Flink's setting (milliseconds): intervals are looked at whenever an epoch is committed."""
+            """Accepted as in Flink (milliseconds), without effect: intervals are checked at every commit."""
             if not isinstance(interval, int) or interval <= 0:
                 raise ArgumentError(
-                    "the bucket check interval must be positive", detail=f"it is {interval!r}"
+                    "the bucket check interval must be positive", detail=f"got {interval!r}"
                 )
             return self
 
         def with_bucket_assigner(self, bucket_assigner: Any) -> Any:
-            """Choose the directories; a function from record to name is an assigner too."""
+            """Set the bucket assigner; a function from record to bucket id works too."""
             if not isinstance(bucket_assigner, BucketAssigner):
                 if not callable(bucket_assigner):
                     raise ArgumentTypeError(
                         "the bucket assigner is not a BucketAssigner",
-                        detail=f"it is {bucket_assigner!r}",
+                        detail=f"got {bucket_assigner!r}",
                         hint="use BucketAssigner.of(function) or another of its methods",
                     )
                 bucket_assigner = BucketAssigner.of(bucket_assigner)
@@ -135,11 +135,11 @@ class FileSink(Sink):
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Any:
-            """Choose when files are published."""
+            """Set when files are published."""
             if not isinstance(rolling_policy, RollingPolicy):
                 raise ArgumentTypeError(
                     "the rolling policy is not a RollingPolicy",
-                    detail=f"it is {rolling_policy!r}",
+                    detail=f"got {rolling_policy!r}",
                     hint="use RollingPolicy.default_rolling_policy()",
                 )
             if not rolling_policy.on_checkpoint and not self._concatenable:
@@ -151,18 +151,18 @@ class FileSink(Sink):
             return self
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Any:
-            """Choose the beginning and the end of file names."""
+            """Set prefix and suffix of file names."""
             if not isinstance(output_file_config, OutputFileConfig):
                 raise ArgumentTypeError(
                     "the output file config is not an OutputFileConfig",
-                    detail=f"it is {output_file_config!r}",
+                    detail=f"got {output_file_config!r}",
                     hint="use OutputFileConfig.builder()",
                 )
             self._config = output_file_config
             return self
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Any:
-            """Let files wait, and put them together by a strategy."""
+            """Keep files pending, and compact them by a strategy."""
             if not isinstance(strategy, FileCompactStrategy):
                 raise ArgumentTypeError("the strategy is not a FileCompactStrategy")
             if not isinstance(compactor, FileCompactor):
@@ -176,7 +176,7 @@ class FileSink(Sink):
             return self
 
         def disable_compact(self) -> Any:
-            """Publish files without putting them together by a strategy."""
+            """Publish files without compaction."""
             self._compaction = None
             return self
 
@@ -228,8 +228,8 @@ class FileSink(Sink):
         def __init__(self, base_path: Any, writer_factory: Any) -> None:
             if not callable(getattr(writer_factory, "create", None)):
                 raise ArgumentTypeError(
-                    "the writer factory cannot create writers",
-                    detail=f"it is {writer_factory!r}",
+                    "writer_factory is not a BulkWriterFactory",
+                    detail=f"got {writer_factory!r}",
                     hint="use ParquetBulkWriters.for_row_type(...) or another BulkWriterFactory",
                 )
             super().__init__(base_path, partial(BulkPart, writer_factory))
@@ -240,7 +240,7 @@ class StreamingFileSink(FileSink):
 
 
 class _SchemaEncoder(Encoder):
-    """Writes what a SerializationSchema makes of a record, as a line."""
+    """Writes each record as a line, serialized by a SerializationSchema."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -258,8 +258,8 @@ def _encoder_of(encoder: Any) -> Any:
     if encoder is str or (callable(encoder) and not isinstance(encoder, type)):
         return Encoder.of(encoder)
     raise ArgumentTypeError(
-        "the encoder cannot encode",
-        detail=f"it is {encoder!r}",
+        "encoder is not an Encoder",
+        detail=f"got {encoder!r}",
         hint="use Encoder.simple_string_encoder(), Encoder.of(function) or a SerializationSchema",
     )
 

@@ -1,4 +1,4 @@
-"""A source of files: a fixed set, or directories that are watched for new files."""
+"""The file source: a fixed set of files, or directories that are monitored for new files."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class FileSource(Source):
     r"""Reads files: text lines, CSV, JSON lines, Parquet.
 
     A path is a file, a directory (all files below it), a pattern with *, ?, [...] or **, or a URI that pyarrow.fs opens.
-    Files and directories whose names begin with a dot or an underscore are left out. Large uncompressed files are read in
-    parts of 64 MB (`FileSourceBuilder.set_split_size`), by several subtasks.
+    Files and directories whose names begin with a dot or an underscore are ignored. Large uncompressed files are split into
+    parts of 64 MB (`FileSourceBuilder.set_split_size`), read by several subtasks.
 
-    With `monitor_continuously` the paths are looked at again and again. Each file is read once; one that changes later
-    is not read again. A new file is taken when it has not changed since the look before, or was last changed at least
-    one interval ago (one second, if the interval is shorter). So a file that grows in place may be read too early if
-    its writer pauses longer than that: write elsewhere and rename into the directory.
+    With `monitor_continuously` the paths are listed periodically. Each file is read once; one that changes later is not read
+    again. A new file is read when it has not changed since the previous listing, or was last changed at least one interval ago
+    (one second, if the interval is shorter). So a file that grows in place may be read too early if its writer pauses longer
+    than that: write elsewhere and rename into the directory.
 
     >>> import tempfile, pathlib
     >>> from penstock.connectors.formats.base import StreamFormat
@@ -84,11 +84,11 @@ class FileSource(Source):
         return FileSourceBuilder(bulk_format, paths)
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself: unless it watches directories."""
+        """Return whether the source is bounded: unless it monitors directories."""
         return Boundedness.BOUNDED if self.interval is None else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> Any:
-        """Return the type of the records, where the format tells it."""
+        """Return the type of the records, if the format knows it."""
         return self.format.get_produced_type()
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
@@ -101,49 +101,49 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
-    """Collects the settings of a FileSource."""
+    """Builds a FileSource."""
 
     def __init__(self, file_format: Any, paths: Iterable[Any]) -> None:
         if not isinstance(file_format, FileFormat):
             raise ArgumentTypeError(
-                "the format of a file source is not a file format",
-                detail=f"it is {file_format!r}",
+                "invalid format of a file source",
+                detail=f"got {file_format!r}",
                 hint="use StreamFormat.text_line_format(), CsvReaderFormat, JsonLinesFormat or a Parquet format",
             )
         self._format = file_format
         self._paths = [normalize(path) for path in paths]
         if not self._paths:
             raise ArgumentError(
-                "a file source needs a path", hint="give at least one file or directory"
+                "a file source needs a path", hint="pass at least one file or directory"
             )
         self._interval: float | None = None
         self._split_size = DEFAULT_PART_SIZE
         self._splittable = True
 
     def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder:
-        """Look for new files again and again; the interval is a Duration, a timedelta or seconds."""
+        """Monitor the paths for new files; the interval is a Duration, a timedelta or seconds."""
         seconds = _seconds(discovery_interval)
         if seconds <= 0:
             raise ArgumentError(
-                "the discovery interval must be positive", detail=f"it is {discovery_interval!r}"
+                "the discovery interval must be positive", detail=f"got {discovery_interval!r}"
             )
         self._interval = seconds
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read the files that are there at the start, then end. This is the default."""
+        """Read the files that exist at the start, then finish. This is the default."""
         self._interval = None
         return self
 
     def set_split_size(self, size: int) -> FileSourceBuilder:
-        """Set the size in bytes of the parts that large files are read in."""
+        """Set the size in bytes of the splits of large files."""
         if not isinstance(size, int) or size < 1:
-            raise ArgumentError("the split size must be positive", detail=f"it is {size!r}")
+            raise ArgumentError("the split size must be positive", detail=f"got {size!r}")
         self._split_size = size
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Choose whether files may be read in parts."""
+        """Set whether files may be split."""
         if not isinstance(file_enumerator, FileEnumeratorProvider):
             raise ArgumentTypeError(
                 "the file enumerator is not a FileEnumeratorProvider",
@@ -153,7 +153,7 @@ class FileSourceBuilder:
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Accept Flink's setting. Spark places tasks, so locality is its business."""
+        """Accepted as in Flink, without effect: Spark places tasks."""
         if not isinstance(split_assigner, FileSplitAssignerProvider):
             raise ArgumentTypeError(
                 "the split assigner is not a FileSplitAssignerProvider",
@@ -176,24 +176,24 @@ class FileSourceBuilder:
 
 
 class FileEnumeratorProvider:
-    """How files are cut into splits."""
+    """How files are divided into splits."""
 
     def __init__(self, *, splittable: bool) -> None:
         self.splittable = splittable
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Large files are read in parts, where the format allows it."""
+        """Split large files, where the format allows it."""
         return FileEnumeratorProvider(splittable=True)
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Each file is one split."""
+        """Read each file as one split."""
         return FileEnumeratorProvider(splittable=False)
 
 
 class FileSplitAssignerProvider:
-    """How splits are given to subtasks: in order, to whoever has the least to do."""
+    """How splits are assigned to subtasks: in order, to the subtask with the least work."""
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
@@ -202,7 +202,7 @@ class FileSplitAssignerProvider:
 
 
 class FileEnumerator(SplitEnumerator):
-    """Lists files and cuts them into splits. Remembers each file that it handed out with its time of change."""
+    """Lists files and divides them into splits. Remembers each assigned file with its modification time."""
 
     backlog_unit = "bytes"
 
@@ -215,7 +215,7 @@ class FileEnumerator(SplitEnumerator):
         self.clock: Callable[[], float] = time.time
 
     def discover(self) -> list[SourceSplit]:
-        """Return splits of files that are new and complete."""
+        """Return splits of new, complete files."""
         interval = self._source.interval
         if interval is None:
             if self._done:
@@ -223,17 +223,17 @@ class FileEnumerator(SplitEnumerator):
             self._done = True
             return self._cut(self._list_all())
         now = self.clock()
-        if 0 <= now - self._last_look < interval:  # below 0: the clock was put back
+        if 0 <= now - self._last_look < interval:  # below 0: the clock was set back
             return []
         self._last_look = now
         return self._cut(self._complete(self._list_all(), now, max(interval, 1.0)))
 
     def no_more_splits(self) -> bool:
-        """Whether all files were handed out; a watched directory may always get another."""
+        """Whether all files were assigned; a monitored directory may always get another."""
         return self._done and self._source.interval is None
 
     def snapshot(self) -> Any:
-        """Return the files handed out: path to time of change."""
+        """Return the assigned files: path to modification time."""
         if self._source.interval is None:
             return {} if self._done else None
         return dict(self._seen)
@@ -276,7 +276,7 @@ class FileEnumerator(SplitEnumerator):
             else:
                 candidates[file.path] = mark
         self._candidates = candidates
-        # A file that is gone may come again under its name: it will be another one.
+        # A file that was deleted may be created again with the same name: it is a new file then.
         present = {entry[2].path for entry in listed}
         self._seen = {path: mtime for path, mtime in self._seen.items() if path in present}
         for entry in ready:
@@ -291,7 +291,7 @@ class FileEnumerator(SplitEnumerator):
             parts = source.format.plan(file, files, size)
             whole = (
                 parts[-1][1] if parts else None
-            )  # the file's length in what starts and ends count
+            )  # the file's length in the unit of start and end
             for start, end in parts:
                 name = (
                     f"{file.path}:{start}-{'' if end is None else end}@{file.mtime_ns // 1_000_000}"
@@ -306,7 +306,7 @@ class FileEnumerator(SplitEnumerator):
 
 
 class FileReader(SourceReader):
-    """Reads parts of files. `skipped` counts the records left out by `on_error="skip"`."""
+    """Reads parts of files. `skipped` counts the records skipped by `on_error="skip"`."""
 
     def __init__(self, file_format: FileFormat) -> None:
         self._format = file_format
@@ -315,7 +315,7 @@ class FileReader(SourceReader):
 
     @property
     def skipped(self) -> int:
-        """How many records could not be read and were left out."""
+        """How many records could not be read and were skipped."""
         return self._faults.skipped
 
     def open(self, context: Any) -> None:
@@ -342,7 +342,7 @@ class FileReader(SourceReader):
 
 
 def list_files(files: FileSystem, path: str) -> Iterator[FileInfo]:
-    """Yield the visible files that a path, a directory or a pattern stands for."""
+    """Yield the visible files that match a path, a directory or a pattern."""
     if has_glob(path) and not files.has_file(path):
         fixed = path[: path.rfind("/", 0, min(path.find(c) % (len(path) + 1) for c in "*?[")) + 1]
         for match in files.glob(path):
@@ -365,7 +365,7 @@ def _check_exists(root: str) -> None:
     what = "no file matches the pattern" if has_glob(path) else "the path does not exist"
     raise ArgumentError(
         f"{what}: {root}",
-        hint="check the spelling; relative paths count from the directory the program was started in",
+        hint="check the spelling; relative paths start at the working directory of the program",
     )
 
 
@@ -382,6 +382,6 @@ def _seconds(interval: Any) -> float:
             return float(convert()) / unit
     raise ArgumentTypeError(
         "the discovery interval is not a duration",
-        detail=f"it is {interval!r}",
+        detail=f"got {interval!r}",
         hint="use Duration.of_seconds(10)",
     )

@@ -1,4 +1,4 @@
-"""Writing part files, in a task."""
+"""Writes part files, in a task."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RowPart:
         self.size += len(data)
 
     def finish(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: nothing is buffered."""
 
 
 class BulkPart:
@@ -68,10 +68,10 @@ class _OpenFile:
 
 
 class FileWriter(SinkWriter):
-    """Writes the records of one subtask to hidden files, one per bucket at a time. No file holds records of two epochs.
+    """Writes the records of one subtask to hidden files, one per bucket at a time. No file spans two checkpoints.
 
-    A file is closed when it reaches the part size, when more than 256 are open (the one that was written to least recently),
-    and at the barrier.
+    A file is closed when it reaches the part size, when more than 256 are open (the least recently written one), and at the
+    barrier.
     """
 
     def __init__(
@@ -94,20 +94,20 @@ class FileWriter(SinkWriter):
         self._part_size = part_size
         self._context = context
         self._epoch = 0
-        self._tag = ""  # of the attempt at the epoch
+        self._tag = ""  # of the task attempt
         self._clock = clock
         self._open: dict[str, _OpenFile] = {}  # by bucket, least recently written first
         self._done: list[InProgressFile] = []
         self._count = 0
 
     def begin(self, epoch: EpochContext) -> None:
-        """Start the names of an epoch's files."""
+        """Start the files of the next checkpoint."""
         self._epoch = epoch.epoch
         self._tag = short_hash(self._context.job_id, self._context.operator_id, epoch.attempt)
         self._count = 0
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        """Take records."""
+        """Write records."""
         if not values:
             return
         now_ms = int(self._clock() * 1000)
@@ -131,7 +131,7 @@ class FileWriter(SinkWriter):
         return done
 
     def close(self) -> None:
-        """Leave. Files of a failed attempt are deleted; what a crash leaves behind is found by the sweep."""
+        """Close all files. Those of a failed attempt are deleted; a sweep finds those that a crash leaves behind."""
         for bucket, file in self._open.items():
             file.stream.close()
             self._files.delete(posixpath.join(self._folder(bucket), file.name))

@@ -1,1 +1,1 @@
-"""How records are written as bytes: text, CSV, JSON, Parquet, ORC."""
+"""Formats: serialization of records as text, CSV, JSON, Avro, Protobuf, Parquet, ORC."""

@@ -1,4 +1,4 @@
-"""Records as Arrow tables, and back."""
+"""Conversion of records to Arrow tables, and back."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from penstock.errors import RecordError
 
 
 class ArrowRows:
-    """Makes tables of one schema out of records: Rows, tuples, dicts or objects with the fields of a row type."""
+    """Converts records to tables of one schema: Rows, tuples, dicts or objects with the fields of a row type."""
 
     def __init__(self, row: FieldType, schema: Any, *, sized_text: bool = False) -> None:
         self._row = row
         self._schema = schema
-        # None: values are stored as they are
+        # None: values are stored unchanged
         self._converters = [storing(inner, sized_text=sized_text) for _, inner in row.fields]
 
     def values(self, records: Sequence[Any]) -> list[Sequence[Any]]:
-        """Return the fields of each record; one that does not fit is refused."""
+        """Return the fields of each record; a record that does not fit is rejected."""
         names = self._row.names
         return [field_values(record, names) for record in records]
 
     def table(self, rows: Sequence[Sequence[Any]]) -> Any:
-        """Return a table of rows that `values` gave."""
+        """Return a table of rows that `values` returned."""
         import pyarrow as pa
 
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(self._row.fields)
@@ -39,7 +39,7 @@ class ArrowRows:
                 arrays.append(pa.array(stored, field.type))
             except (pa.ArrowException, TypeError, ValueError) as error:
                 raise RecordError(
-                    f"a value does not fit its column: {error}",
+                    f"a value does not match its column type: {error}",
                     detail=f"column {name!r} of type {kind.kind}",
                 ) from error
         return pa.table(arrays, schema=self._schema)
@@ -51,7 +51,7 @@ def to_rows(batch: Any) -> list[Any]:
 
 
 def python_values(column: Any) -> list[Any]:
-    """Return the values of a column as records have them."""
+    """Return the values of a column as Python values."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -63,7 +63,7 @@ def python_values(column: Any) -> list[Any]:
 
 
 def _from_arrow(value: Any, kind: Any) -> Any:
-    """Return a nested value as records have it: structs are Rows, maps are dicts."""
+    """Return a nested value as a Python value: structs are Rows, maps are dicts."""
     import pyarrow as pa
 
     if value is None or not pa.types.is_nested(kind):

@@ -51,9 +51,9 @@ class GenericRecordAvroTypeInfo(TypeInformation):
         self.schema = check_schema(schema)
 
     def validate(self, value: Any) -> Any:
-        """Return the value; whether its fields fit is seen when it is written."""
+        """Return the value; its fields are checked when it is written."""
         if value is None or isinstance(value, (str, bytes, int, float)):
-            raise self._rejected(value, hint="give a dict or a Row with the fields of the schema")
+            raise self._rejected(value, hint="pass a dict or a Row with the fields of the schema")
         return value
 
     def to_arrow(self) -> Any:
@@ -68,9 +68,9 @@ class GenericRecordAvroTypeInfo(TypeInformation):
 
 
 class AvroFileFormat(StreamFormat):
-    """Reads Avro container files as dicts, in the reader's schema. Any codec that fastavro has is read.
+    """Reads Avro container files as dicts, in the reader's schema. Supports every codec of fastavro.
 
-    A file is one part. A position is the offset of a block and the number of records that were read of it, in one number.
+    A file is one split. A position is the offset of a block and the number of its records that were read, packed into one number.
     """
 
     def __init__(self, schema: AvroSchema, on_error: str = "fail") -> None:
@@ -84,7 +84,7 @@ class AvroFileFormat(StreamFormat):
         return [(0, None)] if file.size else []
 
     def bytes_left(self, part: FilePart, position: int) -> int | None:
-        """Return how many bytes are left, from the block that is being read on."""
+        """Return how many bytes are left, starting with the current block."""
         size = super().bytes_left(part, position)
         return None if size is None else max(0, size - (position >> 32))
 
@@ -119,7 +119,7 @@ class AvroFileFormat(StreamFormat):
             raise _unreadable(error, path) from error
 
     def _records(self, block: Any, path: str, faults: Faults) -> list[Any]:
-        """Return the records of a block; a block that cannot be decoded is one bad record."""
+        """Return the records of a block; a block that cannot be decoded counts as one malformed record."""
         try:
             return list(block)
         except Exception as error:  # noqa: BLE001 - fastavro raises errors of many classes on damaged bytes
@@ -152,7 +152,7 @@ class AvroInputFormat:
 
 
 class AvroBulkWriters:
-    """Makers of writers for Avro container files."""
+    """Factories of writers for Avro container files."""
 
     @staticmethod
     def for_generic_record(schema: AvroSchema, *, codec: str = "null") -> AvroWriterFactory:
@@ -166,11 +166,11 @@ class AvroWriterFactory(BulkWriterFactory):
     def __init__(self, schema: AvroSchema, codec: str) -> None:
         if codec not in _CODECS:
             raise ArgumentError(
-                "the codec is not known", detail=f"codec={codec!r}", hint=f"use one of {_CODECS}"
+                "unknown codec", detail=f"codec={codec!r}", hint=f"use one of {_CODECS}"
             )
         self._schema = schema
         self._codec = codec
-        self.create(io.BytesIO())  # says now what is not installed
+        self.create(io.BytesIO())  # fails now if the codec is not installed
 
     def create(self, stream: IO[bytes]) -> AvroWriter:
         """Create the writer of one file."""
@@ -186,7 +186,7 @@ class AvroWriter(BulkWriter):
             self._writer = fastavro().write.Writer(stream, schema.parsed, codec)
         except ValueError as error:  # the codec's library is missing
             raise ArgumentError(
-                "the codec cannot be used", detail=str(error), hint="pip install penstock[avro]"
+                "the codec is not available", detail=str(error), hint="pip install penstock[avro]"
             ) from error
 
     def add_element(self, element: Any) -> None:
@@ -202,7 +202,7 @@ class AvroWriter(BulkWriter):
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):
-    """Reads a Row from the bytes of one Avro record."""
+    """Deserializes one Avro record to a Row."""
 
     def __init__(
         self, record_class: str | None = None, avro_schema_string: str | None = None
@@ -218,8 +218,8 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             )
         except Exception as error:  # fastavro raises errors of many classes on damaged bytes
             raise RecordError(
-                f"a message is no Avro record of the schema: {type(error).__name__}: {error}",
-                detail=f"the message is {message!r:.200}",
+                f"a message is not an Avro record of the schema: {type(error).__name__}: {error}",
+                detail=f"message: {message!r:.200}",
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -227,7 +227,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
 
 
 class AvroRowSerializationSchema(SerializationSchema):
-    """Writes a Row as the bytes of one Avro record."""
+    """Serializes a Row as one Avro record."""
 
     def __init__(
         self, record_class: str | None = None, avro_schema_string: str | None = None
@@ -249,7 +249,7 @@ class AvroRowSerializationSchema(SerializationSchema):
 
 
 class AvroParquetReaders:
-    """Makers of formats that read Parquet files as Avro records."""
+    """Factories of formats that read Parquet files as Avro records."""
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> AvroParquetFormat:
@@ -275,7 +275,7 @@ class AvroParquetFormat(ParquetColumnarRowInputFormat):
 
 
 class AvroParquetWriters:
-    """Makers of writers for Parquet files of Avro records."""
+    """Factories of writers for Parquet files of Avro records."""
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> ColumnarWriterFactory:
@@ -287,28 +287,28 @@ class AvroParquetWriters:
 def _message_schema(record_class: str | None, avro_schema_string: str | None) -> AvroSchema:
     if record_class is not None:
         raise ArgumentError(
-            "an Avro record class is a Java class",
+            "record_class is a Java class, which is not supported",
             detail=f"record_class={record_class!r}",
-            hint="give the schema: avro_schema_string=...",
+            hint="pass the schema: avro_schema_string=...",
         )
     if avro_schema_string is None:
         raise ArgumentTypeError("an Avro row schema needs avro_schema_string")
     schema = AvroSchema.parse_string(avro_schema_string)
     if not isinstance(schema.parsed, dict) or schema.parsed["type"] != "record":
-        raise ArgumentTypeError("the Avro schema is no record", detail=f"it is {schema}")
+        raise ArgumentTypeError("the Avro schema is not a record", detail=f"schema: {schema}")
     return schema
 
 
 def _does_not_fit(value: Any, error: Exception) -> RecordError:
     return RecordError(
-        f"a record does not fit the Avro schema: {type(error).__name__}: {error}",
-        detail=f"the record is {value!r:.200}",
+        f"a record does not match the Avro schema: {type(error).__name__}: {error}",
+        detail=f"record: {value!r:.200}",
     )
 
 
 def _unreadable(error: Exception, path: str) -> RecordError:
     return RecordError(
-        "a file cannot be read as Avro",
+        "cannot read a file as Avro",
         detail=f"{path}: {type(error).__name__}: {error}",
-        hint="is it complete, and does its schema fit the reader's?",
+        hint="check that the file is complete and that its schema is compatible with the reader's",
     )

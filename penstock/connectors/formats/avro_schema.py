@@ -1,4 +1,4 @@
-"""Avro schemas: parsed by fastavro, which is loaded when a schema is used; and what their types are elsewhere."""
+"""Avro schemas: parsed by fastavro, which is imported when a schema is used; and their conversion to other type systems."""
 
 from __future__ import annotations
 
@@ -41,21 +41,23 @@ class AvroSchema:
             self.json = json.loads(text)
         except ValueError as error:
             raise ArgumentError(
-                "the Avro schema is not JSON", detail=f"{error}: {text!r:.200}"
+                "the Avro schema is not valid JSON", detail=f"{error}: {text!r:.200}"
             ) from None
         self._parsed: Any = None
         self._parse()
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
-        """Read a schema from its JSON text."""
+        """Parse a schema from JSON text."""
         if not isinstance(json_schema, str):
-            raise ArgumentTypeError("an Avro schema is text", detail=f"it is {json_schema!r:.200}")
+            raise ArgumentTypeError(
+                "an Avro schema must be a str", detail=f"got {json_schema!r:.200}"
+            )
         return AvroSchema(json_schema)
 
     @staticmethod
     def parse_file(file_path: str) -> AvroSchema:
-        """Read a schema from a file with its JSON text."""
+        """Parse a schema from a JSON file."""
         return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
 
     def _parse(self) -> Any:
@@ -65,12 +67,12 @@ class AvroSchema:
             raise
         except Exception as error:
             raise ArgumentError(
-                "the Avro schema cannot be parsed", detail=f"{type(error).__name__}: {error}"
+                "invalid Avro schema", detail=f"{type(error).__name__}: {error}"
             ) from error
 
     @property
     def parsed(self) -> Any:
-        """The schema as fastavro takes it; names are full, and each is defined where it comes first."""
+        """The schema in fastavro's form; names are fully qualified, and each is defined at its first use."""
         if self._parsed is None:
             self._parsed = self._parse()
         return self._parsed
@@ -92,21 +94,21 @@ class AvroSchema:
 
 
 def check_schema(schema: Any) -> AvroSchema:
-    """Return the schema if it is one."""
+    """Return the schema after checking its type."""
     if not isinstance(schema, AvroSchema):
         raise ArgumentTypeError(
             "the schema is not an AvroSchema",
-            detail=f"it is {schema!r:.200}",
+            detail=f"got {schema!r:.200}",
             hint="use AvroSchema.parse_string(...)",
         )
     return schema
 
 
 def column_type(schema: AvroSchema) -> FieldType:
-    """Return a record's type as columns of files have it."""
+    """Return a record's type as used for file columns."""
     found = _field_type(schema.parsed, {})
     if found.kind != "ROW":
-        raise ArgumentTypeError("the Avro schema is no record", detail=f"it is {schema}")
+        raise ArgumentTypeError("the Avro schema is not a record", detail=f"schema: {schema}")
     return found
 
 
@@ -115,7 +117,7 @@ def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
         others = [each for each in schema if each != "null"]
         if len(others) == 1:
             return _field_type(others[0], named)
-        # As Flink's Parquet files have it: a group with a field for each type, of which one has the value.
+        # As in Flink's Parquet files: a group with a field for each type, one of which has the value.
         members = [(f"member{at}", _field_type(each, named)) for at, each in enumerate(others)]
         return FieldType("UNION", tuple(members))
     if isinstance(schema, str):
@@ -123,7 +125,7 @@ def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
             return FieldType(_PLAIN[schema])
         if schema not in named:
             raise ArgumentTypeError(
-                "a type that contains itself has no column type", detail=f"the type is {schema!r}"
+                "a recursive type cannot be a column", detail=f"the type is {schema!r}"
             )
         return named[schema]
     found = _defined(schema, named)
@@ -133,7 +135,7 @@ def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
 
 
 def record_reader(schema: Any, kind: FieldType) -> Callable[[Any], Any]:
-    """Return what makes the value of a schema of what its columns hold: unions have one member, and fields without a column are null."""
+    """Return the converter from column values to values of the schema: unions have one member, missing columns are null."""
     found = _reader(schema, kind)
     return (lambda value: value) if found is None else found
 
@@ -177,7 +179,7 @@ def _reader(schema: Any, kind: FieldType) -> Callable[[Any], Any] | None:
 
 
 def is_null(schema: Any) -> bool:
-    """Whether a type has no value but null."""
+    """Whether a type is null, or a union of nulls only."""
     if isinstance(schema, list):
         return all(map(is_null, schema))
     return schema == "null" or (isinstance(schema, dict) and schema["type"] == "null")

@@ -1,4 +1,4 @@
-"""Records as Avro has them: Rows become dicts on the way in, and dicts Rows on the way out."""
+"""Conversion of values for fastavro: Rows become dicts when writing, and dicts become Rows when reading."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def datum_maker(schema: AvroSchema) -> Maker:
-    """Return the function that makes a record one that fastavro writes."""
-    numbers = {"int": _integer_of(32), "long": _integer_of(64)}  # fastavro does not look
+    """Return the function that converts a record to a value that fastavro writes."""
+    numbers = {
+        "int": _integer_of(32),
+        "long": _integer_of(64),
+    }  # fastavro does not check their range
     return _Makers(_record_datum, _datum_scalar, numbers).of(schema.parsed)
 
 
 def row_maker(schema: AvroSchema) -> Maker:
-    """Return the function that makes a Row of what fastavro read, with values as Flink's rows have them.
+    """Return the function that converts a value read by fastavro to a Row, with the value types of Flink's rows.
 
-    Points in time are datetimes without a zone, in UTC.
+    Timestamps are datetimes without a time zone, in UTC.
     """
     return _Makers(_row, _row_scalar, {}).of(schema.parsed)
 
 
 class _Makers:
-    """Makes functions that follow a schema; types that contain themselves are looked up when they are used."""
+    """Builds converters for a schema; recursive types are resolved when they are used."""
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class _Makers:
         self._named: dict[str, Maker] = {}
 
     def of(self, schema: Any) -> Maker:
-        """Return the function for values of a type."""
+        """Return the converter for values of a type."""
         if isinstance(schema, list):
             return self._union(schema)
         if isinstance(schema, str):
@@ -71,7 +74,7 @@ class _Makers:
         return self._scalar(schema.get("logicalType"))
 
     def _by_name(self, name: str, value: Any) -> Any:
-        """Follow a record's name; values of other named types stay as they are."""
+        """Convert a value of a named record type; values of other named types are unchanged."""
         return self._named.get(name, _same)(value)
 
     def _union(self, schema: list[Any]) -> Maker:
@@ -100,7 +103,7 @@ def _integer_of(bits: int) -> Maker:
 
     def check(value: Any) -> Any:
         if isinstance(value, int) and not low <= value < high:
-            raise ValueError(f"{value} has more than {bits} bits")
+            raise ValueError(f"{value} does not fit into {bits} bits")
         return value
 
     return check
@@ -113,7 +116,7 @@ def _datum_scalar(logical: str | None) -> Maker:
 
 
 def _moment(value: Any) -> Any:
-    """Return an Instant as a datetime; one without a zone is in UTC, as it was read."""
+    """Return an Instant as a datetime; one without a time zone is in UTC."""
     if isinstance(value, Instant):
         return _EPOCH + dt.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     if isinstance(value, dt.datetime) and value.tzinfo is None:

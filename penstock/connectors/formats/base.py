@@ -1,4 +1,4 @@
-"""What a file format is: how a file is cut into parts, and how a part becomes records."""
+"""File formats: how a file is divided into parts, and how a part becomes records."""
 
 from __future__ import annotations
 
@@ -35,24 +35,22 @@ _ON_ERROR = ("fail", "skip")
 class FilePart:
     """A part of a file: bytes or row groups from `start` up to, not including, `end`; None is the end of the file."""
 
-    root: str  # the path or URI the user gave: it names the file system
+    root: str  # the path or URI that the user passed: it determines the file system
     path: str
     start: int = 0
     end: int | None = None
-    size: int | None = (
-        None  # about how many bytes of the file it is; None in checkpoints from before
-    )
+    size: int | None = None  # its approximate size in bytes; None in older checkpoints
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chunk of lines is, for messages."""
+    """The location of a chunk of lines, for messages."""
 
     path: str
     chunk: Chunk
 
     def offset(self, line: str, index: int) -> int:
-        """Return the offset of a line's first byte; `index` is its number, or less if lines were left out."""
+        """Return the offset of a line's first byte; `index` is its index in the chunk, or less if lines were skipped."""
         raws = byte_lines(self.chunk.data)
         at = index
         sought = line.encode("utf-8", "replace")
@@ -61,12 +59,12 @@ class Place:
         return self.chunk.start + sum(map(len, raws[: at if at < len(raws) else index]))
 
     def raw(self, offset: int) -> bytes:
-        """Return the line that begins at an offset, as it is in the file, without its end."""
+        """Return the raw line at an offset, without its line end."""
         return without_end(self.chunk.data[offset - self.chunk.start :].split(b"\n", 1)[0])
 
 
 class Faults:
-    """What happens to records that cannot be read: the job fails, or they are counted and logged."""
+    """Handles malformed records: fails the job, or counts and logs them."""
 
     def __init__(self, on_error: str) -> None:
         self.fails = on_error == "fail"
@@ -81,7 +79,7 @@ class Faults:
         data: Any = None,
         offset: int | None = None,
     ) -> None:
-        """Raise the error, or count it. `data` is what cannot be read, and `offset` where it begins."""
+        """Raise the error, or count it. `data` is the malformed input, and `offset` its position."""
         if self.fails:
             raise error from cause
         if self.skipped < 10 or self.skipped % 10_000 == 0:
@@ -89,14 +87,14 @@ class Faults:
         self.skip(1)
 
     def skip(self, count: int) -> None:
-        """Count records that are left out."""
+        """Count skipped records."""
         self.skipped += count
         if self.count is not None:
             self.count(count)
 
 
 class PartFaults(Faults):
-    """The faults of one part of a file: what would fail the job is kept for the batch that it is found with."""
+    """The malformed records of one part of a file: errors that would fail the job are kept for their batch."""
 
     def __init__(self, all_faults: Faults, path: str) -> None:
         super().__init__("fail" if all_faults.fails else "skip")
@@ -112,7 +110,7 @@ class PartFaults(Faults):
         data: Any = None,
         offset: int | None = None,
     ) -> None:
-        """Keep what was found with its place, or count it."""
+        """Keep the malformed record with its location, or count it."""
         if not self.fails:
             self._all.handle(error, cause)
             return
@@ -122,23 +120,23 @@ class PartFaults(Faults):
         self._found.append(MalformedRecord.of(data, error, origin))
 
     def skip(self, count: int) -> None:
-        """Count records that are left out, with those of all parts."""
+        """Count skipped records, together with those of all parts."""
         self._all.skip(count)
 
     def __len__(self) -> int:
         return len(self._found)
 
     def take(self) -> list[MalformedRecord]:
-        """Return what was found since the last call."""
+        """Return the malformed records since the last call."""
         found, self._found = self._found, []
         return found
 
 
 def check_on_error(value: str) -> str:
-    """Return the policy if it is one."""
+    """Return the policy after checking it."""
     if value not in _ON_ERROR:
         raise ArgumentError(
-            "the policy for bad records is not known",
+            "unknown policy for malformed records",
             detail=f"on_error={value!r}",
             hint="use 'fail' or 'skip'; skipped records are counted and logged",
         )
@@ -157,20 +155,20 @@ class FileFormat(ABC):
         """Return the (start, end) parts of a file. Called on the driver."""
 
     def get_produced_type(self) -> Any:
-        """Return the type of the records, or None if it is not known."""
+        """Return the type of the records, or None if it is unknown."""
         return None
 
     def first_position(self, start: int) -> int:
-        """Return the position that reading a part begins at."""
+        """Return the position at which reading a part starts."""
         return start
 
     def use_metrics(self, group: Any) -> None:
-        """Take the metrics of the source, before the first part is read: for what a format notices about records that it can read."""
+        """Set the metric group of the source, before the first part is read, for formats with their own metrics."""
 
     def bytes_left(self, part: FilePart, position: int) -> int | None:
-        """Return about how many bytes of a part are left, None if that is not known.
+        """Return about how many bytes of a part are left, None if unknown.
 
-        Where a position does not tell (compressed files, rows of columns), a part counts in full until it has been read.
+        Where a position does not say (compressed files, columnar files), a part counts in full until it has been read.
         """
         size: int | None = getattr(part, "size", None)
         return size
@@ -193,8 +191,8 @@ class StreamFormat(FileFormat):
     def text_line_format(charset_name: str = "UTF-8", *, on_error: str = "fail") -> StreamFormat:
         """Read lines as strings.
 
-        A line with bytes that are no text of the charset fails the job. With `on_error="replace"` such bytes become U+FFFD, as in
-        Flink; with "skip" such lines are counted and left out.
+        A line that is not valid in the charset fails the job. With `on_error="replace"` invalid bytes become U+FFFD, as in
+        Flink; with "skip" such lines are counted and skipped.
         """
         return TextLineFormat(charset_name, on_error)
 
@@ -211,8 +209,8 @@ class LineFormat(StreamFormat):
     ...     def decode(self, line):
     ...         return int(line)
 
-    Files that end in .gz or .bz2 are decompressed and read as one part. An exception in `decode` makes a RecordError that
-    names the file, the offset and the line; with `on_error="skip"` the line is counted and left out.
+    Files that end in .gz or .bz2 are decompressed and read as one split. An exception in `decode` becomes a RecordError that
+    names the file, the offset and the line; with `on_error="skip"` the line is counted and skipped.
     """
 
     def __init__(self, charset_name: str = "UTF-8", on_error: str = "fail") -> None:
@@ -225,10 +223,10 @@ class LineFormat(StreamFormat):
         raise NotImplementedError
 
     def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
-        """Turn lines into records; `place` knows where the lines are in the file."""
+        """Turn lines into records; `place` is the location of the lines in the file."""
         try:
             return list(map(self.decode, lines))
-        except Exception:  # noqa: BLE001 - found again below, with its line
+        except Exception:  # noqa: BLE001 - raised again below, with its line
             records = []
             for index, line in enumerate(lines):
                 try:
@@ -246,14 +244,14 @@ class LineFormat(StreamFormat):
     def plan(
         self, file: FileInfo, files: FileSystem, part_size: int
     ) -> list[tuple[int, int | None]]:
-        """Cut a file into ranges of bytes, unless it is compressed or its charset forbids that."""
+        """Divide a file into byte ranges, unless it is compressed or its charset does not allow that."""
         if compression(file.path) or not self.linewise:
             return [(0, None)]
         starts = range(0, file.size, part_size)
         return [(start, min(start + part_size, file.size)) for start in starts]
 
     def bytes_left(self, part: FilePart, position: int) -> int | None:
-        """Return how many bytes are left: positions are offsets, unless the file is decoded before."""
+        """Return how many bytes are left: positions are offsets, unless the file is compressed."""
         if compression(part.path) or not self.linewise:
             return super().bytes_left(part, position)
         end = super().bytes_left(part, position) if part.end is None else part.end
@@ -285,14 +283,14 @@ class LineFormat(StreamFormat):
                 raise not_text(error, part.path, position, error.object[:50]) from error
 
     def text_lines(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
-        """Decode a chunk of lines at once; line by line if it holds bytes that are no text."""
+        """Decode a chunk of lines at once; line by line if it contains invalid bytes."""
         try:
             return split_text(str(chunk.data, charset))
         except UnicodeDecodeError:
             return self.undecodable(chunk, charset, path, faults)
 
     def undecodable(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
-        """Decode a chunk with bytes that are no text."""
+        """Decode a chunk with invalid bytes."""
         lines: list[str] = []
         offset = chunk.start
         for raw in byte_lines(chunk.data):
@@ -314,7 +312,7 @@ class TextLineFormat(LineFormat):
         self.replaces = on_error == "replace"
 
     def get_produced_type(self) -> Any:
-        """Return the type of text."""
+        """Return the string type."""
         from penstock.common.typeinfo import Types
 
         return Types.STRING()
@@ -324,27 +322,27 @@ class TextLineFormat(LineFormat):
         return lines
 
     def undecodable(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
-        """Decode a chunk with bytes that are no text; they become U+FFFD if that was asked for."""
+        """Decode a chunk with invalid bytes; they become U+FFFD if that was requested."""
         if not self.replaces:
             return super().undecodable(chunk, charset, path, faults)
         return [without_end(raw).decode(charset, "replace") for raw in byte_lines(chunk.data)]
 
 
 class DeserializedLinesFormat(LineFormat):
-    """Lines that a DeserializationSchema turns into records, one, several or none each."""
+    """Lines that a DeserializationSchema turns into zero, one or more records each."""
 
     def __init__(self, schema: Any, on_error: str = "fail") -> None:
         super().__init__("UTF-8", on_error)
         if not callable(getattr(schema, "deserialize", None)):
             raise ArgumentTypeError(
                 "the schema has no deserialize method",
-                detail=f"it is {schema!r}",
-                hint="give a DeserializationSchema such as SimpleStringSchema()",
+                detail=f"got {schema!r}",
+                hint="pass a DeserializationSchema such as SimpleStringSchema()",
             )
         self.schema = schema
 
     def use_metrics(self, group: Any) -> None:
-        """Let the schema use them."""
+        """Pass the metric group on to the schema."""
         if isinstance(self.schema, DeserializationSchema):
             self.schema.use_metrics(group)
 
@@ -369,7 +367,7 @@ class DeserializedLinesFormat(LineFormat):
 
 
 def without_end(line: bytes) -> bytes:
-    """Return a line without its line feed, and one carriage return before it."""
+    """Return a line without its line feed and a carriage return before it."""
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -383,15 +381,15 @@ def byte_lines(data: bytes) -> list[bytes]:
 
 
 def bad_record(error: BaseException, path: str, offset: int, text: object) -> RecordError:
-    """Describe a record that cannot be read: why, where, what."""
+    """Create the error of a malformed record: reason, location, content."""
     reason, hint = f"{type(error).__name__}: {error}", None
     if isinstance(error, RecordError):
         reason, hint = error.message, error.hint
     return RecordError(
-        f"a record of a file cannot be read: {reason}",
+        f"cannot read a record of a file: {reason}",
         detail=f"{path}, at byte {offset}: {_shown(text)}",
         hint=hint
-        or "correct the file, or build the format with on_error='skip' to count and leave out such records",
+        or "correct the file, or build the format with on_error='skip' to count and skip such records",
     )
 
 
@@ -401,31 +399,31 @@ def _shown(text: object) -> str:
 
 
 def not_text(error: UnicodeDecodeError, path: str, offset: int, raw: bytes) -> RecordError:
-    """Describe a line that holds bytes which are no text of the charset."""
+    """Create the error of a line that is not valid in its charset."""
     return RecordError(
-        f"a line of a file is no text in {error.encoding}: {error.reason}",
+        f"a line of a file is not valid {error.encoding}: {error.reason}",
         detail=f"{path}, at byte {offset}: {_shown(raw)}",
-        hint="name the charset of the file, such as text_line_format('ISO-8859-1'); or build the format with "
-        "on_error='skip' to count and leave out such lines, or text_line_format with on_error='replace' to read "
+        hint="set the charset of the file, such as text_line_format('ISO-8859-1'); or build the format with "
+        "on_error='skip' to count and skip such lines, or text_line_format with on_error='replace' to read "
         "such bytes as U+FFFD",
     )
 
 
 def compression(path: str) -> str | None:
-    """Return how a file is compressed, by its name."""
+    """Return a file's compression, by its name."""
     dot = path.rfind(".")
     return _COMPRESSED.get(path[dot:].lower()) if dot >= 0 else None
 
 
 def open_stream(files: FileSystem, path: str) -> IO[bytes]:
-    """Open a file, decompressed."""
+    """Open a file for reading, decompressed."""
     try:
         raw = files.open_input(path)
     except FileNotFoundError:
         raise RecordError(
-            "a file vanished before it was read",
+            "a file was deleted before it was read",
             detail=f"file: {path}",
-            hint="files must stay until a checkpoint has passed their end",
+            hint="keep files until a checkpoint has completed after they were read",
         ) from None
     kind = compression(path)
     if kind == "gzip":
@@ -436,14 +434,14 @@ def open_stream(files: FileSystem, path: str) -> IO[bytes]:
 
 
 class _Forward(io.BufferedReader):
-    """A decompressed stream: read forwards only, closes the file below it."""
+    """A decompressed stream: can only be read forwards, closes the file below it."""
 
     def __init__(self, stream: Any, below: IO[bytes]) -> None:
         super().__init__(stream, 1 << 18)
         self._below = below
 
     def seekable(self) -> bool:
-        """Whether it can seek: skipping forwards by reading is as quick."""
+        """Return False: skipping forwards by reading is as fast."""
         return False
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Canal's and Maxwell's change events as JSON: of MySQL's tables."""
+"""Canal's and Maxwell's change events as JSON, for MySQL tables."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MAXWELL_WITHOUT_ROWS = ("bootstrap-", "table-", "database-")
 
 
 class CanalJsonDeserializationSchema(ChangeEventSchema):
-    """Reads Canal's change events as Rows with kinds. One message may hold many changes of a table; definitions of tables (DDL) are left out.
+    """Deserializes Canal's change events to Rows with a RowKind. One message may contain many changes; DDL events are skipped.
 
-    `database_include` and `table_include` are regular expressions; events of others are left out. `metadata` names fields of the
-    envelope that follow in each row: `database`, `table`, `sql-type`, `pk-names`, `ingestion-timestamp`, `event-timestamp`.
+    `database_include` and `table_include` are regular expressions; other events are skipped. `metadata` names fields of the
+    envelope that are appended to each row: `database`, `table`, `sql-type`, `pk-names`, `ingestion-timestamp`, `event-timestamp`.
 
     >>> table = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
     >>> event = b'{"data": [{"id": "1", "name": "b"}], "old": [{"name": "a"}], "type": "UPDATE"}'
@@ -77,9 +77,9 @@ class CanalJsonDeserializationSchema(ChangeEventSchema):
         if envelope.get("isDdl") is True or (kind == "CREATE" and data is None):
             return []
         if kind not in {"INSERT", "UPDATE", "DELETE"}:
-            raise ValueError(f"type is none of INSERT, UPDATE and DELETE: {kind!r}")
+            raise ValueError(f"type is not INSERT, UPDATE or DELETE: {kind!r}")
         if not isinstance(data, list):
-            raise ValueError(f"data is no list: {data!r:.100}")  # noqa: TRY004 - the data is wrong
+            raise ValueError(f"data is not a list: {data!r:.100}")  # noqa: TRY004 - the data is wrong
         rows = [table_row(each, "a row of data") for each in data]
         if kind == "UPDATE":
             return _updates(rows, envelope.get("old"))
@@ -89,7 +89,7 @@ class CanalJsonDeserializationSchema(ChangeEventSchema):
 
 def _updates(rows: list[Document], old: Any) -> list[Change]:
     if not isinstance(old, list) or len(old) != len(rows):
-        raise ValueError(f"old is no list of {len(rows)} rows: {old!r:.100}")
+        raise ValueError(f"old is not a list of {len(rows)} rows: {old!r:.100}")
     changes: list[Change] = []
     for row, before in zip(rows, old, strict=True):
         changes.append((RowKind.UPDATE_BEFORE, replaced(row, before)))
@@ -98,7 +98,7 @@ def _updates(rows: list[Document], old: Any) -> list[Change]:
 
 
 class CanalJsonSerializationSchema(ChangeEventWriter):
-    """Writes Rows as Canal's change events: +I and +U as INSERT, -U and -D as DELETE, as Flink does.
+    """Serializes Rows as Canal's change events: +I and +U as INSERT, -U and -D as DELETE, like Flink.
 
     >>> table = Types.ROW_NAMED(["id"], [Types.LONG()])
     >>> CanalJsonSerializationSchema(table).serialize((1,))
@@ -110,9 +110,9 @@ class CanalJsonSerializationSchema(ChangeEventWriter):
 
 
 class MaxwellJsonDeserializationSchema(ChangeEventSchema):
-    """Reads Maxwell's change events as Rows with kinds; rows of a bootstrap are inserts, definitions of tables (DDL) are left out.
+    """Deserializes Maxwell's change events to Rows with a RowKind; bootstrap rows are inserts, DDL events are skipped.
 
-    `metadata` names fields of the envelope that follow in each row: `database`, `table`, `primary-key-columns`,
+    `metadata` names fields of the envelope that are appended to each row: `database`, `table`, `primary-key-columns`,
     `ingestion-timestamp`.
     """
 
@@ -121,7 +121,7 @@ class MaxwellJsonDeserializationSchema(ChangeEventSchema):
         "database": text_at("database"),
         "table": text_at("table"),
         "primary-key-columns": texts_at("primary_key_columns"),
-        "ingestion-timestamp": moment_at("ts", millis=1000),  # Maxwell tells seconds
+        "ingestion-timestamp": moment_at("ts", millis=1000),  # Maxwell's unit is seconds
     }
 
     def changes(self, envelope: Document) -> Iterable[Change]:
@@ -139,11 +139,11 @@ class MaxwellJsonDeserializationSchema(ChangeEventSchema):
             ]
         if isinstance(kind, str) and kind.startswith(_MAXWELL_WITHOUT_ROWS):
             return []
-        raise ValueError(f"type is none of insert, update and delete: {kind!r}")
+        raise ValueError(f"type is not insert, update or delete: {kind!r}")
 
 
 class MaxwellJsonSerializationSchema(ChangeEventWriter):
-    """Writes Rows as Maxwell's change events: +I and +U as insert, -U and -D as delete, as Flink does."""
+    """Serializes Rows as Maxwell's change events: +I and +U as insert, -U and -D as delete, like Flink."""
 
     before = '{"data":%s,"type":"delete"}'
     after = '{"data":%s,"type":"insert"}'

@@ -1,7 +1,7 @@
-"""Change events as JSON: what the envelopes of Debezium, Canal and Maxwell have in common.
+"""Change events as JSON: common parts of the Debezium, Canal and Maxwell formats.
 
-A message is a change of a table. It becomes rows with kinds: an insert one (+I), an update two (-U and +U), a delete one (-D). Fields of the
-envelope that are asked for as metadata stand behind the table's own, in each of the rows.
+A message is a change of a table. It becomes rows with a RowKind: an insert one (+I), an update two (-U and +U), a delete one
+(-D). Requested metadata fields of the envelope are appended to each of the rows.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from penstock.connectors.formats.json_text import json_writer
 from penstock.errors import ArgumentError, RecordError, UnsupportedOperationError
 
 Document = dict[str, Any]
-Metadata = tuple[Any, Callable[[Document], Any]]  # the type, and what finds it in the envelope
+Metadata = tuple[
+    Any, Callable[[Document], Any]
+]  # the type, and the function that extracts it from the envelope
 Change = tuple[RowKind, Document]
 
 
 class ChangeEventSchema(DeserializationSchema):
-    """Base of the schemas that read change events. A subclass finds the changes in an envelope."""
+    """Base of the schemas that deserialize change events. A subclass extracts the changes from an envelope."""
 
-    skip_hint = "ignore_parse_errors=True leaves such messages out"
+    skip_hint = "ignore_parse_errors=True skips such messages"
     name = ""
     keys: Mapping[str, Metadata] = {}
 
@@ -57,25 +59,25 @@ class ChangeEventSchema(DeserializationSchema):
         self._fields: FieldNameCheck | None = None
 
     def use_metrics(self, group: Any) -> None:
-        """Look at the names of the table's columns."""
+        """Register metrics about the table's column names."""
         self._fields = FieldNameCheck(self._row, group)
 
     @abstractmethod
     def changes(self, envelope: Document) -> Iterable[Change]:
-        """Return the kinds of changes with the table's row before or after, as JSON has it."""
+        """Return the kinds of changes with the table's row before or after, as JSON values."""
 
     def deserialize(self, message: bytes) -> Any:
-        """Return the row of a message that has one, None if it has none. An update has two: see `deserialize_many`."""
+        """Return the row of a message with one row, None if it has none. An update has two: see `deserialize_many`."""
         rows = self.deserialize_many(message)
         if len(rows) > 1:
             raise UnsupportedOperationError(
-                f"a message of {self.name} may hold several rows",
+                f"a message of {self.name} may contain several rows",
                 hint="call deserialize_many or deserialize_batch",
             )
         return rows[0] if rows else None
 
     def deserialize_many(self, message: bytes) -> list[Row]:
-        """Return the rows of a change; none for a tombstone, and for a bad message if parse errors are ignored."""
+        """Return the rows of a change; none for a tombstone, and for a malformed message if parse errors are ignored."""
         if not message:
             return []
         try:
@@ -85,13 +87,13 @@ class ChangeEventSchema(DeserializationSchema):
                 self.skipped += 1
                 return []
             raise RecordError(
-                f"a message cannot be read as a change event of {self.name}: {error}",
+                f"a message is not a {self.name} change event: {error}",
                 detail=f"message: {message[:300]!r}",
                 hint=self.skip_hint,
             ) from error
 
     def get_produced_type(self) -> Any:
-        """Return the type of the rows, where the given one tells the types of its fields."""
+        """Return the type of the rows, if the types of all fields are known."""
         types = getattr(self._type_info, "get_field_types", None)
         if types is None:
             return None
@@ -105,7 +107,7 @@ class ChangeEventSchema(DeserializationSchema):
         decode, read = self._functions
         envelope = decode(message.decode("utf-8-sig"))
         if not isinstance(envelope, dict):
-            raise ValueError("it is no JSON object")  # noqa: TRY004 - the data is wrong, not the call
+            raise ValueError("not a JSON object")  # noqa: TRY004 - the data is wrong, not the call
         changes = list(self.changes(envelope))
         if not changes:
             return []
@@ -119,9 +121,9 @@ class ChangeEventSchema(DeserializationSchema):
 
 
 class ChangeEventWriter(SerializationSchema):
-    """Base of the schemas that write change events. As in Flink an update is written as a delete and an insert."""
+    """Base of the schemas that serialize change events. As in Flink an update is written as a delete and an insert."""
 
-    before = ""  # what an envelope looks like, with %s for the table's row
+    before = ""  # template of the envelope, with %s for the table's row
     after = ""
 
     def __init__(self, type_info: Any) -> None:
@@ -129,14 +131,14 @@ class ChangeEventWriter(SerializationSchema):
         self._write = json_writer(row_type(type_info))
 
     def serialize(self, value: Any) -> bytes:
-        """Return the envelope of a row; what is not a Row is an insert."""
+        """Return the envelope of a row; records other than Rows are inserts."""
         kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
         gone = kind in {RowKind.DELETE, RowKind.UPDATE_BEFORE}
         try:
             return ((self.before if gone else self.after) % self._write(value)).encode("utf-8")
         except (TypeError, ValueError, ArithmeticError) as error:
             raise RecordError(
-                f"a row cannot be written as JSON: {error}", detail=f"the row is {value!r:.200}"
+                f"cannot write a row as JSON: {error}", detail=f"row: {value!r:.200}"
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -144,7 +146,7 @@ class ChangeEventWriter(SerializationSchema):
 
 
 def _reader(row: FieldType) -> Callable[[Any], Row]:
-    """Return the function that makes a Row of a table's row: quickly where values are of their types, else with care."""
+    """Return the converter from a table's row to a Row: fast if all values have the expected types, else field by field."""
     quick, careful = row_converter(row, value_reader), row_reader(row)
 
     def read(table: Document) -> Row:
@@ -157,41 +159,41 @@ def _reader(row: FieldType) -> Callable[[Any], Row]:
 
 
 def table_row(value: Any, what: str) -> Document:
-    """Return a table's row in an envelope, if it is one."""
+    """Return a table's row in an envelope after checking its type."""
     if not isinstance(value, dict):
-        raise ValueError(f"{what} is no JSON object: {value!r:.100}")  # noqa: TRY004 - the data is wrong
+        raise ValueError(f"{what} is not a JSON object: {value!r:.100}")  # noqa: TRY004 - the data is wrong
     return value
 
 
 def replaced(after: Document, old: Any) -> Document:
-    """Return the row before an update, of which the envelope only tells what has changed."""
+    """Return the row before an update; the envelope only has the changed fields."""
     return {**after, **table_row(old, "old")}
 
 
 def check_pattern(pattern: str | None, what: str) -> re.Pattern[str] | None:
-    """Return a regular expression that whole names are compared with."""
+    """Return a compiled regular expression that is matched with whole names."""
     if pattern is None:
         return None
     try:
         return re.compile(pattern)
     except (re.error, TypeError) as error:
         raise ArgumentError(
-            f"{what} is not a regular expression", detail=f"it is {pattern!r}: {error}"
+            f"{what} is not a valid regular expression", detail=f"{pattern!r}: {error}"
         ) from None
 
 
 def text_at(*path: str) -> Metadata:
-    """Return the metadata that is a text of the envelope."""
+    """Metadata: a str of the envelope."""
     return Types.STRING(), lambda envelope: _at(envelope, path)
 
 
 def texts_at(*path: str) -> Metadata:
-    """Return the metadata that is a list of texts of the envelope."""
+    """Metadata: a list of str of the envelope."""
     return Types.LIST(Types.STRING()), lambda envelope: _at(envelope, path)
 
 
 def moment_at(*path: str, millis: int = 1) -> Metadata:
-    """Return the metadata that is a point in time: so many milliseconds times a number of the envelope."""
+    """Metadata: a timestamp, from a number of the envelope in units of `millis` milliseconds."""
 
     def find(envelope: Document) -> Instant | None:
         found = _at(envelope, path)
@@ -209,17 +211,19 @@ def _at(envelope: Any, path: Sequence[str]) -> Any:
 def _check_metadata(
     given: Sequence[str] | Mapping[str, str], keys: Mapping[str, Metadata], names: Sequence[str]
 ) -> dict[str, str]:
-    """Return the metadata that is asked for: names of fields to keys."""
+    """Return the requested metadata: field names to keys."""
     if isinstance(given, str):
-        raise ArgumentError("metadata is a list of keys, or a dict of names to keys, not a text")
+        raise ArgumentError("metadata must be a list of keys or a dict of names to keys, not a str")
     wanted = dict(given) if isinstance(given, Mapping) else {key: key for key in given}
     for name, key in wanted.items():
         if key not in keys:
             raise ArgumentError(
-                "a metadata key is not known",
-                detail=f"it is {key!r}",
+                "unknown metadata key",
+                detail=f"key {key!r}",
                 hint=f"use one of {', '.join(keys)}",
             )
         if name in names:
-            raise ArgumentError(f"the table has a field {name!r} already, besides the metadata")
+            raise ArgumentError(
+                f"the table already has a field {name!r}, which is also a metadata field"
+            )
     return wanted

@@ -1,4 +1,4 @@
-"""Columnar files: reading Parquet, writing Parquet and ORC."""
+"""Columnar files: reads Parquet, writes Parquet and ORC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROWS_PER_GROUP = 64 * 1024
 class ParquetColumnarRowInputFormat(BulkFormat):
     """Reads Parquet files as Rows: the columns of a row type, or all columns if it is None.
 
-    Large files are read in parts of whole row groups. A position is the number of rows that were read of a part.
+    Large files are split by row groups. A position is the number of rows of a part that were read.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     def plan(
         self, file: FileInfo, files: FileSystem, part_size: int
     ) -> list[tuple[int, int | None]]:
-        """Cut a file into parts of row groups; start and end count row groups."""
+        """Divide a file into parts of row groups; start and end are indexes of row groups."""
         if file.size <= part_size:
             return [(0, None)] if file.size else []
         metadata = _open_parquet(files, file.path).metadata
         groups = metadata.num_row_groups
         sizes = [metadata.row_group(index).total_byte_size for index in range(groups)]
-        scale = file.size / max(1, sum(sizes))  # what a group takes in the file, roughly
+        scale = file.size / max(1, sum(sizes))  # approximate compression ratio
         parts: list[tuple[int, int | None]] = []
         start, filled = 0, 0.0
         for index, size in enumerate(sizes):
@@ -66,7 +66,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     def read(
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
     ) -> Iterator[tuple[list[Any], int]]:
-        """Yield rows. The start of a part is a row group, a position counts rows within the part."""
+        """Yield rows. The start of a part is a row group, a position is a number of rows within the part."""
         parquet = _open_parquet(files, part.path)
         try:
             names, columns = self._columns(parquet.schema_arrow.names, part.path)
@@ -93,7 +93,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             parquet.close(force=True)
 
     def _declared(self, index: int, column: Any) -> Any:
-        """Return a column as it is declared: a TIMESTAMP has no time zone, also if the file says that it is in UTC."""
+        """Return a column with its declared type: a TIMESTAMP has no time zone, even if the file has UTC timestamps."""
         if self._row is None:
             return column
         wanted = _without_zones(column.type, self._row.fields[index][1])
@@ -108,14 +108,14 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         missing = [name for name in wanted if name not in known]
         if missing:
             raise RecordError(
-                "a Parquet file lacks columns of the row type",
-                detail=f"{path}: missing {missing}, there are {available}",
+                "columns of the row type are missing in a Parquet file",
+                detail=f"{path}: missing {missing}, the file has {available}",
             )
         return names, [known[name] for name in wanted]
 
 
 def _without_zones(found: Any, declared: FieldType) -> Any:
-    """Return an Arrow type without the time zones of what is declared as TIMESTAMP."""
+    """Return an Arrow type without the time zones of fields that are declared as TIMESTAMP."""
     import pyarrow as pa
 
     inner = declared.fields
@@ -140,7 +140,7 @@ def _without_zones(found: Any, declared: FieldType) -> Any:
 
 
 class ParquetBulkWriters:
-    """Makers of writers for Parquet files."""
+    """Factories of writers for Parquet files."""
 
     @staticmethod
     def for_row_type(
@@ -153,7 +153,7 @@ class ParquetBulkWriters:
 
 
 class OrcBulkWriters:
-    """Makers of writers for ORC files."""
+    """Factories of writers for ORC files."""
 
     @staticmethod
     def for_row_type(
@@ -172,7 +172,7 @@ class ColumnarWriterFactory(BulkWriterFactory):
         self._kind = kind
         self._row = row
         self._utc = utc_timestamp
-        arrow_schema(row)  # refuses types that cannot be stored
+        arrow_schema(row)  # rejects types that cannot be stored
 
     def create(self, stream: IO[bytes]) -> ColumnarWriter:
         """Create the writer of one file."""
@@ -180,7 +180,7 @@ class ColumnarWriterFactory(BulkWriterFactory):
 
 
 class ColumnarWriter(BulkWriter):
-    """Collects rows and writes them as columns, a row group at a time."""
+    """Buffers rows and writes them as columns, a row group at a time."""
 
     def __init__(
         self, kind: str, row: FieldType, stream: IO[bytes], *, utc_timestamp: bool
@@ -199,17 +199,17 @@ class ColumnarWriter(BulkWriter):
             self._writer = orc.ORCWriter(stream)
 
     def add_element(self, element: Any) -> None:
-        """Take a row."""
+        """Add a row."""
         self.add_elements([element])
 
     def add_elements(self, values: list[Any]) -> None:
-        """Take rows."""
+        """Add rows."""
         self._rows += self._arrow_rows.values(values)
         if len(self._rows) >= _ROWS_PER_GROUP:
             self._flush()
 
     def finish(self) -> None:
-        """Write what is left and the footer."""
+        """Write the remaining rows and the footer."""
         if self._rows:
             self._flush()
         self._writer.close()
@@ -233,7 +233,9 @@ def _open_parquet(files: FileSystem, path: str) -> Any:
         raise
     except (pa.ArrowInvalid, OSError) as error:
         raise RecordError(
-            "a file cannot be read as Parquet", detail=f"{path}: {error}", hint="is it complete?"
+            "cannot read a file as Parquet",
+            detail=f"{path}: {error}",
+            hint="check that the file is complete",
         ) from error
 
 

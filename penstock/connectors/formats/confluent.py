@@ -1,4 +1,4 @@
-"""Confluent's wire format: a zero byte, the schema's id in the registry as four bytes, then the record. Here for Avro and JSON."""
+"""Confluent's wire format for Avro and JSON: a zero byte, the schema id in the registry as four bytes, then the record."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def schema_id_of(message: bytes) -> int:
     if len(message) < HEADER or message[0]:
         raise RecordError(
             "a message is not in Confluent's wire format",
-            detail=f"it begins with {bytes(message[:16])!r}, not with a zero byte and a schema's id",
-            hint="was it written without a registry? then read it with the plain format",
+            detail=f"it starts with {bytes(message[:16])!r}, not with a zero byte and a schema id",
+            hint="if it was written without a registry, use the plain format",
         )
     return int.from_bytes(message[1:HEADER], "big")
 
@@ -42,25 +42,25 @@ def wire_header(schema_id: int) -> bytes:
 
 
 def check_subject(subject: Any) -> str:
-    """Return a subject's name if it is one."""
+    """Return a subject's name after checking it."""
     if not isinstance(subject, str) or not subject:
         raise ArgumentTypeError(
-            "the subject is not a name",
-            detail=f"it is {subject!r}",
-            hint='it is the topic with "-value" or "-key", or see SubjectNameStrategy',
+            "subject is not a non-empty str",
+            detail=f"got {subject!r}",
+            hint='use the topic with "-value" or "-key"; see SubjectNameStrategy',
         )
     return subject
 
 
 class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
-    """Reads Avro records whose schemas are in a registry.
+    """Deserializes Avro records whose schemas are in a registry.
 
-    Each message is read with the schema that it was written with, and comes in the reader's schema if one is given: fields that are new there have
-    their defaults. `for_generic` gives dicts, `for_row` Rows as AvroRowDeserializationSchema does.
+    Each message is read with its writer's schema, and converted to the reader's schema if one is given: new fields get their
+    defaults. `for_generic` returns dicts, `for_row` Rows like AvroRowDeserializationSchema.
     """
 
     def __init__(self, registry: SchemaRegistry, schema: AvroSchema | None, *, rows: bool) -> None:
-        fastavro()  # says now if it is missing
+        fastavro()  # fails now if it is not installed
         self._registry = registry
         self._schema = schema
         self._rows = rows
@@ -70,7 +70,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
     def for_generic(
         schema: AvroSchema | None, registry: Any, registry_configs: Mapping[str, str] | None = None
     ) -> ConfluentRegistryAvroDeserializationSchema:
-        """Read dicts; without a schema as they were written. `registry` is a URL or a SchemaRegistry."""
+        """Read dicts; without a schema in the writer's schema. `registry` is a URL or a SchemaRegistry."""
         checked = None if schema is None else check_schema(schema)
         return ConfluentRegistryAvroDeserializationSchema(
             SchemaRegistry.of(registry, registry_configs), checked, rows=False
@@ -97,9 +97,9 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
             return reader(data)
         except Exception as error:
             raise RecordError(
-                f"a message is no Avro record of its schema: {type(error).__name__}: {error}",
-                detail=f"schema {schema_id} of {self._registry}; the message is {message!r:.200}",
-                hint="does the writer's schema fit the reader's?",
+                f"a message is not an Avro record of its schema: {type(error).__name__}: {error}",
+                detail=f"schema {schema_id} of {self._registry}; message: {message!r:.200}",
+                hint="check that the writer's schema is compatible with the reader's",
             ) from error
 
     def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
@@ -110,7 +110,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
         registered = self._registry.schema(schema_id)
         if registered.kind != "AVRO":
             raise RecordError(
-                f"a message is not Avro: its schema {schema_id} is of the type {registered.kind}"
+                f"a message is not Avro: its schema {schema_id} has type {registered.kind}"
             )
         written = _parsed(registered, self._registry)
         read = fastavro().schemaless_reader
@@ -125,7 +125,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
 
 
 class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
-    """Writes Avro records whose schema is in a registry; it is registered with the first record, unless `register` is False.
+    """Serializes Avro records whose schema is in a registry; it is registered with the first record, unless `register` is False.
 
     Records are dicts, Rows, tuples or objects with the fields of the schema.
     """
@@ -169,8 +169,8 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
             fastavro().schemaless_writer(out, self._schema.parsed, self._make(value))
         except (TypeError, ValueError, AttributeError, KeyError, ArithmeticError) as error:
             raise RecordError(
-                f"a record does not fit the Avro schema: {type(error).__name__}: {error}",
-                detail=f"subject {self._subject!r}; the record is {value!r:.200}",
+                f"a record does not match the Avro schema: {type(error).__name__}: {error}",
+                detail=f"subject {self._subject!r}; record: {value!r:.200}",
             ) from error
         return out.getvalue()
 
@@ -185,17 +185,17 @@ def _avro_writer(
 
 
 class ConfluentRegistryJsonDeserializationSchema(DeserializationSchema):
-    """Reads JSON behind Confluent's header, with any schema for JSON messages.
+    """Deserializes JSON with Confluent's header, with any schema for JSON messages.
 
-    What the registry's JSON Schema demands is not checked again: the writer has done it.
+    Messages are not validated against the registry's JSON Schema: the writer has done that.
     """
 
     def __init__(self, schema: DeserializationSchema) -> None:
         if not isinstance(schema, DeserializationSchema):
             raise ArgumentTypeError(
                 "the schema is not a DeserializationSchema",
-                detail=f"it is {schema!r}",
-                hint="give JsonDeserializationSchema() or a JsonRowDeserializationSchema",
+                detail=f"got {schema!r}",
+                hint="pass JsonDeserializationSchema() or a JsonRowDeserializationSchema",
             )
         self._schema = schema
 
@@ -205,7 +205,7 @@ class ConfluentRegistryJsonDeserializationSchema(DeserializationSchema):
         return self._schema.deserialize(message[HEADER:])
 
     def use_metrics(self, group: Any) -> None:
-        """Let the schema of the values use them."""
+        """Pass the metric group on to the value schema."""
         self._schema.use_metrics(group)
 
     def get_produced_type(self) -> Any:
@@ -214,7 +214,7 @@ class ConfluentRegistryJsonDeserializationSchema(DeserializationSchema):
 
 
 class ConfluentRegistryJsonSerializationSchema(SerializationSchema):
-    """Writes JSON behind Confluent's header; its JSON Schema is registered with the first record, unless `register` is False."""
+    """Serializes JSON with Confluent's header; its JSON Schema is registered with the first record, unless `register=False`."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class ConfluentRegistryJsonSerializationSchema(SerializationSchema):
         try:
             json.loads(json_schema)
         except (TypeError, ValueError) as error:
-            raise ArgumentError("the JSON Schema is not JSON", detail=str(error)) from None
+            raise ArgumentError("the JSON Schema is not valid JSON", detail=str(error)) from None
         if not isinstance(schema, SerializationSchema):
             raise ArgumentTypeError("the schema is not a SerializationSchema")
         self._registered = RegisteredSchema(json_schema, "JSON")
@@ -262,7 +262,7 @@ def registered_header(
 
 
 def _parsed(schema: RegisteredSchema, registry: SchemaRegistry) -> Any:
-    """Return a writer's schema as fastavro takes it, with the schemas that it uses."""
+    """Return a writer's schema in fastavro's form, including referenced schemas."""
     named: dict[str, Any] = {}
     try:
         _parse_references(schema, registry, named)
@@ -271,8 +271,8 @@ def _parsed(schema: RegisteredSchema, registry: SchemaRegistry) -> Any:
         raise
     except Exception as error:
         raise RecordError(
-            f"a schema of the registry cannot be read as Avro: {type(error).__name__}: {error}",
-            detail=f"the schema is {schema.text:.200}",
+            f"cannot parse a schema of the registry as Avro: {type(error).__name__}: {error}",
+            detail=f"schema: {schema.text:.200}",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Protobuf in Confluent's wire format: after the schema's id comes which message of the file it is, as a path of numbers."""
+"""Protobuf in Confluent's wire format: after the schema id comes the path of the message type within its file, as indexes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from penstock.connectors.formats.protobuf import (
 from penstock.connectors.formats.registry import RegisteredSchema, SchemaReference, SchemaRegistry
 from penstock.errors import ArgumentTypeError, RecordError
 
-_WELL_KNOWN = ("google/protobuf/", "google/type/", "confluent/")  # every reader has them
+_WELL_KNOWN = ("google/protobuf/", "google/type/", "confluent/")  # known to every reader
 
 
 class ConfluentRegistryProtobufDeserializationSchema(DeserializationSchema):
-    """Reads Protobuf behind Confluent's header. The reader knows the type: Protobuf needs no schema of the writer."""
+    """Deserializes Protobuf with Confluent's header. The reader knows the type: Protobuf does not need the writer's schema."""
 
     def __init__(self, schema: ProtobufDeserializationSchema) -> None:
         if not isinstance(schema, ProtobufDeserializationSchema):
             raise ArgumentTypeError(
-                "the schema is not a ProtobufDeserializationSchema", detail=f"it is {schema!r:.200}"
+                "the schema is not a ProtobufDeserializationSchema", detail=f"got {schema!r:.200}"
             )
         self._schema = schema
 
@@ -44,7 +44,7 @@ class ConfluentRegistryProtobufDeserializationSchema(DeserializationSchema):
 
 
 class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
-    """Writes Protobuf behind Confluent's header; the type's file, and what it imports, is registered with the first record.
+    """Serializes Protobuf with Confluent's header; the type's file, and its imports, are registered with the first record.
 
     With `register=False` it is looked up, and must have been registered.
     """
@@ -60,7 +60,7 @@ class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
     ) -> None:
         if not isinstance(schema, ProtobufSerializationSchema):
             raise ArgumentTypeError(
-                "the schema is not a ProtobufSerializationSchema", detail=f"it is {schema!r:.200}"
+                "the schema is not a ProtobufSerializationSchema", detail=f"got {schema!r:.200}"
             )
         self._subject = check_subject(subject)
         self._schema = schema
@@ -79,7 +79,7 @@ class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
         return self._header + data
 
     def _registered(self, file: Any) -> RegisteredSchema:
-        """Return a file as the registry has it; what it imports is registered under its own name."""
+        """Return a registered file; its imports are registered under their own names."""
         references = []
         for each in file.dependencies:
             if each.name.startswith(_WELL_KNOWN):
@@ -94,7 +94,7 @@ class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
 
 
 def message_path(descriptor: Any) -> list[int]:
-    """Return which message of its file a type is: its number, within the number of the message around it, and so on."""
+    """Return the path of a message type within its file: its index, after the index of the enclosing message, and so on."""
     path: list[int] = []
     while descriptor is not None:
         around = descriptor.containing_type
@@ -109,7 +109,7 @@ def message_path(descriptor: Any) -> list[int]:
 
 
 def _path_bytes(path: list[int]) -> bytes:
-    """Return a path as signed varints with its length before; the first message of a file, the usual one, is a single zero."""
+    """Encode a path as signed varints with its length first; the first message of a file, the usual one, is a single zero."""
     if path == [0]:
         return b"\0"
     return b"".join(_varint(2 * number) for number in (len(path), *path))
@@ -125,7 +125,7 @@ def _varint(number: int) -> bytes:
 
 
 def _after_path(message: bytes) -> int:
-    """Return where the record begins, after the path."""
+    """Return the offset of the record, after the path."""
     count, at = _read_varint(message, HEADER)
     if count < 0 or count > len(message):
         raise _no_path(message)
@@ -148,7 +148,7 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
 
 def _no_path(message: bytes) -> RecordError:
     return RecordError(
-        "a message does not tell which Protobuf message it is",
-        detail=f"it begins with {bytes(message[:24])!r}",
-        hint="was it written by a serialiser for Protobuf, in Confluent's wire format?",
+        "a message has no Protobuf message index",
+        detail=f"it starts with {bytes(message[:24])!r}",
+        hint="check that it was written in Confluent's wire format for Protobuf",
     )

@@ -1,4 +1,4 @@
-"""CSV: reading files and writing files."""
+"""CSV files: reading and writing."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from penstock.files.file_system import FileSystem
 class CsvReaderFormat(LineFormat):
     """Reads CSV files as Rows with named fields.
 
-    Empty lines are left out. A quoted value may hold line feeds, so a file is one split unless quotes are disabled in the
-    schema or `single_line=True` promises that no value holds one. A row with too few or too many columns, or with text that
-    is no value of its column's type, is a bad record: `on_error` says what becomes of it.
+    Empty lines are skipped. A quoted value may contain line feeds, so a file is one split unless quotes are disabled in the
+    schema or `single_line=True` promises that no value contains one. A row with too few or too many columns, or with text that
+    does not match its column's type, is malformed: `on_error` says how it is handled.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CsvReaderFormat(LineFormat):
     def plan(
         self, file: FileInfo, files: FileSystem, part_size: int
     ) -> list[tuple[int, int | None]]:
-        """Cut a file into parts only if no value can span lines."""
+        """Split a file only if no value can span lines."""
         if not self.single_line:
             return [(0, None)] if file.size else []
         return super().plan(file, files, part_size)
@@ -79,24 +79,24 @@ class CsvReaderFormat(LineFormat):
                 decoder.check_header(self._pieces(first, part.path, faults)[0][0])
         charset = self.charset if self.linewise else "utf-8"
         feed = _Feed(self.schema, part.path, faults, skip if position == 0 else 0, charset)
-        told = end = position
+        done = end = position
         for chunk in self.chunks(part, files, position, batch_size):
             end = chunk.end
             if feed.at_row and not feed.skip and self._is_plain(chunk.data):
                 lines = self.text_lines(chunk, charset, part.path, faults)
                 rows = [line.split(self.schema.column_separator) for line in lines if line]
                 if len(rows) == len(lines):
-                    told = end
+                    done = end
                     yield decoder.decode(rows, partial(_places, chunk.data, chunk.start)), end
                     continue
             feed.add(self._pieces(chunk, part.path, faults))
             rows, places, resume = feed.parse(final=False)
             if rows:
-                told = end if resume is None else resume
-                yield decoder.decode(rows, partial(list, places)), told
+                done = end if resume is None else resume
+                yield decoder.decode(rows, partial(list, places)), done
         rows, places, _ = feed.parse(final=True)
-        # Also after what could not be read, or was left out, the position goes on.
-        if rows or told != end:
+        # The position also advances past rows that were malformed or skipped.
+        if rows or done != end:
             yield decoder.decode(rows, partial(list, places)), end
 
     def _is_plain(self, data: bytes) -> bool:
@@ -123,14 +123,14 @@ class CsvReaderFormat(LineFormat):
 
 
 def _places(data: bytes, start: int) -> list[tuple[int, bytes]]:
-    """Return where each line begins, and what it is."""
+    """Return the offset and the text of each line."""
     lines = byte_lines(data)
     offsets = itertools.accumulate(map(len, lines), initial=start)
     return [(offset, without_end(line)) for offset, line in zip(offsets, lines, strict=False)]
 
 
 class _Feed:
-    """Lines that wait until the last row among them is complete."""
+    """Lines that are buffered until the last row among them is complete."""
 
     def __init__(
         self, schema: CsvSchema, path: str, faults: Faults, skip: int, charset: str
@@ -140,19 +140,19 @@ class _Feed:
         self._faults = faults
         self._charset = charset
         self._pieces: list[tuple[str, int]] = []
-        self.skip = skip  # rows to leave out at the start of a file
+        self.skip = skip  # rows to skip at the start of a file
 
     @property
     def at_row(self) -> bool:
-        """Whether a new row begins with the next line."""
+        """Whether a new row starts with the next line."""
         return not self._pieces
 
     def add(self, pieces: list[tuple[str, int]]) -> None:
-        """Take lines, each with its offset."""
+        """Add lines, each with its offset."""
         self._pieces += pieces
 
     def parse(self, *, final: bool) -> tuple[list[list[str]], list[tuple[int, bytes]], int | None]:
-        """Return the complete rows, where each begins with its text, and where a row begins that needs more lines."""
+        """Return the complete rows, the offset and text of each, and the offset of a row that needs more lines."""
         pieces, self._pieces = self._pieces, []
         rows: list[list[str]] = []
         places: list[tuple[int, bytes]] = []
@@ -165,7 +165,7 @@ class _Feed:
                     text, offset = pieces[at]
                     if self._schema.allow_comments and text.startswith("#"):
                         at += 1
-                        break  # a new reader: this one must not see the comment
+                        break  # start a new reader: this one must not see the comment
                     row = next(reader)
                     first, at = at, base + reader.line_num
                     if row and self.skip:
@@ -182,19 +182,19 @@ class _Feed:
                 self._faults.handle(
                     fault, error, data=self._raw(pieces[at : at + 1]), offset=offset
                 )
-                at += 1  # a stray quote must not swallow the rows after it
+                at += 1  # a stray quote must not consume the rows after it
         return rows, places, None
 
     def _raw(self, pieces: list[tuple[str, int]]) -> bytes:
-        """Return lines as they are in the file."""
+        """Return the raw lines of the file."""
         return without_end("".join(text for text, _ in pieces).encode(self._charset))
 
 
 class RowDecoder:
-    """Turns rows of text into Rows of values.
+    """Converts rows of text to Rows of values.
 
-    If it is `lenient`, values that cannot be read and columns that are missing are None, as with Flink's `ignore-parse-errors`: only a row with
-    too many columns is bad.
+    If `lenient`, invalid values and missing columns are None, like Flink's `ignore-parse-errors`: only a row with too many
+    columns is malformed.
     """
 
     def __init__(
@@ -210,12 +210,12 @@ class RowDecoder:
         self._lenient = lenient
 
     def check_header(self, text: str) -> None:
-        """Refuse a header whose names are not those of the schema."""
+        """Reject a header whose names are not those of the schema."""
         names: list[str] = next(csv_reader(iter([text]), self._schema), [])
         wanted = list(self._schema.names)
         if names != wanted:
             raise RecordError(
-                "the header of a CSV file does not fit the schema",
+                "the header of a CSV file does not match the schema",
                 detail=f"{self._path}: the header is {names}, the schema has {wanted}",
                 hint="correct the schema, or read by position: set_strict_headers(False)",
             )
@@ -223,7 +223,7 @@ class RowDecoder:
     def decode(
         self, rows: list[list[str]], places: Callable[[], list[tuple[int, bytes]]]
     ) -> list[Any]:
-        """Return Rows; `places` tells where each row begins, and its text, if that is needed for a message."""
+        """Return Rows; `places` has the offset and the text of each row, used in messages."""
         if not rows:
             return []
         width = self._width
@@ -253,7 +253,7 @@ class RowDecoder:
                         values.append(read(text))
                     except (ValueError, ArithmeticError):
                         raise ValueError(
-                            f"column {column.name!r}: {text!r} cannot be read as {column.type.kind}"
+                            f"column {column.name!r}: cannot read {text!r} as {column.type.kind}"
                         ) from None
                 good.append([*values, *[None] * missing])
             except ValueError as error:
@@ -264,7 +264,7 @@ class RowDecoder:
 
 
 class CsvBulkWriters:
-    """Makers of writers for CSV files."""
+    """Factories of writers for CSV files."""
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvWriterFactory:
@@ -303,11 +303,11 @@ class CsvWriter(BulkWriter):
         self._stream.write("".join(map(self._line, values)).encode("utf-8"))
 
     def finish(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: nothing is buffered."""
 
 
 def csv_reader(lines: Iterator[str], schema: CsvSchema) -> Any:
-    """Return the reader of rows of text."""
+    """Return a csv reader with the syntax of the schema."""
     options: dict[str, Any] = {
         "delimiter": schema.column_separator,
         "escapechar": schema.escape_char,
@@ -323,7 +323,7 @@ def _check_schema(schema: Any) -> None:
     if not isinstance(schema, CsvSchema):
         raise ArgumentTypeError(
             "the schema is not a CsvSchema",
-            detail=f"it is {schema!r}",
+            detail=f"got {schema!r}",
             hint="build one with CsvSchema.builder()",
         )
     if not schema.columns:

@@ -22,13 +22,13 @@ from penstock.errors import RecordError
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
-    """Reads a Row from the bytes of one CSV line. An empty message, and a comment where these are allowed, is no row.
+    """Deserializes one CSV line to a Row. An empty message, and a comment if allowed, is not a row.
 
-    With `ignore_parse_errors` a value that cannot be read, and a column that is missing, is None, as in Flink. A message with too many columns,
-    or one that is no CSV at all, is left out.
+    With `ignore_parse_errors` an invalid value, and a missing column, is None, as in Flink. A message with too many columns, or
+    with invalid CSV, is skipped.
     """
 
-    skip_hint = "set_ignore_parse_errors(True) of the builder leaves such messages out"
+    skip_hint = "set_ignore_parse_errors(True) of the builder skips such messages"
 
     def __init__(
         self, schema: CsvSchema, *, ignore_parse_errors: bool = False, type_info: Any = None
@@ -38,7 +38,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         self._type_info = type_info
 
     def deserialize(self, message: bytes) -> Any:
-        """Return the row; None if the message is no row and parse errors are ignored."""
+        """Return the row; None if the message is not a row and parse errors are ignored."""
         try:
             text = message.decode("utf-8")
             if self._schema.allow_comments and text.startswith("#"):
@@ -52,25 +52,25 @@ class CsvRowDeserializationSchema(DeserializationSchema):
                 return None
             cause = error.__cause__ if isinstance(error, RecordError) else error
             raise RecordError(
-                f"a CSV message cannot be read as a row: {cause}",
+                f"cannot read a CSV message as a row: {cause}",
                 detail=f"message: {message[:200]!r}",
                 hint=self.skip_hint,
             ) from error
         return decoded[0] if decoded else None
 
     def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
-        """Return the rows of many messages: all columns at once, if they are without fault."""
+        """Return the rows of many messages: by column, if all of them are valid."""
         rows = self._all_at_once(messages)
         return deserialize_each(self.deserialize, messages) if rows is None else Deserialized(rows)
 
     def _all_at_once(self, messages: Sequence[bytes | None]) -> list[Any] | None:
-        """Return the rows of messages, None if one of them needs to be looked at alone."""
+        """Return the rows of messages, None if one of them must be handled separately."""
         try:
             texts = list(map(bytes.decode, messages))  # type: ignore[arg-type]
             if self._schema.allow_comments and any(text.startswith("#") for text in texts):
                 return None
             rows = list(csv_reader(iter(texts), self._schema))
-            # A quote was left open, or a line is empty.
+            # A quote is not closed, or a line is empty.
             if len(rows) != len(texts) or not all(rows):
                 return None
             return RowDecoder(self._schema, "message", Faults("fail")).decode(
@@ -98,14 +98,14 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             return self
 
         def set_allow_comments(self) -> CsvRowDeserializationSchema.Builder:
-            """Leave out lines that begin with #."""
+            """Skip lines that start with #."""
             self._options["allow_comments"] = True
             return self
 
         def set_array_element_delimiter(
             self, delimiter: str
         ) -> CsvRowDeserializationSchema.Builder:
-            """Set what separates the elements of arrays."""
+            """Set the separator of array elements."""
             self._schema = _with_separator(self._schema, delimiter)
             return self
 
@@ -127,7 +127,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         def set_ignore_parse_errors(
             self, ignore_parse_errors: bool
         ) -> CsvRowDeserializationSchema.Builder:
-            """Read values that cannot be read as None, and leave messages out that are no rows, instead of failing."""
+            """Read invalid values as None, and skip messages that are not rows, instead of failing."""
             self._ignore = ignore_parse_errors
             return self
 
@@ -140,7 +140,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
 
 class CsvRowSerializationSchema(SerializationSchema):
-    """Writes a Row as the bytes of one CSV line."""
+    """Serializes a Row as one CSV line."""
 
     def __init__(self, schema: CsvSchema) -> None:
         self._schema = schema
@@ -186,7 +186,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             return self
 
         def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Set what separates the elements of arrays."""
+            """Set the separator of array elements."""
             self._schema = _with_separator(self._schema, delimiter)
             return self
 

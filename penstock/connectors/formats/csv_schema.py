@@ -11,7 +11,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 @dataclass(frozen=True, slots=True)
 class CsvColumn:
-    """A column: its name, its type and, for arrays, what separates elements."""
+    """A column: its name, its type and, for arrays, the separator of elements."""
 
     name: str
     type: FieldType
@@ -20,7 +20,7 @@ class CsvColumn:
 
 @dataclass(frozen=True, slots=True)
 class CsvSchema:
-    """The columns of a CSV file and how it is written."""
+    """The columns and the syntax of a CSV file."""
 
     columns: tuple[CsvColumn, ...] = ()
     column_separator: str = ","
@@ -36,7 +36,7 @@ class CsvSchema:
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
-        """Start to build a schema."""
+        """Return a builder."""
         return CsvSchemaBuilder()
 
     def size(self) -> int:
@@ -72,9 +72,9 @@ class CsvSchemaBuilder:
         kind = field_type("BIGINT" if number_type is None else number_type)
         if kind.kind not in INTEGER_KINDS and kind.kind not in {"FLOAT", "DOUBLE", "DECIMAL"}:
             raise ArgumentTypeError(
-                "a number column needs a type of numbers",
+                "a number column needs a numeric type",
                 detail=f"column {name!r} has {kind.kind}",
-                hint="use DataTypes.BIGINT(), DataTypes.DOUBLE() or such",
+                hint="use DataTypes.BIGINT(), DataTypes.DOUBLE() or another numeric type",
             )
         return self._add(name, kind)
 
@@ -83,7 +83,7 @@ class CsvSchemaBuilder:
         return self._add(name, field_type("STRING"))
 
     def add_column(self, name: str, column_type: Any) -> CsvSchemaBuilder:
-        """Add a column of any type: dates and times are read in ISO form."""
+        """Add a column of any type: dates and times are in ISO format."""
         return self._add(name, field_type(column_type))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
@@ -98,25 +98,25 @@ class CsvSchemaBuilder:
         return self
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
-        """Leave out lines that begin with #."""
+        """Skip lines that start with #."""
         return self._set("allow_comments", bool(allow))
 
     def set_any_property_name(self, name: str) -> CsvSchemaBuilder:
-        """Accept Jackson's setting; rows with too many columns stay errors."""
+        """Accepted as in Jackson, without effect: rows with too many columns are errors."""
         return self._set("any_property_name", name)
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Set what separates the elements in all array columns."""
+        """Set the separator of elements in all array columns."""
         self._columns = [replace(column, separator=separator) for column in self._columns]
         return self
 
     def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
-        """Take an array column's whole text as its only element."""
+        """Read an array column's whole text as its only element."""
         self._columns[index] = replace(self._columns[index], separator="")
         return self
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
-        """Take the whole text as the only element, in all array columns."""
+        """Read the whole text as the only element, in all array columns."""
         return self.set_array_element_separator("")
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
@@ -124,25 +124,25 @@ class CsvSchemaBuilder:
         return self._set("column_separator", _one(char, "column separator"))
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
-        """Set the character that takes the next one literally."""
+        """Set the escape character."""
         return self._set("escape_char", _one(char, "escape character"))
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
-        """Have no escape character."""
+        """Disable the escape character."""
         return self._set("escape_char", None)
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
-        """Set the character around values that hold separators or line feeds."""
+        """Set the character around values that contain separators or line feeds."""
         return self._set("quote_char", _one(char, "quote character"))
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
-        """Take quotes literally. Large files can then be read in parts."""
+        """Read quotes literally. Large files can then be split."""
         return self._set("quote_char", None)
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
-        r"""Set the end of lines that are written: \n, \r\n or \r. Reading takes \n and \r\n."""
+        r"""Set the line separator for writing: \n, \r\n or \r. Reading accepts \n and \r\n."""
         if separator not in {"\n", "\r\n", "\r"}:
-            raise ArgumentError("the line separator is not one", detail=f"it is {separator!r}")
+            raise ArgumentError("unknown line separator", detail=f"got {separator!r}")
         return self._set("line_separator", separator)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
@@ -150,15 +150,15 @@ class CsvSchemaBuilder:
         return self._set("null_value", null_value)
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Leave out the first row of a file (after the header, if there is one)."""
+        """Skip the first row of a file (after the header, if there is one)."""
         return self._set("skip_first_data_row", bool(skip))
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Demand that the header names the columns of the schema, in order."""
+        """Require that the header names the columns of the schema, in order."""
         return self._set("strict_headers", bool(strict))
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Have a first line with names of columns. Writers write it; readers go by position, as Flink does."""
+        """Use a header line with column names. Writers write it; readers go by position, like Flink."""
         return self._set("use_header", bool(use))
 
     def size(self) -> int:
@@ -171,9 +171,9 @@ class CsvSchemaBuilder:
 
     def _add(self, name: str, kind: FieldType, separator: str = ";") -> CsvSchemaBuilder:
         if not isinstance(name, str) or not name:
-            raise ArgumentTypeError("a column needs a name", detail=f"it is {name!r}")
+            raise ArgumentTypeError("a column needs a name", detail=f"got {name!r}")
         if any(column.name == name for column in self._columns):
-            raise ArgumentError("a column name is there twice", detail=f"column {name!r}")
+            raise ArgumentError("duplicate column name", detail=f"column {name!r}")
         self._columns.append(CsvColumn(name, kind, separator))
         return self
 
@@ -184,5 +184,5 @@ class CsvSchemaBuilder:
 
 def _one(char: str, what: str) -> str:
     if not isinstance(char, str) or len(char) != 1:
-        raise ArgumentError(f"the {what} must be one character", detail=f"it is {char!r}")
+        raise ArgumentError(f"the {what} must be one character", detail=f"got {char!r}")
     return char

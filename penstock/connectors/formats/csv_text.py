@@ -1,4 +1,4 @@
-"""Values as CSV has them: text to value, value to text, and when a text is quoted. As Flink's CSV formats do it."""
+"""CSV values: parsing, formatting, and when text is quoted, like Flink's CSV formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.connectors.formats.field_types import INTEGER_KINDS, FieldType
 from penstock.connectors.formats.rows import field_values, row_of
 from penstock.errors import ArgumentTypeError, RecordError
 
-# Flink's writer does not look for special characters in texts that are longer: it quotes them.
+# Flink's writer quotes longer texts without looking for special characters.
 _LONGEST_UNQUOTED = 24
 _NUMBERS = INTEGER_KINDS | {"FLOAT", "DOUBLE", "DECIMAL"}
 _LARGEST_FLOAT = 3.4028235677973366e38  # from here on a number rounds to infinity in 32 bits
@@ -32,7 +32,7 @@ Text = Callable[[Any], str | None]
 def text_reader(
     column: CsvColumn, null_value: str | None, *, lenient: bool = False
 ) -> Callable[[str], Any]:
-    """Return the function that reads a column's text. If it is `lenient`, a value that cannot be read is None, also within arrays and rows."""
+    """Return the parser of a column's text. If `lenient`, an invalid value is None, also within arrays and rows."""
     read = _reader(column.type, column.separator, lenient=lenient)
     if null_value is None:
         return read
@@ -76,7 +76,7 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def _row_reader(kind: FieldType, separator: str, *, lenient: bool) -> Callable[[str], Any]:
-    """Return the function that reads a row within a row. As in Flink, parts that are too many are left out, and too few are an error."""
+    """Return the parser of a nested row. As in Flink, extra parts are ignored, and too few are an error."""
     readers = [_reader(inner, "", lenient=lenient) for _, inner in kind.fields]
     names = kind.names
 
@@ -121,7 +121,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 def _refused(kind: FieldType) -> ArgumentTypeError:
     return ArgumentTypeError(
-        "a CSV column cannot have this type",
+        "unsupported type of a CSV column",
         detail=f"the type is {kind.kind}",
         hint="use JSON for nested values",
     )
@@ -131,7 +131,7 @@ def _refused(kind: FieldType) -> ArgumentTypeError:
 
 
 class RowFormatter:
-    """Writes rows of a schema as lines of text."""
+    """Formats rows of a schema as lines of text."""
 
     def __init__(self, schema: CsvSchema) -> None:
         self._names = schema.names
@@ -151,19 +151,20 @@ class RowFormatter:
             cells = [write(value) for write, value in zip(self._cells, values, strict=True)]
         except (TypeError, ValueError, ArithmeticError) as error:
             raise RecordError(
-                f"a value does not fit its column: {error}", detail=f"the record is {record!r:.200}"
+                f"a value does not match its column type: {error}",
+                detail=f"record: {record!r:.200}",
             ) from error
         if cells == [""]:
-            cells = [self._quote("", force=True)]  # an empty line is no row
+            cells = [self._quote("", force=True)]  # an empty line is not a row
         return self._separator.join(cells) + self._end
 
 
 class quoting:  # noqa: N801 - called like the function it is
-    """Puts quotes around texts as Flink does.
+    """Quotes texts like Flink.
 
-    Every character up to the highest of separator, quote and line end asks for quotes, and so do backslashes and a length of
-    more than 24 characters: that is how Flink's writer saves itself a closer look. Without a quote character a text that holds a
-    separator is refused: nobody could read it again.
+    Every character up to the highest of separator, quote and line end requires quotes, and so do backslashes and a length of
+    more than 24 characters: Flink's writer checks no further than that. Without a quote character, a text that contains a
+    separator is rejected, because it could not be read again.
 
     >>> quote = quoting(CsvSchema())
     >>> [quote(text) for text in ("a-b", "a b", 'a"b', "a" * 25)]
@@ -185,7 +186,7 @@ class quoting:  # noqa: N801 - called like the function it is
         self._needs = self._unsafe.search
 
     def __call__(self, text: str, *, force: bool = False) -> str:
-        """Return a text with quotes around it, if it needs them."""
+        """Return a text, quoted if necessary."""
         char = self._char
         if char is None:
             return self._unquotable(text) if self._needs(text) else text
@@ -198,15 +199,15 @@ class quoting:  # noqa: N801 - called like the function it is
     def _unquotable(self, text: str) -> str:
         if self._escape is None:
             raise RecordError(
-                "a value cannot be written as CSV: it holds a separator, and there are no quotes",
-                detail=f"the value is {text!r:.200}",
-                hint="allow quotes or set an escape character",
+                "cannot write a value as CSV: it contains a separator, and quotes are disabled",
+                detail=f"value: {text!r:.200}",
+                hint="enable quotes or set an escape character",
             )
         return self._unsafe.sub(lambda found: f"{self._escape}{found[0]}", text)
 
 
 def _cell(column: CsvColumn, schema: CsvSchema, quote: quoting) -> Callable[[Any], str]:
-    """Return the function that writes a column's value as it stands in a line."""
+    """Return the function that formats a column's value as a CSV cell."""
     null = schema.null_value or ""
     kind = column.type.kind
     text = _text(column.type, column.separator, null)
@@ -226,7 +227,7 @@ def _cell(column: CsvColumn, schema: CsvSchema, quote: quoting) -> Callable[[Any
 
 
 def _text(kind: FieldType, separator: str, null: str) -> Text:
-    """Return the function that writes a value as text; it may return None for a number that does not fit."""
+    """Return the function that formats a value as text; it may return None for a number that does not fit."""
     name = kind.kind
     if name == "ARRAY":
         element = _text(kind.fields[0][1], separator, null)

@@ -20,7 +20,7 @@ from penstock.connectors.formats.change_events import (
 
 
 def _properties(envelope: Document) -> dict[str, str | None] | None:
-    """Return all that is told of the source, as texts."""
+    """Return all fields of the source struct, as str."""
     source = envelope.get("source")
     if not isinstance(source, dict):
         return None
@@ -31,11 +31,11 @@ def _properties(envelope: Document) -> dict[str, str | None] | None:
 
 
 class DebeziumJsonDeserializationSchema(ChangeEventSchema):
-    """Reads Debezium's change events as Rows with kinds: c and r are +I, u is -U and +U, d is -D. A tombstone is no event.
+    """Deserializes Debezium's change events to Rows: c and r are +I, u is -U and +U, d is -D. Tombstones are skipped.
 
-    `type_info` is the type of the table's rows; with `schema_include` the events are those of Kafka Connect's JSON converter with schemas.
-    `metadata` names fields of the envelope that follow in each row (a dict gives them other names): `schema`, `ingestion-timestamp`,
-    `source.timestamp`, `source.database`, `source.schema`, `source.table`, `source.properties`.
+    `type_info` is the type of the table's rows; `schema_include` is for events of Kafka Connect's JSON converter with schemas.
+    `metadata` names fields of the envelope that are appended to each row (a dict renames them): `schema`,
+    `ingestion-timestamp`, `source.timestamp`, `source.database`, `source.schema`, `source.table`, `source.properties`.
 
     >>> table = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
     >>> read = DebeziumJsonDeserializationSchema(table, metadata={"origin": "source.table"})
@@ -82,18 +82,20 @@ class DebeziumJsonDeserializationSchema(ChangeEventSchema):
             return [(RowKind.DELETE, _before(envelope, "a delete"))]
         if operation is None and not self._schema_include and "payload" in envelope:
             raise ValueError(
-                "there is a payload: events with their schema need schema_include=True"
+                "the event has a payload: events with a schema need schema_include=True"
             )
-        raise ValueError(f"op is none of c, r, u and d: {operation!r}")
+        raise ValueError(f"op is not c, r, u or d: {operation!r}")
 
     @staticmethod
     def _unwrap(envelope: Document) -> bool:
-        """Put the event in the place of what it is wrapped in, with the schema as text; False if there is none."""
+        """Replace the envelope with its payload, with the schema as text; False if there is no payload."""
         schema, event = envelope.get("schema"), envelope.get("payload")
         if event is None and "payload" in envelope:  # a tombstone
             return False
         if not isinstance(event, dict):
-            raise ValueError("there is no payload: is schema_include=True right?")  # noqa: TRY004 - the data is wrong
+            raise ValueError(  # noqa: TRY004 - the data is wrong
+                "the event has no payload: schema_include=True is for events with a schema"
+            )
         envelope.clear()
         envelope.update(event)
         if schema is not None:
@@ -105,14 +107,14 @@ def _before(envelope: Document, what: str) -> Document:
     before = envelope.get("before")
     if before is None:
         raise ValueError(
-            f"before is null in {what}: the database must tell the whole old row "
+            f"before is null in {what}: the database must log the whole old row "
             "(in PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL)"
         )
     return table_row(before, "before")
 
 
 class DebeziumJsonSerializationSchema(ChangeEventWriter):
-    """Writes Rows as Debezium's change events: +I and +U as c, -U and -D as d, as Flink does.
+    """Serializes Rows as Debezium's change events: +I and +U as c, -U and -D as d, like Flink.
 
     >>> table = Types.ROW_NAMED(["id"], [Types.LONG()])
     >>> DebeziumJsonSerializationSchema(table).serialize((1,))

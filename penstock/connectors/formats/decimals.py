@@ -1,4 +1,4 @@
-"""Decimal numbers of a declared precision and scale, as Flink's DECIMAL(p, s) has them."""
+"""Decimal numbers of a declared precision and scale, like Flink's DECIMAL(p, s)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def decimal_fitter(precision: int, scale: int) -> Callable[[Any], decimal.Decimal | None]:
-    """Return the function that rounds numbers half up to `scale` digits behind the point.
+    """Return the function that rounds numbers half up to `scale` decimal places.
 
     A number that needs more than `precision` digits then becomes None, as in Flink.
 
@@ -27,13 +27,13 @@ def decimal_fitter(precision: int, scale: int) -> Callable[[Any], decimal.Decima
             rounded = number.quantize(quantum, context=context)
         except decimal.InvalidOperation:
             return None
-        return rounded or rounded.copy_abs()  # there is no -0
+        return rounded or rounded.copy_abs()  # no negative zero
 
     return fit
 
 
 def to_decimal(value: Any) -> decimal.Decimal:
-    """Return a number, or a text that holds one, as a finite decimal; a float counts as it is written."""
+    """Return a number, or a text that contains one, as a finite decimal; a float is converted from its repr."""
     if isinstance(value, decimal.Decimal):
         number = value
     elif isinstance(value, int):
@@ -51,7 +51,7 @@ def to_decimal(value: Any) -> decimal.Decimal:
 
 
 def shortest_text(number: decimal.Decimal) -> str:
-    """Return a decimal without zeros at its end: 1.50 is 1.5 and, as in Flink's CSV files, 100 is 1E+2."""
+    """Return a decimal without trailing zeros: 1.50 is 1.5 and, as in Flink's CSV files, 100 is 1E+2."""
     return str(number.normalize(_ALL_DIGITS)) if number else "0"
 
 

@@ -1,4 +1,4 @@
-"""Types of columns in files: one small vocabulary for TypeInformation, DataTypes, Python and Arrow types."""
+"""Column types of files: a common form for TypeInformation, DataTypes, Python and Arrow types."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ INTEGER_KINDS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL0"})
 class FieldType:
     """The type of a column.
 
-    `kind` is a name such as STRING, BIGINT, DECIMAL, ARRAY, MAP or ROW; ANY takes what comes. `fields` are a ROW's
-    (name, type) pairs, an ARRAY's element, a MAP's key and value or the members of an Avro UNION. `precision` and `scale` are those of a DECIMAL, None if none were
-    declared. `length` is that of a CHAR (`fixed`) or VARCHAR, whose kind is STRING.
+    `kind` is a name such as STRING, BIGINT, DECIMAL, ARRAY, MAP or ROW; ANY accepts every value. `fields` are a ROW's
+    (name, type) pairs, an ARRAY's element, a MAP's key and value or the members of an Avro UNION. `precision` and `scale` are
+    those of a DECIMAL, None if not declared. `length` is that of a CHAR (`fixed`) or VARCHAR, whose kind is STRING.
     """
 
     kind: str
@@ -65,7 +65,7 @@ ANY = FieldType("ANY")
 
 
 def field_type(given: Any) -> FieldType:
-    """Translate a type: TypeInformation, DataType, Python type, Arrow type or schema, or a name."""
+    """Convert a type: TypeInformation, DataType, Python type, Arrow type or schema, or a name."""
     if given is None:
         return ANY
     if isinstance(given, FieldType):
@@ -87,12 +87,12 @@ def field_type(given: Any) -> FieldType:
 
 
 def row_type(given: Any) -> FieldType:
-    """Translate a type that must be a row."""
+    """Convert a type that must be a row type."""
     found = field_type(given)
     if found.kind != "ROW":
         raise ArgumentTypeError(
             "the type is not a row type",
-            detail=f"it is {given!r}",
+            detail=f"got {given!r}",
             hint="use Types.ROW_NAMED([...], [...]) or DataTypes.ROW([...])",
         )
     return found
@@ -134,13 +134,13 @@ def arrow_type(field: FieldType, *, utc_timestamp: bool = True) -> Any:
         raise ArgumentTypeError(
             "a column of this format needs a declared type",
             detail=f"the type is {kind}",
-            hint="name a type such as Types.STRING() for each field",
+            hint="declare a type such as Types.STRING() for each field",
         )
     return simple[kind]
 
 
 def decimal_size(field: FieldType) -> tuple[int, int]:
-    """Return precision and scale of a DECIMAL column; (38, 18) if none were declared, as in Flink."""
+    """Return precision and scale of a DECIMAL column; (38, 18) if not declared, as in Flink."""
     if field.kind == "DECIMAL0":
         return 38, 0
     return (38, 18) if field.precision is None else (field.precision, field.scale or 0)
@@ -161,8 +161,8 @@ def _simple(kind: str) -> FieldType:
 
 def _unknown(given: Any) -> ArgumentTypeError:
     return ArgumentTypeError(
-        "the type of a column is not known",
-        detail=f"it is {given!r}",
+        "unknown column type",
+        detail=f"got {given!r}",
         hint="use a member of Types or DataTypes, a Python type such as int, or a name such as 'BIGINT'",
     )
 
@@ -172,9 +172,9 @@ def _named(names: Any, types: Any) -> FieldType:
 
 
 def _from_object(given: Any) -> FieldType:
-    """Translate TypeInformation and DataType objects by the names of their classes and accessors."""
+    """Convert TypeInformation and DataType objects by the names of their classes and accessors."""
     name = type(given).__name__
-    if name == "MultisetType":  # it has an element type as an array does, and no format has it
+    if name == "MultisetType":  # it has an element type like an array, but no format supports it
         raise _unknown(given)
     basic = getattr(given, "basic_type", None)
     if basic is not None and getattr(basic, "name", None) in _NAMES:

@@ -1,4 +1,4 @@
-"""JSON: files of lines, and rows as bytes."""
+"""JSON: files of JSON lines, and rows as messages."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from penstock.connectors.formats.json_text import json_writer
 from penstock.connectors.formats.rows import row_of
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
-# Numbers with a point keep all their digits.
+# Numbers with a decimal point keep all their digits.
 decode_exactly = json.JSONDecoder(parse_float=decimal.Decimal).decode
 
 
 class JsonLinesFormat(LineFormat):
     """Reads files with one JSON value per line: as plain Python values or, with a row type, as Rows.
 
-    Empty lines are left out. With a row type a missing field is None, and fields that the type does not name are dropped.
+    Empty lines are skipped. With a row type a missing field is None, and undeclared fields are dropped.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class JsonLinesFormat(LineFormat):
         self._fields: FieldNameCheck | None = None
 
     def use_metrics(self, group: Any) -> None:
-        """Look at the names of fields, where a type says which there are."""
+        """Check the names of fields, if there is a row type."""
         if self._row is not None:
             self._fields = FieldNameCheck(self._row, group)
 
     def decode(self, line: str) -> Any:
-        """Read one value."""
+        """Parse one value."""
         if self._row is None:
             return loads(line)
         if self._read is None:
@@ -67,7 +67,7 @@ class JsonLinesFormat(LineFormat):
         return self._read(line)
 
     def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
-        """Read the values of lines."""
+        """Parse the values of lines."""
         if "" in lines:
             lines = [line for line in lines if line]
         if self._fields is not None and not self._fields.done:
@@ -76,7 +76,7 @@ class JsonLinesFormat(LineFormat):
             try:
                 return list(map(decode_value, lines))
             except (ValueError, msgspec.MsgspecError, RecursionError):
-                pass  # again, line by line
+                pass  # retry line by line
         return super().decode_lines(lines, place, faults)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,9 +84,9 @@ class JsonLinesFormat(LineFormat):
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
-    """Reads a Row from the bytes of a JSON object."""
+    """Deserializes a JSON object to a Row."""
 
-    skip_hint = "ignore_parse_errors() of the builder leaves such messages out"
+    skip_hint = "ignore_parse_errors() of the builder skips such messages"
 
     def __init__(
         self,
@@ -104,16 +104,16 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._fields: FieldNameCheck | None = None
 
     def use_metrics(self, group: Any) -> None:
-        """Look at the names of fields."""
+        """Check the names of fields."""
         self._fields = FieldNameCheck(self._row, group)
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
-        """Start to build a schema."""
+        """Return a builder."""
         return JsonRowDeserializationSchema.Builder()
 
     def deserialize(self, message: bytes) -> Any:
-        """Return the row; None if the message is bad and parse errors are ignored."""
+        """Return the row; None if the message is malformed and parse errors are ignored."""
         if self._fields is not None and not self._fields.done:
             self._fields.look((message,))
         return self._careful(message)
@@ -129,7 +129,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
                 return None
             reason = error.message if isinstance(error, RecordError) else error
             raise RecordError(
-                f"a JSON message cannot be read as a row: {reason}",
+                f"cannot read a JSON message as a row: {reason}",
                 detail=f"message: {message[:200]!r}",
                 hint=self.skip_hint,
             ) from error
@@ -165,7 +165,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
-            """Take the row type from a JSON schema: an object of simple properties."""
+            """Derive the row type from a JSON schema: an object with simple properties."""
             if not json_schema:
                 raise ArgumentError("the JSON schema is empty")
             self._type_info = _from_json_schema(json.loads(json_schema))
@@ -177,7 +177,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Return None for bad messages instead of failing."""
+            """Return None for malformed messages instead of failing."""
             self._ignore = True
             return self
 
@@ -187,8 +187,8 @@ class JsonRowDeserializationSchema(DeserializationSchema):
                 raise ArgumentError("a JSON row schema needs a type", hint="call type_info(...)")
             if self._strict and self._ignore:
                 raise ArgumentError(
-                    "missing fields cannot fail while parse errors are ignored",
-                    hint="drop fail_on_missing_field or ignore_parse_errors",
+                    "fail_on_missing_field and ignore_parse_errors exclude each other",
+                    hint="remove fail_on_missing_field or ignore_parse_errors",
                 )
             return JsonRowDeserializationSchema(
                 self._type_info,
@@ -198,7 +198,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
 
 class JsonRowSerializationSchema(SerializationSchema):
-    """Writes a Row as the bytes of a JSON object."""
+    """Serializes a Row as a JSON object."""
 
     def __init__(self, type_info: Any) -> None:
         self.type_info = type_info
@@ -208,7 +208,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
-        """Start to build a schema."""
+        """Return a builder."""
         return JsonRowSerializationSchema.Builder()
 
     def serialize(self, value: Any) -> bytes:
@@ -217,7 +217,7 @@ class JsonRowSerializationSchema(SerializationSchema):
             return self._write(value)
         except (TypeError, ValueError, ArithmeticError, msgspec.MsgspecError) as error:
             raise RecordError(
-                f"a row cannot be written as JSON: {error}", detail=f"the row is {value!r:.200}"
+                f"cannot write a row as JSON: {error}", detail=f"row: {value!r:.200}"
             ) from error
 
     def serialize_batch(self, values: Sequence[Any]) -> list[bytes]:
@@ -250,26 +250,26 @@ class JsonRowSerializationSchema(SerializationSchema):
 
 
 def text_reader(row: FieldType, *, strict: bool = False) -> Callable[[str], Row]:
-    """Return the function that turns JSON text into a Row; decimals get all the digits that the text has."""
+    """Return the function that parses JSON text to a Row; decimals keep all digits of the text."""
     read = row_reader(row, strict=strict)
     decode = decode_exactly if has_decimals(row) else loads
     return lambda text: read(decode(text))
 
 
 def has_decimals(kind: FieldType) -> bool:
-    """Whether there is a decimal number in a type, at any depth."""
+    """Whether a type contains a decimal, at any depth."""
     return kind.kind == "DECIMAL" or any(has_decimals(inner) for _, inner in kind.fields)
 
 
 def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
-    """Return the function that turns a JSON object into a Row."""
+    """Return the function that converts a JSON object to a Row."""
     fields = [(name, kind, value_reader(kind, strict=strict)) for name, kind in row.fields]
     names = row.names
 
     def read(document: Any) -> Row:
         if not isinstance(document, dict):
             raise ValueError(  # noqa: TRY004 - the data is wrong, not the call
-                f"a JSON object is expected, not {type(document).__name__}"
+                f"expected a JSON object, got {type(document).__name__}"
             )
         values: list[Any] = []
         for name, kind, convert in fields:
@@ -282,7 +282,7 @@ def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
             try:
                 values.append(convert(value))
             except (TypeError, ValueError, ArithmeticError) as error:
-                why = error if kind.fields else f"{value!r:.80} cannot be read as {kind.kind}"
+                why = error if kind.fields else f"cannot read {value!r:.80} as {kind.kind}"
                 raise ValueError(f"field {name!r}: {why}") from None
         return row_of(names, values)
 
@@ -290,7 +290,7 @@ def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
 
 
 def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], Any]:
-    """Return the function that turns a JSON value into a value of a type."""
+    """Return the function that converts a JSON value to a value of a type."""
     name = kind.kind
     if name == "ROW":
         return row_reader(kind, strict=strict)
@@ -320,7 +320,7 @@ def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], An
 
 
 def _local(text: str) -> dt.datetime:
-    """Read a datetime without a zone; one with a zone is taken in UTC."""
+    """Parse a datetime without a time zone; one with a time zone is converted to UTC."""
     value = moment_of(text)
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
@@ -349,6 +349,4 @@ def _from_json_schema(schema: Any) -> FieldType:
         return FieldType("ARRAY", (("element", _from_json_schema(schema.get("items", {}))),))
     if kind in kinds:
         return FieldType(kinds[kind])
-    raise ArgumentTypeError(
-        "the JSON schema has a type that is not known", detail=f"type: {kind!r}"
-    )
+    raise ArgumentTypeError("unknown type in the JSON schema", detail=f"type: {kind!r}")

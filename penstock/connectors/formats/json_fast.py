@@ -1,8 +1,8 @@
-"""JSON at the speed of C, by msgspec: for what is plain. Whatever it refuses or would write otherwise is left to the careful way.
+"""Fast JSON by msgspec, for common values. Everything that it rejects or would write differently falls back to the slow path.
 
-Measured with 100-byte objects of six fields, in two runs (`python -m benchmarks.formats`): values are read 6 to 7 times as fast as by `json.loads` for
-each message, Rows 3 times, and values are written 5 to 11 times as fast as by `json.dumps`. (orjson reads as fast, but makes floats of integers
-beyond 64 bits, and does not write them.)
+Measured with 100-byte objects of six fields, in two runs (`python -m benchmarks.formats`): parsing values is 6 to 7 times as
+fast as `json.loads` per message, parsing Rows 3 times, and writing values 5 to 11 times as fast as `json.dumps`. (orjson
+parses as fast, but turns integers beyond 64 bits into floats, and does not write them.)
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from penstock.connectors.formats.rows import field_values
 Convert = Callable[[Any], Any]
 
 _PLAIN = frozenset({str, int, bool, float, type(None)})
-# Kinds whose values are written by their class alone.
+# Kinds whose values are written the same whatever the declared type.
 _BY_CLASS = INTEGER_KINDS - {"DECIMAL0"} | {"STRING", "BOOLEAN", "FLOAT", "DOUBLE", "ANY"}
-# Types are made of types that are only known here: no checker can follow.
+# Built at run time, so no type checker can follow.
 _MAYBE: Any = Optional
 _ARRAY: Any = list
 _OBJECT: Any = dict
@@ -36,7 +36,7 @@ encode_value = msgspec.json.Encoder().encode
 
 
 def loads(text: bytes | str) -> Any:
-    """Read a JSON value as `json.loads` does, faster.
+    """Parse a JSON value like `json.loads`, faster.
 
     >>> loads(b'{"a": 123456789012345678901234567890}')
     {'a': 123456789012345678901234567890}
@@ -44,15 +44,15 @@ def loads(text: bytes | str) -> Any:
     try:
         return decode_value(text)
     except (ValueError, msgspec.MsgspecError, RecursionError):
-        return json.loads(text)  # reads NaN and a byte order mark, and says more of what is wrong
+        return json.loads(text)  # accepts NaN and a byte order mark, and has better error messages
 
 
 def row_decoder(
     row: FieldType, careful: Callable[[FieldType], Convert], *, strict: bool
 ) -> Callable[[bytes | str], Any]:
-    """Return the function that reads a Row from JSON text; it raises where values are not simply of their types.
+    """Return the function that parses JSON text to a Row; it raises unless all values have the expected JSON types.
 
-    `careful` gives the function that makes a value of a type from a JSON value.
+    `careful` returns the slow converter from a JSON value to a type.
     """
     kind, convert = _row(row, careful, strict=strict)
     decode = msgspec.json.Decoder(kind).decode
@@ -60,7 +60,7 @@ def row_decoder(
 
 
 def row_converter(row: FieldType, careful: Callable[[FieldType], Convert]) -> Callable[[Any], Any]:
-    """Return the function that makes a Row of a JSON object that was read; it raises where values are not simply of their types."""
+    """Return the function that converts a JSON object to a Row; it raises unless all values have the expected JSON types."""
     kind, convert = _row(row, careful, strict=False)
     return lambda document: convert(msgspec.convert(document, kind))
 
@@ -99,7 +99,7 @@ def _struct_to_row(names: tuple[str, ...], converters: list[tuple[int, Convert]]
 def _value(
     kind: FieldType, careful: Callable[[FieldType], Convert], *, strict: bool
 ) -> tuple[Any, Convert | None]:
-    """Return what msgspec reads, and what makes a value of it."""
+    """Return the type for msgspec, and the converter from its result."""
     simple = {"STRING": str, "BOOLEAN": bool, "FLOAT": float, "DOUBLE": float, "ANY": Any}
     if kind.kind in simple:
         return simple[kind.kind], None
@@ -136,7 +136,7 @@ def _in_dict(convert: Convert | None) -> Convert | None:
 
 
 def row_encoder(row: FieldType, careful: Callable[[Any], str]) -> Callable[[Any], bytes]:
-    """Return the function that writes a Row as JSON; `careful` writes what msgspec would write in another form."""
+    """Return the function that writes a Row as JSON; `careful` writes values that msgspec would write differently."""
     names = row.names
     if not all(kind.kind in _BY_CLASS for _, kind in row.fields):
         return lambda record: careful(record).encode("utf-8")
@@ -153,10 +153,10 @@ def row_encoder(row: FieldType, careful: Callable[[Any], str]) -> Callable[[Any]
 
 
 def batch_encoder(row: FieldType) -> Callable[[Sequence[Any]], list[bytes] | None] | None:
-    """Return the function that writes many Rows at once, which returns None if some of them need care; None if all do.
+    """Return the function that writes many Rows at once; it returns None if some of them need the slow path. None if all do.
 
-    Objects whose fields msgspec knows beforehand are written twice as fast as dicts, and values are looked at for all rows at once:
-    450 ns a row of five fields, where `row_encoder` takes 1900 ns.
+    msgspec writes structs twice as fast as dicts, and values are checked for all rows at once: 450 ns per row of five fields,
+    where `row_encoder` takes 1900 ns.
     """
     names = row.names
     if not all(kind.kind in _BY_CLASS for _, kind in row.fields):
@@ -178,13 +178,13 @@ def batch_encoder(row: FieldType) -> Callable[[Sequence[Any]], list[bytes] | Non
         try:
             return [encode_value(struct(*values)) for values in rows]
         except (TypeError, ValueError, ArithmeticError, msgspec.MsgspecError):
-            return None  # whoever writes them one by one says which it was
+            return None  # writing them one by one reports which one it was
 
     return encode
 
 
 def all_finite(value: Any) -> bool:
-    """Whether there is no NaN and no infinity among the floats, at any depth."""
+    """Whether the floats contain neither NaN nor infinity, at any depth."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):

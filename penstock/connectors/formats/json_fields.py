@@ -1,4 +1,4 @@
-"""Notices fields of JSON whose names differ from columns only in case: names are matched exactly, so such columns are NULL."""
+"""Detects JSON fields whose names differ from columns only in case: names are matched exactly, so such columns are NULL."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.common.suspicious_records import FIELDS, SuspicionCounter
 from penstock.connectors.formats.field_types import FieldType
 from penstock.connectors.formats.json_fast import loads
 
-LOOKED_AT: Final = 100  # so many records of a reader: producers hardly ever change their spelling
+LOOKED_AT: Final = 100  # records per reader: producers hardly ever change their spelling
 
 
 class FieldNameCheck:
-    """Looks at the first records of a reader, for columns that are NULL while there is a field with the name in another case.
+    """Checks the first records of a reader for columns that are NULL while a field has the same name in another case.
 
-    Fields that are columns themselves do not count: `id` and `ID` may both be there. Nor do those that a record has beside the field of the column,
-    null or not: the producer knows both names, and may leave one of them out.
+    Fields that are columns themselves do not count: `id` and `ID` may both be columns. Nor do fields of records that also
+    have the column's own field, null or not: the producer knows both names, and may omit one of them.
     """
 
     def __init__(self, row: FieldType, group: Any) -> None:
@@ -24,15 +24,17 @@ class FieldNameCheck:
         self._counter = SuspicionCounter(group)
         self._looked = 0
         self._found = False
-        self._distinct: set[str] = set()  # columns that a record had together with such a field
+        self._distinct: set[str] = (
+            set()
+        )  # columns whose own field was in a record together with such a field
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing more to look at."""
+        """Whether the check is finished."""
         return self._looked >= LOOKED_AT
 
     def look(self, messages: Iterable[bytes | str | None]) -> None:
-        """Look at messages; those that are no JSON are for others to complain about."""
+        """Check messages; invalid JSON is ignored, as it is reported elsewhere."""
         for message in messages:
             if self.done:
                 return
@@ -44,7 +46,7 @@ class FieldNameCheck:
                 self.look_at(document)
 
     def look_at(self, document: Any) -> None:
-        """Look at the object of a record."""
+        """Check the object of a record."""
         if self.done:
             return
         self._looked += 1
@@ -63,7 +65,7 @@ class FieldNameCheck:
 def fields_of_other_case(
     row: FieldType, document: Any, path: str = ""
 ) -> Iterator[tuple[str, str, bool]]:
-    """Yield columns, the field that is spelled like each except for case, and whether its own field is there, too.
+    """Yield columns, the field with the same name in another case, and whether the column's own field exists, too.
 
     >>> row = FieldType("ROW", (("userId", FieldType("STRING")), ("at", FieldType("BIGINT"))))
     >>> list(fields_of_other_case(row, {"userid": "ann", "at": 1}))

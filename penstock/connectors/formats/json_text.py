@@ -1,4 +1,4 @@
-"""Values as JSON text, as Flink's JSON rows have them: decimals with all their digits, points in time in ISO form."""
+"""JSON text of values, like Flink's JSON rows: decimals with all their digits, timestamps in ISO format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Writer = Callable[[Any], str]
 
 
 def json_writer(kind: FieldType) -> Writer:
-    """Return the function that writes a value of a type as JSON."""
+    """Return the function that writes values of a type as JSON."""
     write = _writer(kind)
     return lambda value: "null" if value is None else write(value)
 
@@ -65,7 +65,7 @@ def _object(members: Iterable[str]) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Write a value by its class."""
+    """Write a value by its Python class."""
     if isinstance(value, float) and not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     if isinstance(value, Row):
@@ -91,7 +91,7 @@ def _decimal(number: decimal.Decimal) -> str:
 
 
 def _moment(value: dt.datetime) -> str:
-    """Return a datetime in ISO form; one without a zone counts as UTC."""
+    """Return a datetime in ISO format; one without a time zone is in UTC."""
     if value.tzinfo is not None:
         value = value.astimezone(dt.UTC).replace(tzinfo=None)
     return f"{value.isoformat()}Z"

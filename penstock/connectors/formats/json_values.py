@@ -1,4 +1,4 @@
-"""JSON messages that hold any value: dicts, lists, or objects of a class."""
+"""JSON messages with any value: dicts, lists, or objects of a class."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _KEPT = (decimal.Decimal,)  # written as numbers
 
 
 class JsonDeserializationSchema(DeserializationSchema):
-    """Reads any JSON value: as dicts, lists, texts and numbers; or, with a class (a dataclass, a TypedDict, ...), as its objects.
+    """Deserializes any JSON value: to dicts, lists, str and numbers; or to objects of a class (a dataclass, a TypedDict, ...).
 
-    `null` is left out. With `decimals` numbers with a point or an exponent are Decimals with all their digits.
+    `null` is skipped. With `decimals`, numbers with a decimal point or an exponent are Decimals with all their digits.
 
     >>> JsonDeserializationSchema().deserialize(b'{"id": 7, "tags": ["a"]}')
     {'id': 7, 'tags': ['a']}
@@ -42,23 +42,24 @@ class JsonDeserializationSchema(DeserializationSchema):
     Order(id=7, amount=0.0)
     """
 
-    skip_hint = "ignore_parse_errors=True leaves such messages out"
+    skip_hint = "ignore_parse_errors=True skips such messages"
 
     def __init__(
         self, target: Any = None, *, decimals: bool = False, ignore_parse_errors: bool = False
     ) -> None:
         if target is not None and decimals:
             raise ArgumentTypeError(
-                "decimals is for plain values", hint="declare Decimal fields in the class instead"
+                "decimals cannot be combined with a class",
+                hint="declare Decimal fields in the class instead",
             )
         self._target = target
         self._decimals = decimals
         self._ignore = ignore_parse_errors
         self._made: tuple[Callable[[bytes], Any], Callable[[bytes], Any]] | None = None
-        self._functions()  # says now what class cannot be read
+        self._functions()  # fails now if the class is not supported
 
     def deserialize(self, message: bytes) -> Any:
-        """Return the value; None if the message is bad and parse errors are ignored."""
+        """Return the value; None if the message is malformed and parse errors are ignored."""
         try:
             return self._functions()[1](message)
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
@@ -66,7 +67,7 @@ class JsonDeserializationSchema(DeserializationSchema):
                 self.skipped += 1
                 return None
             raise RecordError(
-                f"a message cannot be read as JSON: {error}",
+                f"cannot read a message as JSON: {error}",
                 detail=f"message: {message[:200]!r}",
                 hint=self.skip_hint,
             ) from error
@@ -76,7 +77,7 @@ class JsonDeserializationSchema(DeserializationSchema):
         return deserialize_each(self._functions()[0], messages, self.deserialize)
 
     def _functions(self) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any]]:
-        """Return the quick function and the one that has the last word."""
+        """Return the fast function and the fallback that decides."""
         if self._made is None:
             self._made = self._make()
         return self._made
@@ -91,9 +92,9 @@ class JsonDeserializationSchema(DeserializationSchema):
             typed: Callable[[bytes], Any] = msgspec.json.Decoder(self._target).decode
         except (TypeError, NameError) as error:
             raise ArgumentTypeError(
-                "JSON cannot be read as this class",
+                "unsupported class for JSON",
                 detail=f"{self._target!r}: {error}",
-                hint="give a dataclass, a TypedDict, a NamedTuple or a type such as list[int]",
+                hint="pass a dataclass, a TypedDict, a NamedTuple or a type such as list[int]",
             ) from error
         return typed, typed
 
@@ -106,9 +107,9 @@ def _exact_numbers(message: bytes) -> Any:
 
 
 class JsonSerializationSchema(SerializationSchema):
-    """Writes any value as JSON: dicts, lists, Rows, dataclasses, dates and times in ISO form, bytes in base64.
+    """Serializes any value as JSON: dicts, lists, Rows, dataclasses, dates and times in ISO format, bytes in base64.
 
-    Decimals are numbers with all their digits; NaN and the infinities are texts, as in Flink.
+    Decimals are numbers with all their digits; NaN and infinities are strings, as in Flink.
 
     >>> JsonSerializationSchema().serialize({"id": 7, "tags": ("a", None)})
     b'{"id":7,"tags":["a",null]}'
@@ -121,15 +122,17 @@ class JsonSerializationSchema(SerializationSchema):
         """Return the JSON text of a value."""
         try:
             text = self._encode(value)
-            if b"null" in text:  # msgspec writes null for NaN: nobody could tell it from None
+            if (
+                b"null" in text
+            ):  # msgspec writes null for NaN: it could not be distinguished from None
                 plain = msgspec.to_builtins(value, builtin_types=_KEPT, enc_hook=_builtin)
                 if not all_finite(plain):
                     return self._encode(_with_names_of_numbers(plain))
         except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise RecordError(
-                f"a record cannot be written as JSON: {error}",
-                detail=f"the record is {value!r:.200}",
-                hint="map the records to dicts, lists, texts and numbers before this schema",
+                f"cannot write a record as JSON: {error}",
+                detail=f"record: {value!r:.200}",
+                hint="map the records to dicts, lists, str and numbers before this schema",
             ) from error
         return text
 
@@ -137,7 +140,7 @@ class JsonSerializationSchema(SerializationSchema):
         """Return the JSON texts of many values."""
         try:
             texts = list(map(self._encode, values))
-        except Exception:  # noqa: BLE001 - found again below, with its record
+        except Exception:  # noqa: BLE001 - raised again below, with its record
             return [self.serialize(value) for value in values]
         if any(b"null" in text for text in texts):
             return [self.serialize(value) for value in values]
@@ -152,7 +155,7 @@ def _encoder() -> Callable[[Any], bytes]:
 
 
 def _with_names_of_numbers(value: Any) -> Any:
-    """Return a value with texts in the place of NaN and the infinities."""
+    """Return a value with strings instead of NaN and infinities."""
     if isinstance(value, float) and not math.isfinite(value):
         return json.loads(json_text(value))
     if isinstance(value, dict):
@@ -163,7 +166,7 @@ def _with_names_of_numbers(value: Any) -> Any:
 
 
 def _builtin(value: Any) -> Any:
-    """Return a value that is not one of Python's own as one that is."""
+    """Convert a value to built-in types."""
     if isinstance(value, Row):
         return value.as_dict() if value.get_field_names() is not None else list(value)
     if isinstance(value, Instant):
@@ -172,4 +175,4 @@ def _builtin(value: Any) -> Any:
         return base64.b64encode(value).decode("ascii")
     if hasattr(value, "item"):  # a scalar of numpy
         return value.item()
-    raise TypeError(f"{type(value).__qualname__} has no form in JSON")
+    raise TypeError(f"{type(value).__qualname__} cannot be written as JSON")

@@ -1,8 +1,8 @@
-"""Cutting a byte stream into lines, in chunks, with exact positions.
+"""Splits a byte stream into lines, in chunks, with exact positions.
 
 A line ends with a line feed and loses one carriage return before it; the last line needs no line feed. A line belongs to
-the byte range that its first byte is in. So a reader that starts in the middle of a file looks at the byte before its
-position: if that is a line feed, a line starts here, else everything up to the next line feed belongs to someone else.
+the byte range that contains its first byte. So a reader that starts in the middle of a file checks the byte before its
+position: if that is a line feed, a line starts here, else everything up to the next line feed belongs to another reader.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def check_charset(name: str) -> str:
         return codecs.lookup(name).name
     except (LookupError, TypeError):
         raise ArgumentError(
-            "the charset is not known", detail=f"charset: {name!r}", hint="use a name such as UTF-8"
+            "unknown charset", detail=f"charset: {name!r}", hint="use a name such as UTF-8"
         ) from None
 
 
 def is_linewise(charset: str) -> bool:
-    """Whether a charset's line feeds can be found in the bytes, so that files can be cut anywhere."""
+    """Whether line feeds can be found in the bytes of a charset, so that files can be split anywhere."""
     if charset in _NOT_LINEWISE or charset.startswith("iso2022"):
         return False
     try:
@@ -62,7 +62,7 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """Yield the lines that begin in [position, end), about `lines` of them at a time.
 
-    `end` None means the end of the stream. A stream that ends before `end` was shortened since it was planned: that is an
+    `end` None means the end of the stream. A stream that ends before `end` was truncated since it was planned: that is an
     error.
     """
     if end is not None and position >= end:
@@ -80,7 +80,7 @@ def read_chunks(
         if not width:
             width = source.mean_width()
         budget = min(int(width * lines), _MAX_CHUNK)
-        # The last line of the range may reach beyond its end: it is cut at the first line feed from the last byte on.
+        # The last line of the range may extend beyond its end: search its line feed from the last byte on.
         stop = source.size() if end is None else end - at
         low = min(budget, stop)
         cut = source.rfind(low) + 1
@@ -96,7 +96,7 @@ def read_chunks(
 
 
 def _seek_line(source: _Window, position: int, end: int | None, path: str) -> int | None:
-    """Move to the first line that begins at or after a position; None if there is none."""
+    """Move to the first line that starts at or after a position; None if there is none."""
     if position == 0:
         return 0
     source.skip(position - 1)
@@ -111,14 +111,14 @@ def _seek_line(source: _Window, position: int, end: int | None, path: str) -> in
 
 def _shortened(path: str, expected: int, actual: int) -> RecordError:
     return RecordError(
-        "a file is shorter than when it was planned",
+        "a file became shorter after it was listed",
         detail=f"{path}: expected at least {expected} bytes, it ends at {actual}",
-        hint="put complete files into the directory, by renaming them, and do not change them",
+        hint="move complete files into the directory by renaming, and do not change them",
     )
 
 
 class _Window:
-    """A window over a stream that grows until what is looked for is in it. Indexes count from the window's start."""
+    """A window over a stream that grows until the searched line feed is in it. Indexes are relative to the window's start."""
 
     def __init__(self, stream: IO[bytes], block_bytes: int) -> None:
         self._stream = stream
@@ -155,7 +155,7 @@ class _Window:
         return found - self._at if found >= 0 else -1
 
     def find(self, start: int) -> int:
-        """Return the index of the first line feed from `start` on, reading as far as it takes; -1 at the end."""
+        """Return the index of the first line feed from `start` on, reading as much as needed; -1 at the end."""
         found = self._data.find(b"\n", self._at + start)
         if found >= 0:
             return found - self._at
@@ -169,7 +169,7 @@ class _Window:
             parts.append(block)
             length += len(block)
             size = min(size * 2, 1 << 24)
-        # The parts are joined once: a long line must not cost the square of its length.
+        # The parts are joined once, so that the cost of a long line stays linear.
         self._data = b"".join(parts)
         self._at = 0
         return found
@@ -181,10 +181,10 @@ class _Window:
 
 
 def split_text(text: str) -> list[str]:
-    """Return the lines of a text that begins at the start of a line."""
+    """Return the lines of a text that starts at the start of a line."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-        if text.endswith("\r"):  # the last line of a file may lack its line feed
+        if text.endswith("\r"):  # the last line of a file may have no line feed
             text = text[:-1]
             if not text or text.endswith("\n"):
                 text += "\n"
@@ -195,7 +195,7 @@ def split_text(text: str) -> list[str]:
 
 
 class Recoded(io.RawIOBase):
-    """A stream of another charset as UTF-8, for charsets whose line feeds cannot be found in the bytes."""
+    """A stream of another charset recoded as UTF-8, for charsets whose line feeds cannot be found in the bytes."""
 
     def __init__(self, stream: IO[bytes], charset: str, errors: str) -> None:
         self._stream = stream
@@ -204,7 +204,7 @@ class Recoded(io.RawIOBase):
         self._ended = False
 
     def readable(self) -> bool:
-        """Whether it can be read: it can."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:

@@ -1,4 +1,4 @@
-"""Values of Protobuf messages: Rows or dicts out of messages, and messages out of Rows, dicts or objects."""
+"""Conversion of Protobuf messages to Rows or dicts, and of Rows, dicts or objects to messages."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Make = Callable[[tuple[str, ...], list[Any]], Any]
 
 
 def as_row(names: tuple[str, ...], values: list[Any]) -> Row:
-    """Make a Row."""
+    """Create a Row."""
     return make_row(names, values, RowKind.INSERT)
 
 
 def as_dict(names: tuple[str, ...], values: list[Any]) -> dict[str, Any]:
-    """Make a dict."""
+    """Create a dict."""
     return dict(zip(names, values, strict=True))
 
 
 class MessageReader:
-    """Makes the functions that turn messages into Rows or dicts; types that contain themselves are followed when they are used."""
+    """Builds converters from messages to Rows or dicts; recursive types are resolved when they are used."""
 
     def __init__(self, make: Make, *, defaults: bool) -> None:
         self._make = make
@@ -33,7 +33,7 @@ class MessageReader:
         self._known: dict[str, Convert] = {}
 
     def of(self, descriptor: Any, row: FieldType | None) -> Convert:
-        """Return the function for messages of a type; with a row type, for the fields that it names."""
+        """Return the converter for messages of a type; with a row type, for its fields only."""
         declared = row is not None and row.kind == "ROW"
         if not declared and descriptor.full_name in self._known:
             return self._known[descriptor.full_name]
@@ -81,7 +81,7 @@ class MessageReader:
             names = {number: each.name for number, each in field.enum_type.values_by_number.items()}
             return lambda number: names.get(
                 number, str(number)
-            )  # open enums have numbers without a name
+            )  # open enums may have numbers without a name
         return _same
 
 
@@ -109,7 +109,7 @@ def _set(message: Any, field: Any, value: Any, kind: FieldType | None) -> None:
         holds = field.message_type.fields_by_name["value"]
         for key, item in value.items():
             if item is None:
-                raise ValueError(f"the key {key!r} has no value, and a map cannot hold None")
+                raise ValueError(f"the value of key {key!r} is None: a map cannot contain None")
             if holds.message_type is not None:
                 fill(target[key], item, inner)
             else:
@@ -117,7 +117,7 @@ def _set(message: Any, field: Any, value: Any, kind: FieldType | None) -> None:
     elif field.is_repeated:
         for item in value:
             if item is None:
-                raise ValueError("a repeated field cannot hold None")
+                raise ValueError("a repeated field cannot contain None")
             if field.message_type is not None:
                 fill(target.add(), item, inner)
             else:
@@ -130,13 +130,13 @@ def _set(message: Any, field: Any, value: Any, kind: FieldType | None) -> None:
 
 
 def _number(field: Any, value: Any) -> Any:
-    """Return an enum's number for its name; what else a field holds stays as it is."""
+    """Return an enum's number for its name; other values are unchanged."""
     if field.enum_type is None or not isinstance(value, str):
         return value
     named = field.enum_type.values_by_name.get(value)
     if named is not None:
         return named.number
-    if value.lstrip("-").isdecimal():  # so a number without a name was read
+    if value.lstrip("-").isdecimal():  # that is how a number without a name was read
         return int(value)
     raise ValueError(f"{field.enum_type.full_name} has no value {value!r}")
 

@@ -1,4 +1,4 @@
-"""Raw messages: one value without any envelope, as Flink's raw format has it."""
+"""Raw messages: one value without any envelope, like Flink's raw format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ORDERS = {"big-endian": ">", "little-endian": "<"}
 
 
 class _Raw:
-    """What both directions know: the type, the charset of texts, the order of the bytes of numbers."""
+    """Settings of both directions: the type, the charset of text, the byte order of numbers."""
 
     def __init__(self, type_info: Any, charset: str, endianness: str) -> None:
         found = field_type(type_info)
@@ -32,13 +32,14 @@ class _Raw:
         if found.kind == "ROW":
             if len(found.fields) != 1:
                 raise ArgumentTypeError(
-                    "a raw message holds one value", detail=f"the row has the fields {found.names}"
+                    "a raw message contains one value",
+                    detail=f"the row type has the fields {found.names}",
                 )
             self.names = found.names
             found = found.fields[0][1]
         if endianness not in _ORDERS:
             raise ArgumentError(
-                "the order of bytes is not known",
+                "unknown byte order",
                 detail=f"endianness={endianness!r}",
                 hint="use 'big-endian' or 'little-endian'",
             )
@@ -49,13 +50,13 @@ class _Raw:
             self.packed = struct.Struct(_ORDERS[endianness] + _NUMBERS[found.kind])
         elif found.kind not in {"STRING", "BYTES"}:
             raise ArgumentTypeError(
-                f"a value of type {found.kind} has no raw form",
-                hint="use text, bytes, a boolean or a number of fixed size",
+                f"type {found.kind} is not supported by the raw format",
+                hint="use a string, bytes, a boolean or a number of fixed size",
             )
 
 
 class RawDeserializationSchema(DeserializationSchema):
-    r"""Reads one value from the whole message: a text, bytes, a boolean or a number of fixed size.
+    r"""Deserializes the whole message to one value: a string, bytes, a boolean or a number of fixed size.
 
     With a row type of one field the records are Rows.
 
@@ -84,7 +85,7 @@ class RawDeserializationSchema(DeserializationSchema):
                 else f"it has {len(message)} bytes, not {raw.packed.size}"
             )
             raise RecordError(
-                f"a raw message is not {what}: {why}", detail=f"the message is {message!r:.200}"
+                f"a raw message is not {what}: {why}", detail=f"message: {message!r:.200}"
             ) from None
 
     def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
@@ -100,7 +101,7 @@ class RawDeserializationSchema(DeserializationSchema):
 
 
 class RawSerializationSchema(SerializationSchema):
-    r"""Writes one value as the whole message; with a row type of one field, that of the Row.
+    r"""Serializes one value as the whole message; with a row type of one field, that field of the Row.
 
     >>> from penstock.common.typeinfo import Types
     >>> RawSerializationSchema(Types.SHORT()).serialize(258)
@@ -121,8 +122,8 @@ class RawSerializationSchema(SerializationSchema):
             return self._write(field_values(value, names)[0] if names else value)
         except (struct.error, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise RecordError(
-                f"a record has no raw form as {self._raw.kind.kind}: {error}",
-                detail=f"the record is {value!r:.200}",
+                f"cannot write a record as raw {self._raw.kind.kind}: {error}",
+                detail=f"record: {value!r:.200}",
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -167,5 +168,5 @@ def _in_row(read: Callable[[bytes], Any], names: tuple[str, ...]) -> Callable[[b
 
 def _of_class(value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"it is of the type {type(value).__qualname__}")
+        raise TypeError(f"its type is {type(value).__qualname__}")
     return value

@@ -1,4 +1,4 @@
-"""A client of schema registries that speak Confluent's REST protocol, with a cache and with patience."""
+"""A client for schema registries with Confluent's REST API, with a cache and retries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.errors import (
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
-_UNKNOWN_FOR = 5.0  # seconds that an id which nobody knows is not asked for again
+_UNKNOWN_FOR = 5.0  # seconds for which an unknown id is not requested again
 _CONFIGS = {
     "basic.auth.user.info": "auth",
     "bearer.auth.token": "token",
@@ -37,9 +37,9 @@ _CONFIGS = {
 
 
 class SchemaRegistryError(PenstockError, RuntimeError):
-    """A schema registry did not answer, or refused what was asked of it. It says nothing about any message.
+    """A schema registry did not answer or rejected a request. The message being processed is not the cause.
 
-    `status` is the HTTP status, `code` the registry's own number; None if there was no answer.
+    `status` is the HTTP status, `code` the registry's own error code; None without a response.
     """
 
     status: int | None = None
@@ -47,11 +47,11 @@ class SchemaRegistryError(PenstockError, RuntimeError):
 
 
 class SchemaRefusedError(SchemaRegistryError, SuppressRestartsError):
-    """A schema registry refuses the credentials or a schema: trying again does not help."""
+    """A schema registry rejects the credentials or a schema: retrying does not help."""
 
 
 class SubjectNameStrategy(enum.Enum):
-    """How the name of a schema's subject is made, as in Confluent's serialisers.
+    """How the subject of a schema is named, as in Confluent's serializers.
 
     >>> SubjectNameStrategy.TOPIC_NAME.subject(topic="orders")
     'orders-value'
@@ -76,7 +76,7 @@ class SubjectNameStrategy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaReference:
-    """Another schema that a schema uses: by which name, and where it is registered."""
+    """A reference of a schema to another one: its name, and its subject and version."""
 
     name: str
     subject: str
@@ -85,16 +85,16 @@ class SchemaReference:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema as a registry has it: "AVRO", "PROTOBUF" or "JSON", its text, and the schemas that it uses."""
+    """A schema in a registry: "AVRO", "PROTOBUF" or "JSON", its text, and its references."""
 
     text: str
     kind: str = "AVRO"
     references: tuple[SchemaReference, ...] = ()
 
     def body(self) -> dict[str, Any]:
-        """Return the schema as it is sent."""
+        """Return the request body."""
         sent: dict[str, Any] = {"schema": self.text}
-        if self.kind != "AVRO":  # old registries know no other
+        if self.kind != "AVRO":  # old registries support no other
             sent["schemaType"] = self.kind
         if self.references:
             sent["references"] = [
@@ -105,10 +105,10 @@ class RegisteredSchema:
 
 
 class SchemaRegistry:
-    """Asks a registry for schemas, and registers them. Schemas never change, so each is asked for once.
+    """Looks up and registers schemas. Schemas never change, so each is requested once.
 
-    `url` is one or several addresses, tried in turn. `auth` is (user, password); it may be in the URL as well. A registry that does not answer
-    is asked again for about `patience` seconds; then the job fails, and its restart strategy decides.
+    `url` is one or several addresses, tried in order. `auth` is (user, password); it may be in the URL as well. Requests to a
+    registry that does not answer are retried for about `patience` seconds; then the job fails, and its restart strategy applies.
     """
 
     def __init__(
@@ -131,12 +131,12 @@ class SchemaRegistry:
         if isinstance(auth, str):
             user, colon, password = auth.partition(":")
             if not colon:
-                raise ArgumentError("the registry's user info is not user:password")
+                raise ArgumentError("the registry's user info must be user:password")
             auth = (user, password)
         if auth is not None and token is not None:
-            raise ArgumentError("a schema registry takes a user and password or a token, not both")
+            raise ArgumentError("auth and token of a schema registry exclude each other")
         if timeout <= 0 or patience < 0:
-            raise ArgumentError("timeout must be positive and patience not negative")
+            raise ArgumentError("timeout must be positive and patience must not be negative")
         self._headers = {"Accept": f"{_CONTENT}, application/json", **(headers or {})}
         if auth is not None:
             self._headers["Authorization"] = _basic(*auth)
@@ -149,14 +149,16 @@ class SchemaRegistry:
 
     @staticmethod
     def of(registry: Any, configs: Mapping[str, str] | None = None) -> SchemaRegistry:
-        """Return a registry that is one, or a URL with settings by Confluent's names ("basic.auth.user.info", ...)."""
+        """Return a SchemaRegistry, or create one from a URL with Confluent's settings ("basic.auth.user.info", ...)."""
         if isinstance(registry, SchemaRegistry):
             if configs:
-                raise ArgumentError("a SchemaRegistry has its settings; configs are for a URL")
+                raise ArgumentError(
+                    "configs can only be used with a URL, not with a SchemaRegistry"
+                )
             return registry
         if not isinstance(registry, str):
             raise ArgumentTypeError(
-                "the registry is neither a URL nor a SchemaRegistry", detail=f"it is {registry!r}"
+                "the registry is neither a URL nor a SchemaRegistry", detail=f"got {registry!r}"
             )
         ignored = {"basic.auth.credentials.source", "bearer.auth.credentials.source"}
         settings: dict[str, Any] = {}
@@ -165,14 +167,14 @@ class SchemaRegistry:
                 settings[_CONFIGS[name]] = value
             elif name not in ignored:
                 raise ArgumentError(
-                    "a setting of the schema registry is not known",
-                    detail=f"it is {name!r}",
-                    hint=f"use one of {', '.join(_CONFIGS)}, or make a SchemaRegistry(...)",
+                    "unknown setting of a schema registry",
+                    detail=f"setting {name!r}",
+                    hint=f"use one of {', '.join(_CONFIGS)}, or create a SchemaRegistry(...)",
                 )
         return SchemaRegistry(registry, **settings)
 
     def schema(self, schema_id: int) -> RegisteredSchema:
-        """Return the schema with an id; a RecordError if the registry knows none: then the message that has it is malformed."""
+        """Return the schema with an id; raise a RecordError for an unknown one: the message with this id is malformed then."""
         found = self._by_id.get(schema_id)
         if found is not None:
             return found
@@ -191,7 +193,7 @@ class SchemaRegistry:
         raise RecordError(
             f"the schema registry has no schema with the id {schema_id}",
             detail=f"registry: {self}",
-            hint="was the message written with another registry, or in another format?",
+            hint="check that the message was written with this registry, in Confluent's wire format",
         )
 
     def register(self, subject: str, schema: RegisteredSchema) -> int:
@@ -199,7 +201,7 @@ class SchemaRegistry:
         return self._id_of(subject, schema, f"/subjects/{_quoted(subject)}/versions")
 
     def lookup(self, subject: str, schema: RegisteredSchema) -> int:
-        """Return the id of a schema that is registered."""
+        """Return the id of a registered schema."""
         return self._id_of(subject, schema, f"/subjects/{_quoted(subject)}")
 
     def version(
@@ -210,7 +212,7 @@ class SchemaRegistry:
         return int(answer["id"]), int(answer["version"]), _registered(answer)
 
     def version_of(self, subject: str, schema: RegisteredSchema) -> int:
-        """Return the version that a registered schema has in a subject."""
+        """Return the version of a registered schema in a subject."""
         return int(self._ask("POST", f"/subjects/{_quoted(subject)}", schema.body())["version"])
 
     def _id_of(self, subject: str, schema: RegisteredSchema, path: str) -> int:
@@ -224,7 +226,7 @@ class SchemaRegistry:
             return self._ids[key]
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request until it is answered, or for as long as patience lasts."""
+        """Send a request, with retries until `patience` is over."""
         end = time.monotonic() + self._patience
         pause = 0.1
         while True:
@@ -237,7 +239,7 @@ class SchemaRegistry:
                     last = error
             if time.monotonic() + pause > end:
                 raise last
-            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads clients, hides nothing
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not cryptography
             pause = min(2 * pause, 2.0)
 
     def _send(self, address: _Address, method: str, path: str, body: Any) -> Any:
@@ -256,11 +258,14 @@ class SchemaRegistry:
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
             raise _refused(error, method, address.url + path) from None
-        except (OSError, ValueError) as error:  # no connection, no answer, or one that is not JSON
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # no connection, no response, or one that is not JSON
             raise SchemaRegistryError(
                 "a schema registry did not answer",
                 detail=f"{method} {address.url}{path}: {getattr(error, 'reason', error)}",
-                hint="is it running, and is this its address?",
+                hint="check that it is running, and its address",
             ) from error
 
     def _tls_context(self) -> ssl.SSLContext:
@@ -290,7 +295,7 @@ class SchemaRegistry:
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """Where a registry is, without the password that the URL may have had."""
+    """The address of a registry, without the password that the URL may contain."""
 
     url: str
     headers: dict[str, str]
@@ -301,9 +306,9 @@ class _Address:
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
             raise ArgumentError(
-                "the URL of a schema registry is none",
-                detail=f"it is {shown!r}",
-                hint="give one such as http://localhost:8081",
+                "invalid URL of a schema registry",
+                detail=f"got {shown!r}",
+                hint="use a URL such as http://localhost:8081",
             )
         headers = {}
         if parts.username is not None:
@@ -336,15 +341,15 @@ def _refused(error: urllib.error.HTTPError, method: str, url: str) -> SchemaRegi
         answer = json.loads(text)
         code, text = int(answer["error_code"]), str(answer["message"])
     except (ValueError, KeyError, TypeError):
-        pass  # not the registry itself has answered
+        pass  # the response is not from the registry itself
     hints = {
-        401: "give auth=(user, password) or token=...",
-        403: "the user may not do this",
-        409: "the subject's compatibility level forbids this schema: change the schema, or the level",
+        401: "pass auth=(user, password) or token=...",
+        403: "the user is not authorized for this",
+        409: "the subject's compatibility level does not allow this schema: change the schema, or the level",
     }
     kind = SchemaRefusedError if error.code in hints else SchemaRegistryError
     made = kind(
-        f"a schema registry refused a request: {text or error.reason}",
+        f"a schema registry rejected a request: {text or error.reason}",
         detail=f"{method} {url}: HTTP {error.code}" + (f", error {code}" if code else ""),
         hint=hints.get(error.code),
     )

@@ -1,4 +1,4 @@
-"""Rows as files see them: names and values, from and to whatever a record is."""
+"""Conversion of records to field values, and back to Rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row_of(names: tuple[str, ...], values: Sequence[Any]) -> Row:
 
 def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:
     """Return the fields of a record in the order of names: of a Row, a tuple, a dict, or an object."""
-    if type(record) is dict:  # the question whether it is a Mapping takes longer
+    if type(record) is dict:  # isinstance(..., Mapping) is slower
         found: Sequence[Any] = [record.get(name) for name in names]
     elif isinstance(record, Row):
         if record.get_field_names() is None:
@@ -42,15 +42,15 @@ def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:
             found = ()
     if len(found) != len(names):
         raise RecordError(
-            "a record does not fit the schema of the file",
-            detail=f"the schema has the fields {list(names)}, the record is {record!r:.200}",
+            "a record does not match the schema of the file",
+            detail=f"the schema has the fields {list(names)}, record: {record!r:.200}",
             hint="emit a Row, a tuple or a dict with these fields",
         )
     return found
 
 
 def as_dict(value: Any) -> Any:
-    """Return a value with dicts in the place of Rows, at any depth."""
+    """Return a value with dicts instead of Rows, at any depth."""
     if isinstance(value, Row):
         names = value.get_field_names() or ()
         return {name: as_dict(item) for name, item in zip(names, value, strict=True)}

@@ -1,4 +1,4 @@
-"""Values as columns store them: rows become dicts, decimals get their scale, instants become timestamps."""
+"""Conversion of values for Arrow: Rows become dicts, decimals get their scale, instants become timestamps."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def storing(kind: FieldType, *, sized_text: bool = False) -> Converter | None:
-    """Return the function that makes a value one that Arrow takes; None if it takes values as they are.
+    """Return the converter to a value that Arrow accepts; None if it accepts values unchanged.
 
-    With `sized_text` CHAR is filled up with blanks, and CHAR and VARCHAR are cut at their length: ORC has both types, and Flink's
-    ORC files hold them so. Parquet has one type of text, and Flink writes texts as they are.
+    With `sized_text`, CHAR is padded with blanks, and CHAR and VARCHAR are truncated to their length, as in Flink's ORC
+    files: ORC has both types. Parquet has one string type, and Flink writes strings unchanged.
     """
     inner = _nested(kind, sized_text=sized_text) or _scalar(kind, sized_text=sized_text)
     if inner is None:
@@ -91,7 +91,7 @@ def _is_whole(value: Any, bits: int) -> bool:
 
 
 def _union(kind: FieldType, *, sized_text: bool) -> Converter:
-    """Put a value into the first member whose type takes it; a whole number goes to a fraction if there is no other number."""
+    """Put a value into the first member whose type accepts it; an integer becomes a float if there is no other numeric type."""
     members = [
         (name, inner.kind, storing(inner, sized_text=sized_text) or _same)
         for name, inner in kind.fields
@@ -106,13 +106,13 @@ def _union(kind: FieldType, *, sized_text: bool) -> Converter:
                 if each in {"DOUBLE", "FLOAT"}:
                     return {name: float(value)}
         shown = ", ".join(each for _, each, _ in members)
-        raise TypeError(f"{value!r:.100} is none of {shown}")
+        raise TypeError(f"{value!r:.100} matches none of {shown}")
 
     return convert
 
 
 def _moment(value: Any) -> Any:
-    """Return an Instant as a datetime; what is finer than a microsecond is cut off."""
+    """Return an Instant as a datetime, truncated to microseconds."""
     if isinstance(value, Instant):
         return _EPOCH + dt.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     return value

@@ -1,1 +1,1 @@
-"""HTTP: a client that tries again, and a sink."""
+"""HTTP: a client with retries, and a sink."""

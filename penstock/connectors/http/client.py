@@ -1,6 +1,6 @@
-"""A small HTTP client: keeps connections, tries again what may succeed next time, can be stopped in the middle of a pause.
+"""A small HTTP client: reuses connections, retries temporary failures, can be stopped during a pause.
 
-Over urllib3, which checks certificates, speaks through proxies and is kept well.
+Based on urllib3, which checks certificates and supports proxies.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from penstock.common.extras import optional_module
 from penstock.connectors.retrying import Backoff
 from penstock.errors import ConnectionFailedError
 
-# Too early, too many, or an upstream that is away: the same request may succeed later.
+# Too early, too many requests, or an unavailable upstream: the same request may succeed later.
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _LONGEST_RETRY_AFTER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server has answered."""
+    """A response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,16 +31,16 @@ class Answer:
 
     @property
     def accepted(self) -> bool:
-        """Whether the server has taken the request."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     def text(self, most: int = 500) -> str:
-        """Return the beginning of the body, for messages."""
+        """Return the start of the body, for messages."""
         return self.body[:most].decode("utf-8", "replace").strip()
 
 
 class StoppedError(Exception):
-    """Whoever waits for an answer was told to stop."""
+    """The client was stopped while a request was waiting."""
 
 
 class HttpClient:
@@ -70,7 +70,7 @@ class HttpClient:
         self.retries = 0  # for metrics
 
     def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Send a request until it is answered with a status that stays; raise if the server is away for too long."""
+        """Send a request, with retries on temporary failures; raise if the server does not recover in time."""
         pauses = self._backoff.pauses()
         while True:
             answer, trouble = self.send_once(method, url, body, headers)
@@ -79,9 +79,9 @@ class HttpClient:
             pause = next(pauses, None)
             if pause is None:
                 raise ConnectionFailedError(
-                    f"{method} {url} had no success",
+                    f"{method} {url} failed after all retries",
                     detail=trouble,
-                    hint="check that the server runs and keeps up; the sink's retry options say how long it is waited for",
+                    hint="check that the server is up and keeps up; the sink's retry options set how long requests are retried",
                 )
             asked = None if answer is None else retry_after(answer.headers)
             self.wait(pause if asked is None else max(pause, asked))
@@ -89,7 +89,7 @@ class HttpClient:
     def send_once(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str]
     ) -> tuple[Answer | None, str]:
-        """Send a request once; return the answer, if there was one, and what is wrong otherwise."""
+        """Send a request once; return the response, if there was one, and else the error."""
         if self._stopped.is_set():
             raise StoppedError
         try:
@@ -102,13 +102,13 @@ class HttpClient:
         return answer, f"{answer.status}: {answer.text()}"
 
     def wait(self, seconds: float) -> None:
-        """Pause before another attempt."""
+        """Wait before another attempt."""
         self.retries += 1
         if self._stopped.wait(seconds):
             raise StoppedError
 
     def stop(self) -> None:
-        """Let those who wait go; nothing is sent any more."""
+        """Wake all waiting requests; nothing more is sent."""
         self._stopped.set()
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class HttpClient:
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return how many seconds the server asks to wait: it says a number, or a date.
+    """Return how many seconds the server asks to wait, from a number or a date.
 
     >>> retry_after({"Retry-After": "7"}), retry_after({}), retry_after({"Retry-After": "soon"})
     (7.0, None, None)

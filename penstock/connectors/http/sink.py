@@ -1,8 +1,8 @@
 """A sink that sends records to an HTTP server.
 
-Records are collected to requests, and some requests are on their way at a time. At the barrier all of them are answered, so delivery is at least
-once: after a failure those since the last checkpoint are sent again. A server that knows the key of a record (`idempotency_key`)
-can tell that it comes again.
+Records are batched to requests, several of which may be in flight. At the barrier all of them have been answered, so delivery
+is at least once: after a failure, records since the last checkpoint are sent again. A server that checks a record's
+`idempotency_key` can detect duplicates.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _METHODS = ("POST", "PUT", "PATCH", "DELETE")
 class HttpSink(Sink):
     """Sends each record, or many of them, as the body of a request.
 
-    `url` is fixed, or a function of the record. `body` is a SerializationSchema, a function that returns bytes or text, or None for JSON.
-    With `framing="one"` every record has a request of its own; with `"json_array"` or `"ndjson"` up to `max_batch_records` (and about
-    `max_batch_bytes`) go together, `linger_ms` after the first one at the latest.
+    `url` is fixed, or a function of the record. `body` is a SerializationSchema, a function that returns bytes or str, or None
+    for JSON. With `framing="one"` every record is a request; with `"json_array"` or `"ndjson"` up to `max_batch_records` (and
+    about `max_batch_bytes`) are sent together, at the latest `linger_ms` after the first one.
 
-    Up to `max_in_flight` requests are on their way at a time, and may overtake each other; 1 keeps the order. A request that gets no answer, or one of
-    408, 425, 429, 500, 502, 503, 504, is sent again, with pauses that grow to 10 seconds or as Retry-After asks, for
-    `retry_timeout_ms`; then the job fails. What is refused otherwise fails the job, or is given to `on_rejected`: a function of a
-    RejectedRecord, or another sink.
+    Up to `max_in_flight` requests are in flight, and may overtake each other; 1 keeps the order. A request without a response, or
+    with one of 408, 425, 429, 500, 502, 503, 504, is retried, with pauses that grow to 10 seconds or as Retry-After asks, for
+    `retry_timeout_ms`; then the job fails. A record that is rejected otherwise fails the job, or is passed to `on_rejected`: a
+    function of a RejectedRecord, or another sink.
 
-    `idempotency_key` is a function of the record; what it returns is sent as the header `idempotency_header`, the same in every attempt.
-    It needs `framing="one"`: batches are cut anew after a failure.
+    `idempotency_key` is a function of the record; its result is sent as the header `idempotency_header`, the same in every
+    attempt. It needs `framing="one"`: after a failure, batches have other boundaries.
 
     >>> HttpSink("http://localhost:8080/events", framing="ndjson").content_type
     'application/x-ndjson'
@@ -96,8 +96,8 @@ class HttpSink(Sink):
             check_callable("idempotency_key", idempotency_key, "the record")
             if framing != ONE:
                 raise ArgumentError(
-                    "an idempotency key needs a request for each record",
-                    detail=f"framing is {framing!r}: batches are cut anew after a failure, so they have no key that stays",
+                    "idempotency_key needs one request per record",
+                    detail=f"framing is {framing!r}: batches have other boundaries after a failure, so a batch has no stable key",
                     hint='use framing="one"',
                 )
         self.url = url
@@ -118,7 +118,7 @@ class HttpSink(Sink):
 
     @property
     def content_type(self) -> str:
-        """What the requests say of their bodies, unless the headers do."""
+        """The content type of the requests, unless set in the headers."""
         return _CONTENT_TYPES[self.framing]
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
@@ -126,11 +126,11 @@ class HttpSink(Sink):
         return _HttpWriter(self, context, restored)
 
     def create_committer(self) -> Committer | None:
-        """Create the committer of the sink for refused records, if there is one."""
+        """Create the committer of the sink for rejected records, if there is one."""
         return self.on_rejected.create_committer() if isinstance(self.on_rejected, Sink) else None
 
     def merge_writer_states(self, states: Sequence[Any]) -> Any:
-        """Merge states of the sink for refused records."""
+        """Merge states of the sink for rejected records."""
         if isinstance(self.on_rejected, Sink):
             return self.on_rejected.merge_writer_states(states)
         return super().merge_writer_states(states)
@@ -145,7 +145,7 @@ class _Request:
 
 
 class _HttpWriter(SinkWriter):
-    """Cuts requests, and lets threads send them."""
+    """Builds requests, which threads send."""
 
     def __init__(self, sink: HttpSink, context: WriterContext, restored: Any) -> None:
         self._sink = sink
@@ -224,7 +224,7 @@ class _HttpWriter(SinkWriter):
             self._requests.inc()
 
     def _take_answers(self, at_most: int) -> None:
-        """Look at the answers that are there; wait until no more than so many requests are on their way."""
+        """Handle completed requests; wait until at most this many are in flight."""
         while self._in_flight:
             waiting = [future for future, _ in self._in_flight]
             if len(waiting) > at_most:
@@ -264,7 +264,7 @@ class _HttpWriter(SinkWriter):
 
     def prepare_commit(self) -> list[Any]:
         self._flush_all()
-        self._batches.clear()  # of URLs that do not come again
+        self._batches.clear()  # drops URLs that are not used again
         return self._rejections.prepare_commit()
 
     def snapshot(self) -> Any:
@@ -280,9 +280,9 @@ class _HttpWriter(SinkWriter):
 def _check_url(url: str) -> None:
     if not url.startswith(("http://", "https://")):
         raise ArgumentError(
-            "the url of an HTTP sink is not one of HTTP",
-            detail=f"it is {url!r}",
-            hint="it begins with http:// or https://",
+            "invalid URL of an HTTP sink",
+            detail=f"got {url!r}",
+            hint="use a URL that starts with http:// or https://",
         )
 
 
@@ -292,9 +292,9 @@ def _as_bytes(body: Any) -> bytes:
     if isinstance(body, str):
         return body.encode()
     raise RecordError(
-        "the body of a request is neither bytes nor text",
+        "the body of a request is neither bytes nor str",
         detail=f"the function returned {body!r}",
-        hint="let the function return bytes or str, or leave it out for JSON",
+        hint="return bytes or str, or omit the function for JSON",
     )
 
 
@@ -303,5 +303,5 @@ def _to_json(value: Any) -> Any:
     if callable(as_dict):
         return as_dict()  # a Row
     raise RecordError(
-        f"{value!r} cannot be written as JSON", hint="map the records to dicts, or give body="
+        f"cannot write {value!r} as JSON", hint="map the records to dicts, or pass body="
     )

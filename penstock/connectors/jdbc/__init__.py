@@ -1,1 +1,1 @@
-"""Databases: sinks, sources and lookups over Python's drivers, by the names of Flink's JDBC connector."""
+"""Databases: sinks, sources and lookups over Python drivers, with the names of Flink's JDBC connector."""

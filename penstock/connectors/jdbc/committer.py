@@ -1,7 +1,7 @@
-"""Committing to a database, on the driver.
+"""The committer of the database sink, on the driver.
 
-Each transaction writes its own name into the ledger table. So whoever finds that a transaction is not prepared (any more) can tell whether it was
-committed, by a driver that died before it could say so, or lost. See docs/design-notes.md.
+Each transaction writes its own name into the ledger table. So if a transaction is not prepared (any more), the ledger says
+whether it was committed, by a driver that died before it could report it, or lost. See docs/design-notes.md.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _log = logging.getLogger("penstock.connectors.jdbc")
 
 _DAY_MS = 24 * 3600 * 1000
 _ROWS = 5000
-# How long rows that were handed over wait for those who hold them.
+# How long handed-over rows wait for locks of other transactions.
 _LOCK_TIMEOUT_MS = 3_000
 
 
 class JdbcCommitter(Committer):
-    """Ends prepared transactions and writes rows that were handed over, each once."""
+    """Commits prepared transactions and writes handed-over rows, each exactly once."""
 
     def __init__(
         self,
@@ -58,10 +58,10 @@ class JdbcCommitter(Committer):
         self._patience_s = connection.timeout_seconds
         self._options = options
         self._sink_id = sink_id
-        self._retrying(self._check, "be prepared for writing exactly once")
+        self._retrying(self._check, "be prepared for exactly-once writes")
 
     def commit(self, request: CommitRequest) -> Any:
-        """Commit what the checkpoint names, unless it is committed already."""
+        """Commit the checkpoint's transactions, unless they are committed already."""
         if not request.committables:
             return
         self._retrying(lambda: self._commit(request), "commit")
@@ -71,13 +71,15 @@ class JdbcCommitter(Committer):
                 files.delete(path)
 
     def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
-        """Roll back prepared transactions of the sink that no checkpoint names, and forget what is too old to be asked for."""
+        """Roll back prepared transactions of the sink that no checkpoint names, and delete old entries of the ledger."""
         prefix = sink_prefix(job_id, self._sink_id)
         kept = {each.name for request in requests for each in request.committables}
 
         def end() -> None:
             if isinstance(self._session, PostgresSession):
-                self._session.end_transactions_of(tag_of(prefix))  # of attempts that live on
+                self._session.end_transactions_of(
+                    tag_of(prefix)
+                )  # of earlier attempts that are still running
             self._roll_back(lambda name: name not in kept, prefix)
             days = self._options.ledger_retention_days
             self._session.forget(self._options.ledger_table, prefix, days)
@@ -85,7 +87,7 @@ class JdbcCommitter(Committer):
         self._retrying(end, "end transactions that are in doubt")
 
     def abandon(self, subtasks: Collection[int], job_id: str) -> None:
-        """Roll back what these subtasks have prepared, and cut them off."""
+        """Roll back the prepared transactions of these subtasks, and terminate their connections."""
         prefix = sink_prefix(job_id, self._sink_id)
 
         def end() -> None:
@@ -97,7 +99,7 @@ class JdbcCommitter(Committer):
         self._retrying(end, "end transactions of tasks that have failed")
 
     def close(self) -> None:
-        """Leave the database."""
+        """Close the connection."""
         self._session.leave()
 
     # One attempt
@@ -120,11 +122,11 @@ class JdbcCommitter(Committer):
         items: list[Committable] = request.committables
         done = session.noted(ledger, [each.name for each in items])
         todo = [each for each in items if each.name not in done]
-        # Rows come last: what holds them may be among the transactions, of whichever subtask.
+        # Rows come last: their locks may be held by one of the transactions, of any subtask.
         for each in todo:
             if isinstance(each, PreparedTransaction):
                 self._commit_prepared(each)
-        # A task that was tried again has left what its first attempt prepared. Everything up to this checkpoint that is to be
+        # A task that was retried has left the transactions of its first attempt. Everything up to this checkpoint that is to be
         # committed is in its request.
         named_here = {each.name for each in items}
         for prefix in sorted({prefix_of(each.name) for each in items}):
@@ -142,14 +144,14 @@ class JdbcCommitter(Committer):
             return
         age = clock.now_ms() - each.prepared_ms
         if age > self._options.ledger_retention_days * _DAY_MS:
-            _log.warning("%s is older than the ledger: it is taken to be committed", each.name)
+            _log.warning("%s is older than the ledger: assuming that it was committed", each.name)
             return
         raise DatabaseError(
-            "a transaction that a checkpoint names is gone",
-            detail=f"'{each.name}' is neither prepared nor in the table {self._options.ledger_table} of committed ones, "
+            "a transaction of the checkpoint no longer exists",
+            detail=f"'{each.name}' is neither prepared nor in the table {self._options.ledger_table} of committed transactions, "
             f"at {session.target.name}",
-            hint="it was rolled back by hand, or the database was set back to an earlier state: its records are lost. "
-            "Start the job from a checkpoint before it",
+            hint="it was rolled back manually, or the database was restored to an earlier state: its records are lost. "
+            "Start the job from an earlier checkpoint",
         )
 
     def _is_committed(self, name: str) -> bool:
@@ -162,8 +164,8 @@ class JdbcCommitter(Committer):
             session = self._session
             if sqlstate(error) != "55P03" or not isinstance(session, PostgresSession):
                 raise
-            # An attempt that was given up may live on, with a transaction that it will never end. Should one be cut off that was not
-            # given up, the job repeats what it did.
+            # A cancelled attempt may still be running, with a transaction that it will never end. If the transaction of a current
+            # attempt is terminated instead, the job restarts and repeats it.
             if not session.end_transactions_of(tag_of(prefix_of(held.name))):
                 raise self._given_way(held, epoch) from error
             self._try_to_write(held)
@@ -188,14 +190,14 @@ class JdbcCommitter(Committer):
             raise session.explain(error, rows) from error
 
     def _given_way(self, held: HeldRows, epoch: int) -> DatabaseError:
-        """Return the error of rows that are held by transactions which are to be committed later: these are rolled back, and the job repeats them."""
+        """Roll back the later transactions that hold locks on these rows, so that the job repeats them; return the error."""
         self._roll_back(lambda name: epoch_of(name) > epoch, prefix_of(held.name))
         return DatabaseError(
-            "rows of the table are held by other transactions",
+            "rows of the table are locked by other transactions",
             detail=f"waited {_LOCK_TIMEOUT_MS / 1000:g} s, at {self._session.target.name}, "
             f"statement: {' '.join(self._session.sql.split())}",
             hint="key the stream by the table's primary key before the sink, so that one subtask writes each row; "
-            "or look in pg_locks for who else holds them",
+            "or check pg_locks for other sessions that hold the locks",
         )
 
     def _roll_back(self, is_stray: Callable[[str], bool], prefix: str) -> None:
@@ -204,14 +206,14 @@ class JdbcCommitter(Committer):
             return
         for name in session.prepared(prefix):
             if is_stray(name):
-                _log.info("rolling back %s, which no checkpoint names", name)
+                _log.info("rolling back %s: no checkpoint refers to it", name)
                 session.roll_back_prepared(name)
 
     def _warn_of_strangers(self, session: PostgresSession) -> None:
         others = [name for name in session.prepared("penstock:") if f":{self._sink_id}:" in name]
         if others:
             _log.info(
-                "%d transactions of this sink are in doubt at %s, such as '%s': those of this job are ended now, of another job "
+                "%d transactions of this sink are in doubt at %s, such as '%s': those of this job are ended now, those of another job "
                 "by that job, or by JdbcSink.roll_back_in_doubt",
                 len(others),
                 session.target.name,
@@ -219,7 +221,7 @@ class JdbcCommitter(Committer):
             )
 
     def _retrying(self, action: Callable[[], None], doing: str) -> None:
-        """Do something; a database that is away is waited for as long as connections may take."""
+        """Run an action, with retries while the database is unreachable, for the connection timeout."""
         end = time.monotonic() + self._patience_s
         pause = 0.1
         with named(self._session.target, doing):
@@ -230,15 +232,13 @@ class JdbcCommitter(Committer):
                     self._session.leave()
                     if not may_pass(error) or time.monotonic() + pause > end:
                         raise
-                    _log.info(
-                        "trying again to %s at %s: %s", doing, self._session.target.name, error
-                    )
+                    _log.info("retrying to %s at %s: %s", doing, self._session.target.name, error)
                 time.sleep(pause)
                 pause = min(2 * pause, 2.0)
 
 
 def roll_back_in_doubt(connection: JdbcConnectionOptions, prefix: str) -> list[str]:
-    """Roll back all prepared transactions whose names begin so; return their names."""
+    """Roll back all prepared transactions whose names start with a prefix; return their names."""
     session = PostgresSession(connection, "")
     try:
         with named(session.target, "end transactions that are in doubt"):

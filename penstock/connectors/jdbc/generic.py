@@ -1,4 +1,4 @@
-"""Other databases, by SQLAlchemy Core: its engine, its connections, the driver's own placeholders."""
+"""Databases other than PostgreSQL, by SQLAlchemy Core: its engine, its connections, the driver's own placeholders."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def sqlalchemy() -> Any:
 
 
 def create_engine(options: JdbcConnectionOptions) -> Any:
-    """Return an engine that opens one connection at a time, and keeps none."""
+    """Return an engine that opens one connection at a time, without a pool."""
     library = sqlalchemy()
     return library.create_engine(options.target.url, poolclass=library.pool.NullPool)
 
 
 class DriverStatement:
-    """A statement with `?` as a driver wants it, and its parameters too."""
+    """A statement with `?` converted to the driver's parameter style, and its parameters too."""
 
     def __init__(self, sql: str, dialect: Any) -> None:
         style = dialect.paramstyle
@@ -54,7 +54,7 @@ class DriverStatement:
 
 
 class GenericSession(Session):
-    """A connection of SQLAlchemy."""
+    """A connection over SQLAlchemy."""
 
     def __init__(self, options: JdbcConnectionOptions, sql: str) -> None:
         super().__init__(options, sql)
@@ -64,7 +64,7 @@ class GenericSession(Session):
 
     @property
     def connection(self) -> Any:
-        """The connection; made if there is none."""
+        """The connection; opened if necessary."""
         if self._connection is None:
             if self._engine is None:
                 self._engine = create_engine(self.options)
@@ -73,11 +73,11 @@ class GenericSession(Session):
         return self._connection
 
     def begin(self) -> None:
-        """SQLAlchemy begins a transaction with the first statement."""
+        """Connect; SQLAlchemy begins a transaction with the first statement."""
         self.connection  # noqa: B018 - it connects
 
     def put(self, rows: Rows) -> None:
-        """Run the statement for rows, in the fastest form that there is."""
+        """Run the statement for rows, in the fastest available form."""
         connection = self.connection
         statement = self._statement
         assert statement is not None
@@ -110,12 +110,12 @@ class GenericSession(Session):
         )
 
     def create_ledger(self, table: str) -> None:
-        """Make the table of committed transactions, unless it is there."""
+        """Create the table of committed transactions, unless it exists."""
         self._ledger(table).create(self.connection, checkfirst=True)
         self.commit()
 
     def note(self, table: str, transaction: str) -> None:
-        """Write into the ledger."""
+        """Record a transaction in the ledger."""
         now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
         self.connection.execute(
             self._ledger(table).insert().values(transaction_name=transaction, committed_at=now)
@@ -132,7 +132,7 @@ class GenericSession(Session):
         return found
 
     def forget(self, table: str, prefix: str, days: int) -> None:
-        """Delete what is old."""
+        """Delete old entries."""
         ledger = self._ledger(table)
         before = dt.datetime.now(dt.UTC).replace(tzinfo=None) - dt.timedelta(days=days)
         self.connection.execute(

@@ -1,4 +1,4 @@
-"""Asking a database for rows by key, many keys in one statement, without blocking: the part of lookups that knows databases."""
+"""The database client of lookups: finds rows by key, many keys per statement, without blocking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = list[Row]
 class LookupClient:
     """Finds the rows of keys. It belongs to one event loop, and keeps up to `connections` connections.
 
-    A key that is being asked for already is not asked for again: who comes later gets the same answer.
+    A key that is already being looked up is not requested again: later callers get the same result.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class LookupClient:
         self._engine: Any = None
 
     async def find(self, keys: Sequence[Hashable]) -> dict[Hashable, Rows]:
-        """Return the rows of each key; no rows for one that has none."""
+        """Return the rows of each key; an empty list for a key without rows."""
         loop = asyncio.get_running_loop()
         mine = [key for key in dict.fromkeys(keys) if key not in self._asked]
         futures = {key: loop.create_future() for key in mine}
@@ -60,9 +60,9 @@ class LookupClient:
                         future.set_exception(
                             error
                             if isinstance(error, Exception)
-                            else ConnectionError("the lookup was given up")
+                            else ConnectionError("the lookup was cancelled")
                         )
-                        future.exception()  # nobody else may be waiting
+                        future.exception()  # marks it as retrieved, as there may be no other waiter
                 raise
             finally:
                 for key in mine:
@@ -72,7 +72,7 @@ class LookupClient:
         return {key: await future for key, future in waited.items()}
 
     async def close(self) -> None:
-        """Leave the database."""
+        """Close the connections."""
         idle, self._idle = self._idle, []
         for connection in idle:
             with suppress(Exception):
@@ -91,7 +91,7 @@ class LookupClient:
                             error, self._options.target, "look up rows", self._query
                         ) from error
                     self._on_retry()
-                    await self.close()  # the others are as old
+                    await self.close()  # the other connections are as old
                     await asyncio.sleep(pause)
                 else:
                     return self._sorted(keys, names, rows)
@@ -102,7 +102,7 @@ class LookupClient:
     ) -> dict[Hashable, Rows]:
         places = [names.index(name) for name in self._keys]
         found: dict[Hashable, Rows] = {key: [] for key in keys}
-        by_text = {_text(key): key for key in keys}  # a key may be text where the column is a UUID
+        by_text = {_text(key): key for key in keys}  # a key may be a str where the column is a UUID
         for values in rows:
             row = Row(*values)
             row.set_field_names(names)
@@ -150,7 +150,7 @@ class LookupClient:
             return tuple(result.keys()), result.fetchall()
 
     def _sql(self, condition: str) -> str:
-        return f"SELECT * FROM {self._query} AS penstock_rows WHERE {condition}"  # noqa: S608 - what the user gave
+        return f"SELECT * FROM {self._query} AS penstock_rows WHERE {condition}"  # noqa: S608 - given by the user
 
 
 def _among(names: Sequence[str], keys: list[Hashable], quote: str) -> tuple[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""How to reach a database, and how to write to it: PyFlink's options."""
+"""Connection and execution options of databases, as in PyFlink."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 def whole_number(value: Any, what: str, least: int) -> int:
-    """Return a whole number of at least so much; `what` names it in the error."""
+    """Return an integer of at least `least`; `what` names it in the error."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ArgumentTypeError(f"{what} is not a whole number", detail=f"it is {value!r}")
+        raise ArgumentTypeError(f"{what} is not an integer", detail=f"got {value!r}")
     if value < least:
-        raise ArgumentError(f"{what} is less than {least}", detail=f"it is {value}")
+        raise ArgumentError(f"{what} is less than {least}", detail=f"got {value}")
     return value
 
 
 def text(value: Any, what: str) -> str:
-    """Return text that is not empty; `what` names it in the error."""
+    """Return a non-empty str; `what` names it in the error."""
     if not isinstance(value, str):
         raise ArgumentTypeError(
-            f"{what} is not text", detail=f"it is of type {type(value).__name__}"
+            f"{what} is not a str", detail=f"its type is {type(value).__name__}"
         )
     if not value:
         raise ArgumentError(f"{what} is empty")
@@ -29,7 +29,7 @@ def text(value: Any, what: str) -> str:
 
 
 class JdbcConnectionOptions:
-    """Where a database is, and who asks.
+    """Address and credentials of a database.
 
     >>> options = (
     ...     JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
@@ -60,12 +60,12 @@ class JdbcConnectionOptions:
 
     @property
     def target(self) -> Target:
-        """The database, as its driver is told."""
+        """The database in the form of its driver."""
         return self._target
 
     @property
     def timeout_seconds(self) -> int:
-        """How long a connection may take to be made."""
+        """The connection timeout."""
         return self._timeout
 
     def get_db_url(self) -> str:
@@ -73,7 +73,7 @@ class JdbcConnectionOptions:
         return self._url
 
     def get_driver_name(self) -> str | None:
-        """Return the driver's name as it was given; it means nothing here, the URL tells which driver is used."""
+        """Return the driver's name as given; it has no effect, as the URL determines the driver."""
         return self._driver_name
 
     def get_user_name(self) -> str | None:
@@ -88,7 +88,7 @@ class JdbcConnectionOptions:
         return f"JdbcConnectionOptions({self._target.name!r})"
 
     class JdbcConnectionOptionsBuilder:
-        """Builds JdbcConnectionOptions. The URL is all that must be given."""
+        """Builds JdbcConnectionOptions. Only the URL is required."""
 
         def __init__(self) -> None:
             self._url: str | None = None
@@ -98,32 +98,32 @@ class JdbcConnectionOptions:
             self._timeout = 60
 
         def with_url(self, url: str) -> Self:
-            """Set the URL: of JDBC (`jdbc:postgresql://host:5432/database`), libpq or SQLAlchemy."""
+            """Set the URL, in the format of JDBC (`jdbc:postgresql://host:5432/database`), libpq or SQLAlchemy."""
             parse_url(url)
             self._url = url
             return self
 
         def with_driver_name(self, driver_name: str) -> Self:
-            """Set the name of a Java class, which is kept and not used."""
+            """Set the name of a Java class, which has no effect."""
             self._driver_name = text(driver_name, "the driver's name")
             return self
 
         def with_user_name(self, user_name: str) -> Self:
-            """Set the user; it counts for more than the URL's."""
+            """Set the user; overrides the URL's."""
             self._user_name = text(user_name, "the user's name")
             return self
 
         def with_password(self, password: str) -> Self:
-            """Set the password; it counts for more than the URL's."""
+            """Set the password; overrides the URL's."""
             if not isinstance(password, str):
                 raise ArgumentTypeError(
-                    "the password is not text", detail=f"it is of type {type(password).__name__}"
+                    "the password is not a str", detail=f"its type is {type(password).__name__}"
                 )
             self._password = password
             return self
 
         def with_connection_check_timeout_seconds(self, seconds: int) -> Self:
-            """Set how long a connection may take to be made (60 s)."""
+            """Set the connection timeout (60 s)."""
             self._timeout = whole_number(seconds, "the timeout of connections in seconds", 1)
             return self
 
@@ -131,7 +131,7 @@ class JdbcConnectionOptions:
             """Build the options."""
             if self._url is None:
                 raise ArgumentError(
-                    "the database has no URL",
+                    "the URL of the database is missing",
                     hint="call with_url('jdbc:postgresql://host:5432/database')",
                 )
             return JdbcConnectionOptions(
@@ -140,7 +140,7 @@ class JdbcConnectionOptions:
 
 
 class JdbcExecutionOptions:
-    """When collected records are sent, and how often that is tried again.
+    """When batches are sent, and how often they are retried.
 
     >>> JdbcExecutionOptions.defaults()
     JdbcExecutionOptions(batch_interval_ms=0, batch_size=5000, max_retries=3)
@@ -154,15 +154,15 @@ class JdbcExecutionOptions:
         self._max_retries = whole_number(max_retries, "the number of retries", 0)
 
     def get_batch_interval_ms(self) -> int:
-        """Return after how many milliseconds a batch that is not full is sent; 0: only at checkpoints."""
+        """Return after how many milliseconds an incomplete batch is sent; 0: only at checkpoints."""
         return self._batch_interval_ms
 
     def get_batch_size(self) -> int:
-        """Return how many records a batch has; 0: it is sent at checkpoints, and when its time is over."""
+        """Return the number of records per batch; 0: it is sent at checkpoints, and after the interval."""
         return self._batch_size
 
     def get_max_retries(self) -> int:
-        """Return how often a batch is sent again after a failure that may pass."""
+        """Return how often a batch is retried after a temporary failure."""
         return self._max_retries
 
     def __eq__(self, other: object) -> bool:
@@ -177,7 +177,7 @@ class JdbcExecutionOptions:
 
     @staticmethod
     def defaults() -> JdbcExecutionOptions:
-        """Return 5000 records a batch, 3 retries, and no interval."""
+        """Return 5000 records per batch, 3 retries, and no interval."""
         return JdbcExecutionOptions()
 
     @staticmethod
@@ -192,19 +192,19 @@ class JdbcExecutionOptions:
             self._values: dict[str, int] = {}
 
         def with_batch_interval_ms(self, batch_interval_ms: int) -> Self:
-            """Set after how many milliseconds a batch is sent that is not full."""
+            """Set after how many milliseconds an incomplete batch is sent."""
             self._values["batch_interval_ms"] = whole_number(
                 batch_interval_ms, "the interval of batches", 0
             )
             return self
 
         def with_batch_size(self, batch_size: int) -> Self:
-            """Set how many records a batch has."""
+            """Set the number of records per batch."""
             self._values["batch_size"] = whole_number(batch_size, "the size of batches", 0)
             return self
 
         def with_max_retries(self, max_retries: int) -> Self:
-            """Set how often a batch is sent again."""
+            """Set how often a batch is retried."""
             self._values["max_retries"] = whole_number(max_retries, "the number of retries", 0)
             return self
 
@@ -214,12 +214,13 @@ class JdbcExecutionOptions:
 
 
 class JdbcExactlyOnceOptions:
-    """How a sink writes exactly once.
+    """Options of exactly-once sinks.
 
-    `transaction_prefix` names the sink among all that write to the database in one job: it is part of the names of its transactions.
-    By default it is made of the statement and the database. `ledger_table` is where transactions leave their names, so that one that was
-    committed can be told from one that was lost; its rows go after `ledger_retention_days`.
-    `lock_timeout_ms` is how long a barrier waits for rows that another transaction holds, before the records are left to the commit.
+    `transaction_prefix` distinguishes the sink from others that write to the database in the same job: it is part of the
+    names of its transactions. The default is derived from the statement and the database. `ledger_table` is where
+    transactions record their names, which distinguishes committed transactions from lost ones; its rows are deleted after
+    `ledger_retention_days`. `lock_timeout_ms` is how long a barrier waits for rows locked by another transaction, before the
+    records are left to the commit.
     """
 
     def __init__(
@@ -240,5 +241,5 @@ class JdbcExactlyOnceOptions:
 
     @staticmethod
     def defaults() -> JdbcExactlyOnceOptions:
-        """Return options with nothing set."""
+        """Return the default options."""
         return JdbcExactlyOnceOptions()

@@ -1,4 +1,4 @@
-"""The parameters of a statement, made of records."""
+"""Converts records to the parameters of a statement."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Setter = Callable[[Any], Sequence[Any]]
 
 
 class Parameters:
-    """Makes the parameters of each record: the fields of a row or tuple, one value, or what a function of the user's returns."""
+    """Returns the parameters of each record: the fields of a row or tuple, one value, or the result of a user function."""
 
     def __init__(
         self, count: int, type_info: TypeInformation | None, setter: Setter | None = None
     ) -> None:
         if setter is not None and not callable(setter):
             raise ArgumentTypeError(
-                "the parameter setter cannot be called",
-                detail=f"it is {setter!r}",
-                hint="give a function of the record that returns the parameters in order",
+                "the parameter setter is not callable",
+                detail=f"got {setter!r}",
+                hint="pass a function of the record that returns the parameters in order",
             )
         self.count = count
         self._setter = setter
@@ -44,9 +44,9 @@ class Parameters:
             types, self._single = [kind], True
         if len(types) != self.count:
             raise ArgumentError(
-                "the statement and the type of the records do not fit together",
-                detail=f"it has {self.count} parameters (?), the type has {len(types)} fields: {kind}",
-                hint="give one ? for each field of the type, in its order; the operator ? of PostgreSQL is written ??",
+                "the statement's parameters do not match the type of the records",
+                detail=f"the statement has {self.count} parameters (?), the type has {len(types)} fields: {kind}",
+                hint="use one ? for each field of the type, in order; the operator ? of PostgreSQL is written ??",
             )
         converters = [_converter(each) for each in types]
         if any(converters):
@@ -78,9 +78,9 @@ class Parameters:
             f"has {len(row)} fields" if isinstance(row, tuple | list) else "is not a row or a tuple"
         )
         raise RecordError(
-            "a record does not fit the statement",
+            "a record does not match the statement",
             detail=f"record: {value!r} {found}, the statement has {self.count} parameters",
-            hint="map the stream to rows or tuples with one field for each ?, or give a parameter setter",
+            hint="map the stream to rows or tuples with one field for each ?, or pass a parameter setter",
         )
 
     @staticmethod
@@ -94,7 +94,7 @@ class Parameters:
 
 
 def _converter(kind: TypeInformation) -> Callable[[Any], Any] | None:
-    """Return what makes of a value what drivers take; None where they take it as it is."""
+    """Return the converter to a value that drivers accept; None if they accept the value unchanged."""
     if isinstance(kind, MapTypeInfo):
         return _json
     if isinstance(kind, BasicTypeInfo) and kind == BasicTypeInfo(BasicType.INSTANT):

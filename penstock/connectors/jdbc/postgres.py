@@ -1,10 +1,10 @@
-"""PostgreSQL, by psycopg.
+"""The PostgreSQL session, based on psycopg.
 
-A statement is sent in the fastest form that means the same, as measured by benchmarks/databases.py. A plain INSERT becomes
-`COPY table FROM STDIN`. An upsert of plain parameters becomes one statement over arrays, `INSERT ... SELECT * FROM unnest(...)`; a key that
-comes twice in a batch goes into a second one, because an upsert may change a row only once. (COPY into a temporary table and INSERT from
-there is about as fast, and a transaction that has touched a temporary table cannot be prepared.) Everything else is sent row by row in
-pipeline mode.
+A statement is sent in the fastest equivalent form, as measured by benchmarks/databases.py. A plain INSERT becomes
+`COPY table FROM STDIN`. An upsert of plain parameters becomes one statement over arrays, `INSERT ... SELECT * FROM
+unnest(...)`; a key that occurs twice in a batch goes into a second one, because an upsert may change a row only once. (COPY
+into a temporary table and INSERT from there is about as fast, but a transaction that has touched a temporary table cannot be
+prepared.) Everything else is sent row by row in pipeline mode.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger("penstock.connectors.jdbc")
 
 # A batch of fewer rows is sent row by row.
 _FEW = 8
-# The fast form is not possible here and the statement as it is may be: row security, views, types that cannot be cast or compared.
+# Errors of the fast form that the original statement may not have: row security, views, types that cannot be cast or compared.
 _TRY_SINGLY = {"0A000", "42809", "42804", "42846", "42883", "21000"}
 
 
@@ -40,7 +40,7 @@ def psycopg() -> Any:
 
 
 def connect(options: JdbcConnectionOptions, **settings: Any) -> Any:
-    """Open a connection that commits each statement unless BEGIN came before."""
+    """Open a connection in autocommit mode."""
     merged = connection_settings(options, **settings)
     connection = psycopg().connect(**merged, autocommit=True)
     adapt(connection)
@@ -48,8 +48,8 @@ def connect(options: JdbcConnectionOptions, **settings: Any) -> Any:
 
 
 def connection_settings(options: JdbcConnectionOptions, **settings: Any) -> dict[str, Any]:
-    """Return what libpq is told."""
-    # Of a server that has gone without a word the system would tell after two hours.
+    """Return the connection parameters for libpq."""
+    # Without keepalives, the system would notice a server that disappeared only after two hours.
     default = {
         "connect_timeout": options.timeout_seconds,
         "application_name": "penstock",
@@ -70,13 +70,13 @@ def adapt(connection: Any) -> None:
 
 
 def quoted(text: str) -> str:
-    """Return text as a literal of SQL, for statements that take no parameters.
+    """Return a quoted SQL literal, for statements that take no parameters.
 
     >>> quoted("it's")
     "'it''s'"
     """
     if "\\" in text or "\0" in text:
-        raise ValueError(f"not the name of a transaction: {text!r}")
+        raise ValueError(f"invalid transaction name: {text!r}")
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -85,14 +85,14 @@ class PostgresSession(Session):
 
     def __init__(self, options: JdbcConnectionOptions, sql: str) -> None:
         super().__init__(options, sql)
-        self.tag: str | None = None  # a name of the connection that others find it by
+        self.tag: str | None = None  # application_name, by which other sessions find the connection
         self._connection: Any = None
         self._fast: Callable[[Rows], None] | None = None
         self._singly = for_psycopg(sql)
 
     @property
     def connection(self) -> Any:
-        """The connection; made if there is none."""
+        """The connection; opened if necessary."""
         if self._connection is None:
             named = {} if self.tag is None else {"application_name": self.tag}
             self._connection = connect(self.options, **named)
@@ -104,7 +104,7 @@ class PostgresSession(Session):
         self.connection.execute("BEGIN")
 
     def put(self, rows: Rows) -> None:
-        """Run the statement for rows, in the fastest form that there is."""
+        """Run the statement for rows, in the fastest available form."""
         fast = self._fast
         if fast is not None and len(rows) >= _FEW:
             try:
@@ -137,19 +137,19 @@ class PostgresSession(Session):
     # Two-phase commit
 
     def limit_lock_waits(self, milliseconds: int) -> None:
-        """Let statements of this transaction wait no longer than this for others."""
+        """Limit how long statements of this transaction wait for locks."""
         self.connection.execute(f"SET LOCAL lock_timeout = {int(milliseconds)}")
 
     def prepare(self, transaction: str) -> None:
-        """End the transaction: it survives this connection and the server's end, and waits for what is decided."""
+        """Prepare the transaction: it survives this connection and a server restart, until it is committed or rolled back."""
         self.connection.execute(f"PREPARE TRANSACTION {quoted(transaction)}")
 
     def commit_prepared(self, transaction: str) -> bool:
-        """Commit a prepared transaction; False if there is none."""
+        """Commit a prepared transaction; False if it does not exist."""
         return self._end(f"COMMIT PREPARED {quoted(transaction)}")
 
     def roll_back_prepared(self, transaction: str) -> bool:
-        """Roll a prepared transaction back; False if there is none."""
+        """Roll back a prepared transaction; False if it does not exist."""
         return self._end(f"ROLLBACK PREPARED {quoted(transaction)}")
 
     def _end(self, sql: str) -> bool:
@@ -160,7 +160,7 @@ class PostgresSession(Session):
         return True
 
     def prepared(self, prefix: str) -> list[str]:
-        """Return the prepared transactions of this database whose names begin so."""
+        """Return the prepared transactions of this database whose names start with a prefix."""
         found = self.connection.execute(
             "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() "
             "AND starts_with(gid, %s) ORDER BY prepared, gid",
@@ -169,7 +169,7 @@ class PostgresSession(Session):
         return [gid for (gid,) in found]
 
     def end_transactions_of(self, tag: str) -> int:
-        """Cut off the connections whose tags begin so and that are in a transaction; return how many there were."""
+        """Terminate the connections whose tags start with `tag` and that are in a transaction; return how many there were."""
         cut = self.connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
             "AND starts_with(application_name, %s) AND state <> 'idle' AND pid <> pg_backend_pid()",
@@ -185,11 +185,11 @@ class PostgresSession(Session):
     # The ledger
 
     def create_ledger(self, table: str) -> None:
-        """Make the table of committed transactions, unless it is there."""
+        """Create the table of committed transactions, unless it exists."""
         errors = psycopg().errors
         with suppress(
             errors.UniqueViolation, errors.DuplicateTable
-        ):  # somebody else made it just now
+        ):  # another session has just created it
             found = self.connection.execute("SELECT to_regclass(%s)", [table]).fetchone()
             if found[0] is None:
                 self.connection.execute(
@@ -198,7 +198,7 @@ class PostgresSession(Session):
                 )
 
     def note(self, table: str, transaction: str) -> None:
-        """Write into the ledger."""
+        """Record a transaction in the ledger."""
         self.connection.execute(f"INSERT INTO {table} (transaction) VALUES (%s)", [transaction])  # noqa: S608
 
     def noted(self, table: str, transactions: Sequence[str]) -> set[str]:
@@ -210,7 +210,7 @@ class PostgresSession(Session):
         return {name for (name,) in found}
 
     def forget(self, table: str, prefix: str, days: int) -> None:
-        """Delete what is old."""
+        """Delete old entries."""
         self.connection.execute(
             f"DELETE FROM {table} WHERE starts_with(transaction, %s) "  # noqa: S608
             "AND committed_at < now() - make_interval(days => %s)",
@@ -246,14 +246,14 @@ class PostgresSession(Session):
             self.connection.execute(sql, [list(column) for column in zip(*part, strict=True)])
 
     def _array_types(self, count: int) -> list[str] | None:
-        """Return the types of arrays of the statement's parameters; None if some cannot be in an array."""
+        """Return the array types of the statement's parameters; None if one of them has no array type."""
         connection = self._connection
         numbered = translate(self.sql, lambda number: f"${number + 1}")
         raw = connection.pgconn
         name = b"penstock_described"
         result = raw.prepare(name, numbered.encode())
         if result.status != psycopg().pq.ExecStatus.COMMAND_OK:
-            return None  # the statement is refused with its first rows
+            return None  # the error is raised with the first rows
         described = raw.describe_prepared(name)
         types = [described.param_type(number) for number in range(described.nparams)]
         connection.execute("DEALLOCATE penstock_described")
@@ -271,7 +271,7 @@ class PostgresSession(Session):
 
 
 def _without_repeats(rows: Rows, insert: PlainInsert) -> list[Rows]:
-    """Cut a batch into parts in which no key comes twice; of each key the rows stay in order."""
+    """Divide a batch into parts without duplicate keys; the rows of each key stay in order."""
     if not insert.upserts or insert.conflict is None:
         return [rows]
     positions = insert.conflict
@@ -282,7 +282,7 @@ def _without_repeats(rows: Rows, insert: PlainInsert) -> list[Rows]:
             key = row[positions[0]] if len(positions) == 1 else tuple(row[at] for at in positions)
             number = seen.get(key, 0)
             seen[key] = number + 1
-        except TypeError:  # what cannot be hashed is left to the database
+        except TypeError:  # unhashable keys are left to the database
             return [rows]
         if number == len(parts):
             parts.append([])
@@ -291,7 +291,7 @@ def _without_repeats(rows: Rows, insert: PlainInsert) -> list[Rows]:
 
 
 def check_table_name(name: str) -> bool:
-    """Whether a name can stand in SQL as it is.
+    """Whether a name can be used unquoted in SQL.
 
     >>> check_table_name("audit.penstock_commits"), check_table_name("x; drop table y")
     (True, False)

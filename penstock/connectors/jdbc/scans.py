@@ -1,4 +1,4 @@
-"""The statements that read a part of a table, in an order in which reading can go on after any row."""
+"""Statements that read a part of a table, in an order in which reading can resume after any row."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from penstock.connectors.jdbc.splits import Part
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What is read: a table or a query, the column that splits it, and the columns that tell its rows apart, if they are known."""
+    """A table or query to read, the column that splits it, and the columns of its unique key, if known."""
 
-    relation: str  # as it stands after FROM
+    relation: str  # the FROM clause
     column: str | None
     key: tuple[str, ...]
     quote: str = '"'
-    every: tuple[str, ...] = ()  # all columns, where rows without a key cannot be ordered as text
+    every: tuple[str, ...] = ()  # all columns, if rows without a key cannot be ordered as text
 
     def statement(self, part: Part, position: Any) -> tuple[str, list[Any]]:
         """Return SQL with `?`, and its parameters, for the rows of a part that come after a position.
 
-        With a key a position is the values of the columns that the rows are ordered by. Without one it is how many rows were read, and
-        rows are ordered by everything: those that are equal in all may change places.
+        With a key, a position is the values of the columns that the rows are ordered by. Without one it is the number of rows
+        read, and rows are ordered by all columns: only equal rows may swap places.
         """
         conditions, parameters = self._range(part)
         order = self._order(part)
@@ -35,7 +35,7 @@ class Scan:
             marks = ", ".join("?" for _ in order)
             conditions.append(f"({', '.join(order)}) > ({marks})")
             parameters += list(position)
-        sql = f"SELECT * FROM {self.relation} AS penstock_rows"  # noqa: S608 - what the user gave
+        sql = f"SELECT * FROM {self.relation} AS penstock_rows"  # noqa: S608 - given by the user
         if conditions:
             sql += " WHERE " + " AND ".join(conditions)
         if not self.key:
@@ -76,12 +76,12 @@ class Scan:
         return conditions, parameters
 
     def quoted(self, name: str) -> str:
-        """Return a name as SQL has it."""
+        """Return a quoted identifier."""
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
 
 class Cursor:
-    """The rows of a statement, a few at a time: the rest stays with the server."""
+    """A server-side cursor over the rows of a statement."""
 
     def __init__(self, options: JdbcConnectionOptions, sql: str, parameters: Sequence[Any]) -> None:
         self._connection: Any = None
@@ -118,11 +118,11 @@ class Cursor:
         self.names = tuple(self._cursor.keys())
 
     def fetch(self, count: int) -> list[tuple[Any, ...]]:
-        """Return the next rows; none at the end."""
+        """Return the next rows; an empty list at the end."""
         return [tuple(row) for row in self._cursor.fetchmany(count)]
 
     def close(self) -> None:
-        """Leave the database."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(Exception):
@@ -130,7 +130,7 @@ class Cursor:
 
 
 def ask(options: JdbcConnectionOptions, sql: str) -> tuple[Any, ...]:
-    """Return the one row of a statement."""
+    """Return the only row of a statement."""
     cursor = Cursor(options, sql, [])
     try:
         (row,) = cursor.fetch(1)
@@ -140,7 +140,7 @@ def ask(options: JdbcConnectionOptions, sql: str) -> tuple[Any, ...]:
 
 
 def primary_key(options: JdbcConnectionOptions, table: str) -> tuple[str, ...]:
-    """Return the columns of a table's primary key; none if it has no such key."""
+    """Return the columns of a table's primary key; empty if it has none."""
     if options.target.kind == "postgresql":
         with connect(options) as connection:
             found = connection.execute(

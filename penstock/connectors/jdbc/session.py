@@ -1,4 +1,4 @@
-"""A connection to a database that writes rows with one statement, whatever the driver."""
+"""A connection that writes rows with one statement, independent of the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 class Session(ABC):
-    """Writes rows with one statement, in transactions. It connects when it is first used, and again after `leave`."""
+    """Writes rows with one statement, in transactions. It connects on first use, and again after `leave`."""
 
     def __init__(self, options: JdbcConnectionOptions, sql: str) -> None:
         self.options = options
@@ -27,7 +27,7 @@ class Session(ABC):
 
     @abstractmethod
     def put(self, rows: Rows) -> None:
-        """Run the statement for rows, in order. If it fails, what the transaction did before still stands (or can be rolled back)."""
+        """Run the statement for rows, in order. If it fails, the transaction keeps its earlier rows (or can be rolled back)."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -35,21 +35,21 @@ class Session(ABC):
 
     @abstractmethod
     def roll_back(self) -> None:
-        """Roll the transaction back."""
+        """Roll back the transaction."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Close the connection, whatever its state; the server gives up its transaction."""
+        """Close the connection, whatever its state; the server rolls back its transaction."""
 
-    # What transactions leave behind, for those that have to know whether they were committed.
+    # The ledger: records of committed transactions.
 
     @abstractmethod
     def create_ledger(self, table: str) -> None:
-        """Make the table of committed transactions, unless it is there."""
+        """Create the table of committed transactions, unless it exists."""
 
     @abstractmethod
     def note(self, table: str, transaction: str) -> None:
-        """Write into the ledger, in this transaction."""
+        """Record a transaction in the ledger, as part of it."""
 
     @abstractmethod
     def noted(self, table: str, transactions: Sequence[str]) -> set[str]:
@@ -57,7 +57,7 @@ class Session(ABC):
 
     @abstractmethod
     def forget(self, table: str, prefix: str, days: int) -> None:
-        """Delete what the ledger has of a sink's transactions that are older than so many days."""
+        """Delete ledger entries of a sink's transactions that are older than this many days."""
 
     def write(self, rows: Rows) -> None:
         """Write rows in a transaction of their own."""
@@ -66,7 +66,7 @@ class Session(ABC):
         self.commit()
 
     def explain(self, error: BaseException, rows: Rows) -> PenstockError:
-        """Return the error of rows that were not written: which of them the database refused, if it was for a row.
+        """Return the error of rows that were not written: if a row is the cause, the error names it.
 
         The rows are tried one by one, in a transaction that is rolled back.
         """
@@ -79,12 +79,12 @@ class Session(ABC):
             for each, row in enumerate(rows):
                 try:
                     self.put([row])
-                except Exception as single:  # noqa: BLE001 - drivers raise what they like
+                except Exception as single:  # noqa: BLE001 - drivers raise errors of any class
                     if is_about_rows(single):
                         found, number = single, each
                     break
             self.leave()
-        except Exception:  # noqa: BLE001 - the first error is the one to tell
+        except Exception:  # noqa: BLE001 - the first error is reported
             return refused(error, self.target, "write", self.sql)
         if number is None:
             return refused(error, self.target, "write", self.sql)
@@ -92,7 +92,7 @@ class Session(ABC):
 
 
 def open_session(options: JdbcConnectionOptions, sql: str) -> Session:
-    """Return the session of a database's driver."""
+    """Return a session for the database's driver."""
     if options.target.kind == "postgresql":
         from penstock.connectors.jdbc.postgres import PostgresSession
 

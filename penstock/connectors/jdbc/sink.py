@@ -21,7 +21,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 class JdbcSink(Sink):
-    """Writes records to a database with a statement whose `?` stand for a record's fields. It is made by `sink` or `exactly_once_sink`.
+    """Writes records to a database with a statement whose `?` are a record's fields. Created by `sink` or `exactly_once_sink`.
 
     >>> from penstock.common import Types
     >>> options = JdbcConnectionOptions("jdbc:postgresql://localhost:5432/shop")
@@ -53,9 +53,9 @@ class JdbcSink(Sink):
             )
             if not check_table_name(jdbc_exactly_once_options.ledger_table):
                 raise ArgumentError(
-                    "the name of the ledger table is not a plain name",
-                    detail=f"it is '{jdbc_exactly_once_options.ledger_table}'",
-                    hint="letters, digits and underscores, with a schema before a dot if need be",
+                    "invalid name of the ledger table",
+                    detail=f"got '{jdbc_exactly_once_options.ledger_table}'",
+                    hint="use letters, digits and underscores, optionally with a schema and a dot before it",
                 )
         self._exactly_once = jdbc_exactly_once_options
         self._parameters = Parameters(count_parameters(sql), type_info, parameter_setter)
@@ -69,10 +69,10 @@ class JdbcSink(Sink):
         *,
         parameter_setter: Setter | None = None,
     ) -> JdbcSink:
-        """Create a sink that writes at least once: after a failure, records since the last checkpoint are written again.
+        """Create an at-least-once sink: after a failure, records since the last checkpoint are written again.
 
-        With a statement that may be repeated (an upsert) the table is then as if they had been written once.
-        `parameter_setter` is a function of the record that returns the parameters; without it they are the record's fields.
+        With an idempotent statement (an upsert) the table has the same content as if they had been written once.
+        `parameter_setter` is a function of the record that returns the parameters; the default is the record's fields.
         """
         return JdbcSink(
             sql,
@@ -93,10 +93,11 @@ class JdbcSink(Sink):
         *,
         parameter_setter: Setter | None = None,
     ) -> JdbcSink:
-        """Create a sink that writes each record once, whatever the statement.
+        """Create an exactly-once sink, for any statement.
 
-        In PostgreSQL every checkpoint is a transaction of each subtask, prepared before the checkpoint and committed after it. In other databases
-        the records of a checkpoint wait on checkpoint storage, and the driver writes them in one transaction when it is complete.
+        In PostgreSQL every checkpoint is a transaction of each subtask, prepared before the checkpoint and committed after it. In
+        other databases the records of a checkpoint are kept on checkpoint storage, and the driver writes them in one transaction
+        when it is complete.
         """
         return JdbcSink(
             sql,
@@ -111,9 +112,9 @@ class JdbcSink(Sink):
     def roll_back_in_doubt(
         jdbc_connection_options: JdbcConnectionOptions, job_id: str
     ) -> list[str]:
-        """Roll back the prepared transactions of a job that will never start again; return their names.
+        """Roll back the prepared transactions of a job that will never be started again; return their names.
 
-        A job that starts again, from its checkpoint and with its id, ends them by itself.
+        A job that is restarted, from its checkpoint and with its id, ends them itself.
         """
         from penstock.connectors.jdbc.committer import roll_back_in_doubt
 
@@ -123,7 +124,7 @@ class JdbcSink(Sink):
 
     @property
     def sink_id(self) -> str:
-        """What tells this sink's transactions from those of others in the same job."""
+        """The id that distinguishes this sink's transactions from those of other sinks in the same job."""
         assert self._exactly_once is not None
         prefix = self._exactly_once.transaction_prefix
         return prefix or short_hash(self._connection.target.name, self._sql)
@@ -142,7 +143,7 @@ class JdbcSink(Sink):
         )
 
     def create_committer(self) -> Committer | None:
-        """Create what commits; it looks whether the database can do what it has to."""
+        """Create the committer; it checks that the database supports exactly-once writes."""
         from penstock.connectors.jdbc.committer import JdbcCommitter
 
         if self._exactly_once is None:
@@ -150,7 +151,7 @@ class JdbcSink(Sink):
         return JdbcCommitter(self._connection, self._sql, self._exactly_once, self.sink_id)
 
     def output_path(self) -> str | None:
-        """Two sinks that write exactly once must not take each other's transactions for their own."""
+        """Return a name that is unique per sink: two exactly-once sinks must not share their transactions."""
         if self._exactly_once is None:
             return None
         return f"{self._connection.target.name} (transaction_prefix '{self.sink_id}')"
@@ -161,14 +162,14 @@ class JdbcSink(Sink):
 
 
 def check_options(options: Any) -> JdbcConnectionOptions:
-    """Return connection options; an error for anything else."""
+    """Return connection options after checking their type."""
     return _check_kind(options, JdbcConnectionOptions, "jdbc_connection_options")  # type: ignore[no-any-return]
 
 
 def _check_kind(value: Any, kind: type, name: str) -> Any:
     if isinstance(value, kind):
         return value
-    hint = f"build {kind.__name__} and pass what build() returns"
+    hint = f"pass a {kind.__name__}, the result of its builder"
     raise ArgumentTypeError(
-        f"{name} is not {kind.__name__}", detail=f"it is {type(value).__name__}", hint=hint
+        f"{name} is not {kind.__name__}", detail=f"got {type(value).__name__}", hint=hint
     )

@@ -36,8 +36,8 @@ T = TypeVar("T")
 class JdbcSource(Source):
     """Reads a table or a query, split by a numeric or time column. Built by `JdbcSource.builder()`.
 
-    Records are rows with the names of the columns, or what the extractor makes of them. A split is read in the order of its column and of the
-    key, so reading goes on after the last row of the checkpoint; rows that do not change are read once.
+    Records are Rows with the column names, or the results of the extractor. A split is read in the order of its column and of the
+    key, so a restored job resumes after the last row of the checkpoint; unchanged rows are read exactly once.
     """
 
     carries_timestamps = False
@@ -72,7 +72,7 @@ class JdbcSource(Source):
         return JdbcSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself: it does."""
+        """Return whether the source is bounded: always."""
         return Boundedness.BOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -80,7 +80,7 @@ class JdbcSource(Source):
         return self.type_info
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        """Create what cuts the table."""
+        """Create the enumerator, which splits the table."""
         return _Enumerator(self, parallelism, restored)
 
     def create_reader(self) -> SourceReader:
@@ -89,7 +89,7 @@ class JdbcSource(Source):
 
 
 class JdbcSourceBuilder:
-    """Builds a JdbcSource: connection options, and a table or a query, must be given.
+    """Builds a JdbcSource: connection options, and a table or a query, are required.
 
     >>> source = (
     ...     JdbcSource.builder()
@@ -112,12 +112,12 @@ class JdbcSourceBuilder:
         self._extractor: Extractor | None = None
 
     def set_connection_options(self, options: JdbcConnectionOptions) -> Self:
-        """Set where the database is."""
+        """Set the connection to the database."""
         self._connection = check_options(options)
         return self
 
     def set_table(self, table: str) -> Self:
-        """Set the table (`orders`, `sales.orders`), quoted as SQL wants it if its name needs that."""
+        """Set the table (`orders`, `sales.orders`), quoted like in SQL if necessary."""
         self._table = text(table, "the table")
         return self
 
@@ -126,9 +126,9 @@ class JdbcSourceBuilder:
         self._query = check_sql(query, "the query").strip().rstrip(";")
         if count_parameters(self._query):
             raise ArgumentError(
-                "the query has parameters",
-                detail=f"it is '{query}'",
-                hint="write values into it; splits add conditions of their own. The operator ? is written ??",
+                "the query must not have parameters",
+                detail=f"query: {query}",
+                hint="write values into the query; splits add their own conditions. The operator ? is written ??",
             )
         return self
 
@@ -139,10 +139,10 @@ class JdbcSourceBuilder:
         upper_bound: Any = None,
         partitions: int | None = None,
     ) -> Self:
-        """Set the column of numbers or times that splits are ranges of.
+        """Set the numeric or time column whose ranges are the splits.
 
-        Without bounds the least and the greatest value are asked for. Rows outside the bounds belong to the first and the last split, and rows
-        whose column is null to one of their own: nothing is left out. By default there are 4 splits for each subtask.
+        Without bounds, the minimum and the maximum are queried. Rows outside the bounds belong to the first and the last
+        split, and rows whose column is NULL have their own split: no row is skipped. The default is 4 splits per subtask.
         """
         self._column = text(column, "the partition column")
         self._bounds = (
@@ -151,19 +151,19 @@ class JdbcSourceBuilder:
         )
         if (lower_bound is None) != (upper_bound is None):
             raise ArgumentError(
-                "one bound of the partition column is missing", hint="give both, or none"
+                "one bound of the partition column is missing", hint="pass both bounds, or neither"
             )
         if lower_bound is not None and not lower_bound <= upper_bound:
             raise ArgumentError(
-                "the bounds of the partition column are in the wrong order",
-                detail=f"{lower_bound!r} is greater than {upper_bound!r}",
+                "the lower bound of the partition column is greater than the upper bound",
+                detail=f"lower_bound={lower_bound!r}, upper_bound={upper_bound!r}",
             )
         if partitions is not None:
             self._partitions = whole_number(partitions, "the number of partitions", 1)
         return self
 
     def set_key_columns(self, *columns: str) -> Self:
-        """Set the columns that, together, no two rows have the same values in. Of a table it is the primary key by default."""
+        """Set the columns of a unique key. The default for a table is its primary key."""
         self._key = tuple(text(column, "a key column") for column in columns)
         return self
 
@@ -173,10 +173,10 @@ class JdbcSourceBuilder:
         return self
 
     def set_result_extractor(self, extractor: Extractor) -> Self:
-        """Set a function that makes a record of a row. A row that it fails with is a malformed record."""
+        """Set a function from row to record. A row for which it raises is a malformed record."""
         if not callable(extractor):
             raise ArgumentTypeError(
-                "the result extractor cannot be called", detail=f"it is {extractor!r}"
+                "the result extractor is not callable", detail=f"got {extractor!r}"
             )
         self._extractor = extractor
         return self
@@ -185,14 +185,14 @@ class JdbcSourceBuilder:
         """Build the source."""
         if self._connection is None:
             raise ArgumentError(
-                "the source has no database", hint="call set_connection_options(...)"
+                "the source has no connection options", hint="call set_connection_options(...)"
             )
         if (self._table is None) == (self._query is None):
             raise ArgumentError(
-                "the source reads neither a table nor a query"
+                "the source has neither a table nor a query"
                 if self._table is None
-                else "the source reads both a table and a query",
-                hint="call set_table or set_query, one of them",
+                else "the source has both a table and a query",
+                hint="call either set_table or set_query",
             )
         return JdbcSource(
             self._connection,
@@ -208,7 +208,7 @@ class JdbcSourceBuilder:
 
 
 class _Enumerator(SplitEnumerator):
-    """Cuts the table once, and hands out a few splits at a time: who has done its own gets the next."""
+    """Splits the table once, and assigns a few splits at a time, so that faster subtasks get more of them."""
 
     def __init__(self, source: JdbcSource, parallelism: int, restored: Any) -> None:
         self._source = source
@@ -217,25 +217,25 @@ class _Enumerator(SplitEnumerator):
         self._unfinished = 0
 
     def observe(self, unfinished: Sequence[SourceSplit]) -> None:
-        """Take note of how many splits are being read."""
+        """Record how many splits are being read."""
         self._unfinished = len(unfinished)
 
     def discover(self) -> list[SourceSplit]:
-        """Return as many splits as there is room for."""
+        """Return as many splits as there are free readers."""
         if self._waiting is None:
-            with named(self._source.connection.target, "be asked for the splits of a source"):
+            with named(self._source.connection.target, "return the splits of a source"):
                 self._waiting = _again(self._plan)
-        room = max(0, 2 * self._parallelism - self._unfinished)
-        found, self._waiting = self._waiting[:room], self._waiting[room:]
+        free = max(0, 2 * self._parallelism - self._unfinished)
+        found, self._waiting = self._waiting[:free], self._waiting[free:]
         self._unfinished += len(found)
         return found
 
     def no_more_splits(self) -> bool:
-        """Whether all splits were handed out."""
+        """Whether all splits were assigned."""
         return self._waiting == []
 
     def snapshot(self) -> Any:
-        """Return the splits that wait; None before the table is cut."""
+        """Return the unassigned splits; None before the table is split."""
         return self._waiting
 
     def _plan(self) -> list[SourceSplit]:
@@ -274,7 +274,7 @@ class _Enumerator(SplitEnumerator):
 
 
 class _Reader(SourceReader):
-    """Reads splits, each over a connection of its own that stays open as long as reading goes on where it was."""
+    """Reads splits, each over its own connection, which stays open as long as reading continues at the same position."""
 
     def __init__(self, source: JdbcSource) -> None:
         self._source = source
@@ -297,7 +297,7 @@ class _Reader(SourceReader):
             yield self._batch(split, rows, cursor.names, position)
 
     def close(self) -> None:
-        """Leave the database."""
+        """Close the connections."""
         for _, cursor in self._open.values():
             cursor.close()
         self._open.clear()

@@ -1,4 +1,4 @@
-"""How a table is cut into splits: ranges of a numeric or time column, and what is null."""
+"""Splits of a table: ranges of a numeric or time column, and its NULLs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Bound = int | float | Decimal | dt.date | dt.datetime
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a table: `low <= column < high`. None is no bound; `nulls` is the part whose column is null."""
+    """A part of a table: `low <= column < high`. None is unbounded; `nulls` is the part whose column is NULL."""
 
     low: Any = None
     high: Any = None
@@ -22,9 +22,9 @@ class Part:
 
 
 def cut(low: Any, high: Any, count: int) -> list[Part]:
-    """Cut the values from low to high, both included, into ranges of equal width, at most so many; the first and the last are open to the outside.
+    """Divide the values from low to high, inclusive, into at most `count` ranges of equal width; the first and last are open.
 
-    Whole numbers are cut as in Flink: if the ranges cannot be equal, the first ones have one value more.
+    Integers are divided like in Flink: if the ranges cannot be equal, the first ones have one more value.
 
     >>> cut(0, 10, 3)
     [Part(low=None, high=4, nulls=False), Part(low=4, high=8, nulls=False), Part(low=8, high=None, nulls=False)]
@@ -52,13 +52,13 @@ def _between(low: Any, high: Any, number: int, count: int) -> Any:
 
 
 def check_bound(value: Any, name: str) -> Any:
-    """Return a bound; an error if ranges cannot be made of it."""
+    """Return a bound after checking that its type supports ranges."""
     if value is None or (
         isinstance(value, int | float | Decimal | dt.date) and not isinstance(value, bool)
     ):
         return value
     raise ArgumentTypeError(
         f"{name} is not a number or a time",
-        detail=f"it is {value!r}",
-        hint="a table is split by a column of numbers, dates or timestamps",
+        detail=f"got {value!r}",
+        hint="use a column of numbers, dates or timestamps",
     )

@@ -1,7 +1,7 @@
-"""SQL as JDBC has it, with `?` for parameters, and as Python's drivers want it.
+"""Translates SQL with JDBC's `?` parameters to the form of Python drivers.
 
-Only what matters is read: where text, names and comments are, so that a question mark in them is none, and whether a statement is an
-INSERT of nothing but parameters, which can be sent in a faster form.
+The parser only knows strings, names and comments, to ignore question marks in them, and detects INSERT statements with
+nothing but parameters, which can be sent in a faster form.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MYSQL_TEXT = re.compile(r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\"""", re.D
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of SQL: `kind` is text, comment, parameter, operator (of `??`), word, space or other."""
+    """A token of SQL: `kind` is text, comment, parameter, operator (of `??`), word, space or other."""
 
     kind: str
     text: str
 
 
 def tokens(sql: str, *, backslashes: bool = False) -> Iterator[Token]:
-    """Cut SQL into pieces. With `backslashes` (MySQL) a quote after a backslash does not end text."""
+    """Tokenize SQL. With `backslashes` (MySQL) a quote after a backslash does not end a string."""
     at = 0
     while at < len(sql):
         if backslashes and sql[at] in "'\"" and (text := _MYSQL_TEXT.match(sql, at)):
@@ -60,7 +60,7 @@ def tokens(sql: str, *, backslashes: bool = False) -> Iterator[Token]:
 
 
 def _end_of_comment(sql: str, start: int) -> int:
-    """Return where a comment ends; comments nest."""
+    """Return the end of a comment; comments nest."""
     depth, at = 0, start
     for match in re.finditer(r"/\*|\*/", sql[start:]):
         depth += 1 if match[0] == "/*" else -1
@@ -71,9 +71,9 @@ def _end_of_comment(sql: str, start: int) -> int:
 
 
 def check_sql(sql: object, what: str = "the statement") -> str:
-    """Return SQL if it is text that is not empty."""
+    """Return SQL after checking that it is a non-empty str."""
     if not isinstance(sql, str):
-        raise ArgumentTypeError(f"{what} is not text", detail=f"it is {sql!r}")
+        raise ArgumentTypeError(f"{what} is not a str", detail=f"got {sql!r}")
     if not sql.strip():
         raise ArgumentError(f"{what} is empty")
     return sql
@@ -95,9 +95,9 @@ def translate(
     percent: bool = False,
     backslashes: bool = False,
 ) -> str:
-    """Put what a driver wants in the place of each `?`, and `?` in the place of each `??`, which JDBC has for the operator.
+    """Replace each `?` with the driver's placeholder, and each `??`, JDBC's form of the operator, with `?`.
 
-    With `percent` every other percent sign is doubled, as drivers want it whose placeholder is `%s`.
+    With `percent` every other percent sign is doubled, for drivers whose placeholder is `%s`.
 
     >>> translate("select * from t where a like '%?' and b = ? and c ?? 'x'", lambda n: "%s", percent=True)
     "select * from t where a like '%%?' and b = %s and c ? 'x'"
@@ -116,16 +116,15 @@ def translate(
 
 
 def for_psycopg(sql: str, placeholder: str = "%s") -> str:
-    """Return a statement as psycopg wants it."""
+    """Return a statement in psycopg's form."""
     return translate(sql, lambda _: placeholder, percent=True)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainInsert:
-    """An INSERT of one row of nothing but parameters: `INSERT INTO table (columns) VALUES (?, ...)` and what follows.
+    """An INSERT of one row with nothing but parameters: `INSERT INTO table (columns) VALUES (?, ...)` and a tail.
 
-    `tail` is what follows: an ON CONFLICT clause, or nothing. `conflict` are the positions of the columns that it names, or None if it names
-    something else.
+    `tail` is an ON CONFLICT clause, or empty. `conflict` are the positions of its columns, or None if it names something else.
     """
 
     table: str
@@ -135,12 +134,12 @@ class PlainInsert:
 
     @property
     def upserts(self) -> bool:
-        """Whether a row that is there may be changed."""
+        """Whether it may change an existing row."""
         return re.search(r"\bdo\s+update\b", self.tail, re.IGNORECASE) is not None
 
 
 def plain_insert(sql: str) -> PlainInsert | None:
-    """Return what a statement inserts if it is a plain one, else None.
+    """Parse a plain INSERT; None for other statements.
 
     >>> plain_insert("INSERT INTO t (a, b) VALUES (?, ?) ON CONFLICT (a) DO UPDATE SET b = excluded.b").conflict
     (0,)
@@ -152,7 +151,7 @@ def plain_insert(sql: str) -> PlainInsert | None:
         pieces.pop()
     if any(piece.text == ";" for piece in pieces):
         return None
-    # Text, names and parameters each become one character, so that the shape can be matched; places are kept.
+    # Strings, names and parameters each become one character, so that a pattern can match; positions are kept.
     shape, places = [], []
     for number, piece in enumerate(pieces):
         short = {"parameter": "?", "space": " "}.get(piece.kind, piece.text)

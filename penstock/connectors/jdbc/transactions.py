@@ -1,6 +1,6 @@
-"""What a sink that writes exactly once hands from its writers to its committer, and how its transactions are named.
+"""The committables of the exactly-once sink, and the names of its transactions.
 
-The name of a transaction tells whose it is: `penstock:JOB:SINK:CHECKPOINT:SUBTASK:ATTEMPT`. So those that nobody will end any more can be found in
+The name of a transaction says whose it is: `penstock:JOB:SINK:CHECKPOINT:SUBTASK:ATTEMPT`. So abandoned ones can be found in
 `pg_prepared_xacts` after a crash.
 """
 
@@ -26,7 +26,7 @@ class PreparedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class HeldRows:
-    """Rows that could not be written before the checkpoint was durable; they are written when it is committed, under this name."""
+    """Rows that could not be written before the checkpoint was durable; they are written during the commit, under this name."""
 
     name: str
     prepared_ms: int
@@ -37,12 +37,12 @@ Committable = PreparedTransaction | HeldRows
 
 
 def short_hash(*parts: str) -> str:
-    """Return 12 hexadecimal digits that stand for these texts."""
+    """Return a hash of these texts, 12 hexadecimal digits."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _plain(text: str, length: int) -> str:
-    """Return text that can be part of a name: short, of letters and digits; what is lost is made up for by a hash."""
+    """Return a short text of letters and digits for use in a name; a changed text gets a hash."""
     plain = re.sub(r"[^\w.-]", "_", text, flags=re.ASCII)
     if plain == text and len(plain) <= length:
         return plain
@@ -50,7 +50,7 @@ def _plain(text: str, length: int) -> str:
 
 
 def sink_prefix(job_id: str, sink_id: str) -> str:
-    """Return how the names of all transactions of a sink begin.
+    """Return the prefix of the names of all transactions of a sink.
 
     >>> sink_prefix("a1b2", "orders")
     'penstock:a1b2:orders:'
@@ -59,35 +59,35 @@ def sink_prefix(job_id: str, sink_id: str) -> str:
 
 
 def job_prefix(job_id: str) -> str:
-    """Return how the names of all transactions of a job begin."""
+    """Return the prefix of the names of all transactions of a job."""
     return f"{_PREFIX}:{_plain(job_id, 60)}:"
 
 
 def transaction_name(context: WriterContext, epoch: EpochContext, sink_id: str) -> str:
-    """Return the name of what one subtask writes in one attempt at an epoch."""
+    """Return the name of the transaction of one subtask and attempt for a checkpoint."""
     prefix = sink_prefix(context.job_id, sink_id)
     attempt = short_hash(context.operator_id, epoch.attempt)
     return f"{prefix}{epoch.epoch}:{context.subtask}:{attempt}"
 
 
 def tag_of(prefix: str, subtask: int | None = None) -> str:
-    """Return the name of the connection of a sink's writer, or how those of all its subtasks begin.
+    """Return the connection tag of a sink's writer, or the common prefix of all its subtasks' tags.
 
-    Whoever takes over finds by it those that were given up and live on.
+    A later attempt finds connections of earlier attempts that are still open by this tag.
     """
     return f"penstock {short_hash(prefix)} {'' if subtask is None else f'{subtask}.'}"
 
 
 def prefix_of(name: str) -> str:
-    """Return how the names of the transactions of the same sink begin."""
+    """Return the prefix of the transactions of the same sink."""
     return name.rsplit(":", 3)[0] + ":"
 
 
 def epoch_of(name: str) -> int:
-    """Return the number of the checkpoint that a transaction was prepared for."""
+    """Return the id of the checkpoint that a transaction was prepared for."""
     return int(name.rsplit(":", 3)[1])
 
 
 def subtask_of(name: str) -> int:
-    """Return the subtask that a transaction is of."""
+    """Return the subtask of a transaction."""
     return int(name.rsplit(":", 3)[2])

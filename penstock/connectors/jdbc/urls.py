@@ -1,6 +1,6 @@
-"""Where a database is: JDBC's URLs, and those of libpq and SQLAlchemy.
+"""Database URLs: those of JDBC, libpq and SQLAlchemy.
 
-PostgreSQL goes by psycopg, everything else by SQLAlchemy Core.
+PostgreSQL uses psycopg, every other database SQLAlchemy Core.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 _log = logging.getLogger("penstock.connectors.jdbc")
 
-# What pgjdbc calls a setting -> what libpq calls it.
+# pgjdbc's name of a setting -> libpq's name.
 _LIBPQ = {
     "user": "user",
     "password": "password",
@@ -47,7 +47,7 @@ _DEFAULT_USER = {"mysql": "mysql+pymysql", "mariadb": "mysql+pymysql"}
 
 @dataclass(frozen=True)
 class Target:
-    """A database: how its driver is told, and how messages name it (never with a password)."""
+    """A database: the driver's settings, and its name in messages (never with a password)."""
 
     kind: str  # "postgresql" or "sqlalchemy"
     name: str
@@ -56,7 +56,7 @@ class Target:
 
 
 def parse_url(url: str, user: str | None = None, password: str | None = None) -> Target:
-    """Return the database of a URL; user and password, if given, count for more than those of the URL.
+    """Parse a URL; user and password, if given, override those of the URL.
 
     >>> parse_url("jdbc:postgresql://db.example.com/shop?user=me&currentSchema=sales").name
     'postgresql://db.example.com:5432/shop'
@@ -64,7 +64,7 @@ def parse_url(url: str, user: str | None = None, password: str | None = None) ->
     'sqlite:////tmp/a.db'
     """
     if not isinstance(url, str):
-        raise ArgumentTypeError("the URL of a database is not text", detail=f"it is {url!r}")
+        raise ArgumentTypeError("the URL of a database is not a str", detail=f"got {url!r}")
     text = url.strip()
     if text.startswith("jdbc:postgresql:"):
         return _pgjdbc(text.removeprefix("jdbc:"), user, password)
@@ -74,9 +74,9 @@ def parse_url(url: str, user: str | None = None, password: str | None = None) ->
         text = _from_jdbc(text)
     if not re.match(r"[a-z][a-z0-9_]*(\+[a-z0-9_]+)?://", text):
         raise ArgumentError(
-            "the URL of a database cannot be read",
-            detail=f"it is '{_without_password(url)}'",
-            hint="for example jdbc:postgresql://host:5432/database, or a URL of SQLAlchemy: sqlite:////path/to/file.db",
+            "invalid URL of a database",
+            detail=f"got '{_without_password(url)}'",
+            hint="use for example jdbc:postgresql://host:5432/database, or a URL of SQLAlchemy: sqlite:////path/to/file.db",
         )
     return _sqlalchemy(text, user, password)
 
@@ -107,7 +107,9 @@ def _pgjdbc(text: str, user: str | None, password: str | None) -> Target:
         elif name == "tcpKeepAlive":
             settings["keepalives"] = "1" if value.lower() == "true" else "0"
         else:
-            _log.info("%s of a database's URL means nothing to psycopg and is left out", name)
+            _log.info(
+                "ignoring the setting %s of a database URL: psycopg does not support it", name
+            )
     if search_path is not None:
         option = f"-csearch_path={search_path}".replace(" ", "\\ ")
         settings["options"] = f"{settings.get('options', '')} {option}".strip()
@@ -120,9 +122,9 @@ def _host_and_port(text: str, url: str) -> tuple[str, str]:
     match = re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::(\d*))?", text)
     if match is None:
         raise ArgumentError(
-            "the URL of a database cannot be read",
+            "invalid URL of a database",
             detail=f"'{_without_password(text)}' is not a host with a port, in '{_without_password(url)}'",
-            hint="for example jdbc:postgresql://host:5432/database; user and password are not part of it: they have options of their own",
+            hint="use for example jdbc:postgresql://host:5432/database; user and password are separate options",
         )
     return match[1].strip("[]") or "localhost", match[2] or "5432"
 
@@ -156,7 +158,7 @@ def _postgres(settings: dict[str, Any], user: str | None, password: str | None) 
 
 
 def _from_jdbc(text: str) -> str:
-    """Return the URL of SQLAlchemy for one of JDBC, of those databases where they say the same."""
+    """Return the SQLAlchemy URL for a JDBC URL, for databases where they correspond."""
     kind, _, rest = text.removeprefix("jdbc:").partition(":")
     kind = kind.partition("?")[0]
     if kind == "sqlite":
@@ -164,9 +166,9 @@ def _from_jdbc(text: str) -> str:
     if kind in _DEFAULT_USER and rest.startswith("//"):
         return f"{_DEFAULT_USER[kind]}:{rest.partition('?')[0]}"
     raise ArgumentError(
-        f"URLs of jdbc:{kind} are not known",
-        detail=f"it is '{_without_password(text)}'",
-        hint="give a URL of SQLAlchemy, with a Python driver: oracle+oracledb://..., mssql+pyodbc://...",
+        f"JDBC URLs of {kind} are not supported",
+        detail=f"got '{_without_password(text)}'",
+        hint="use a URL of SQLAlchemy, with a Python driver: oracle+oracledb://..., mssql+pyodbc://...",
     )
 
 

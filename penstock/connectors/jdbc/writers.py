@@ -1,4 +1,4 @@
-"""Writing to a database, in tasks."""
+"""The writers of the database sink, in tasks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from penstock.connectors.staged_sinks import StagingBuffer
 from penstock.errors import PenstockError
 from penstock.metrics.metricbase import Counter
 
-# Errors of rows that others hold: a timeout of the lock, a deadlock.
+# Errors of rows that are locked by others: lock timeout, deadlock.
 _HELD_BY_OTHERS = {"55P03", "40P01"}
 
 
 class BatchWriter(SinkWriter):
-    """Sends records in batches, each in a transaction of its own: at least once.
+    """Sends records in batches, each in its own transaction: at least once.
 
-    A batch goes when it is full, when its time is over, and at the barrier.
+    A batch is sent when it is full, when its interval is over, and at the barrier.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class BatchWriter(SinkWriter):
         self._interval = execution.get_batch_interval_ms()
         self._retries = execution.get_max_retries()
         self._rows: list[Sequence[Any]] = []
-        self._since_ms = 0  # when the oldest of the rows came
+        self._since_ms = 0  # arrival time of the oldest row
         self._retried = _counter(context, "numBatchesRetried")
         self._sent = _counter(context, "numBatchesSent")
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        """Take records, and send what makes a whole batch."""
+        """Add records, and send full batches."""
         if not self._rows:
             self._since_ms = clock.now_ms()
         self._rows += self._parameters.of(values)
@@ -61,20 +61,20 @@ class BatchWriter(SinkWriter):
             self._send(self._size)
 
     def next_wakeup(self) -> int | None:
-        """Return when the time of the collected records is over."""
+        """Return when the interval of the current batch is over."""
         return self._since_ms + self._interval if self._interval and self._rows else None
 
     def wake_up(self) -> None:
-        """Send what there is."""
+        """Send the current batch."""
         self._send(len(self._rows))
 
     def prepare_commit(self) -> list[Any]:
-        """Send what there is; nothing is left to commit."""
+        """Send the current batch; nothing is left to commit."""
         self._send(len(self._rows))
         return []
 
     def close(self) -> None:
-        """Leave the database."""
+        """Close the connection."""
         self._session.leave()
 
     def _send(self, count: int) -> None:
@@ -97,7 +97,7 @@ class BatchWriter(SinkWriter):
 
 
 class HoldingWriter(SinkWriter):
-    """Keeps the records of an epoch on checkpoint storage; the committer writes them: exactly once, for any database."""
+    """Keeps the records of a checkpoint on checkpoint storage; the committer writes them: exactly once, for any database."""
 
     def __init__(self, parameters: Parameters, context: WriterContext, sink_id: str) -> None:
         self._parameters = parameters
@@ -107,31 +107,31 @@ class HoldingWriter(SinkWriter):
         self._name = ""
 
     def begin(self, epoch: EpochContext) -> None:
-        """Begin to collect."""
+        """Start the next checkpoint's records."""
         self._name = transaction_name(self._context, epoch, self._sink_id)
         self._buffer.begin(epoch)
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        """Take records."""
+        """Add records."""
         self._buffer.write(pickle.dumps(self._parameters.of(values), 5))
 
     def prepare_commit(self) -> list[Any]:
-        """Hand over what was collected."""
+        """Return the collected records as a committable."""
         return [HeldRows(self._name, clock.now_ms(), output) for output in self._buffer.finish()]
 
     def close(self) -> None:
-        """Give up what was not handed over."""
+        """Discard records that were not handed over."""
         self._buffer.close()
 
 
 class TwoPhaseWriter(SinkWriter):
-    """Writes the records of an epoch in one transaction of PostgreSQL, and prepares it at the barrier: exactly once.
+    """Writes the records of a checkpoint in one PostgreSQL transaction, and prepares it at the barrier: exactly once.
 
-    The transaction before this one is prepared and holds the rows that it has changed, until its checkpoint is complete. To wait for it here could
-    be to wait for ourselves: the checkpoint may need a barrier that this very thread has to pass on. So records are collected as long as
-    that transaction is under way. If it still is at the next barrier (several checkpoints are pending, or one came to nothing), and holds rows
-    that are needed, or if another subtask holds them, then the rest of the epoch is handed over as rows (HeldRows): the committer writes
-    them, after the transactions that hold the rows.
+    The previous transaction is prepared and keeps its row locks until its checkpoint is complete. Waiting for it here could
+    deadlock: the checkpoint may need a barrier that this very thread has to forward. So records are buffered as long as that
+    transaction is pending. If it still is at the next barrier (several checkpoints are pending, or one was aborted), and locks
+    rows that are needed, or if another subtask locks them, then the rest of the records is handed over as rows (HeldRows): the
+    committer writes them, after the transactions that lock the rows.
     """
 
     def __init__(
@@ -154,26 +154,28 @@ class TwoPhaseWriter(SinkWriter):
         self._epoch = EpochContext(0, "")
         self._rows: list[Sequence[Any]] = []
         self._has_ledger = False
-        self._begun = False  # whether there is a transaction
+        self._begun = False  # whether a transaction is open
         self._put = 0  # rows in the transaction
-        self._blocked = False  # others hold rows: what comes must wait, or it would overtake
-        # What was handed over and is not known to be committed.
+        self._blocked = (
+            False  # rows are locked by others: later rows must wait, or they would overtake
+        )
+        # Committables that are not known to be committed.
         self._under_way: list[tuple[int, Committable]] = []
         self._held = _counter(context, "numRecordsHeld")
 
     def begin(self, epoch: EpochContext) -> None:
-        """Begin an epoch; the transaction begins with its first batch."""
+        """Start the next checkpoint's records; the transaction begins with the first batch."""
         self._epoch = epoch
         self._blocked = False
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        """Take records, and send them when there are enough."""
+        """Add records, and send them when there are enough."""
         self._rows += self._parameters.of(values)
         if len(self._rows) >= self._size and not self._blocked and not self._under_way:
             self._send()
 
     def prepare_commit(self) -> list[Any]:
-        """Send the rest and prepare the transaction; hand over what others keep from being sent."""
+        """Send the rest and prepare the transaction; hand over rows that are blocked by locks of others."""
         name = transaction_name(self._context, self._epoch, self._sink_id)
         if self._rows and not self._blocked and not self._waits_for_rows():
             self._send()
@@ -190,15 +192,15 @@ class TwoPhaseWriter(SinkWriter):
         return list(committables)
 
     def on_committed(self, epoch: int) -> None:
-        """Take note that nothing of these epochs holds rows any more."""
+        """Record that transactions up to this checkpoint hold no locks any more."""
         self._under_way = [each for each in self._under_way if each[0] > epoch]
 
     def close(self) -> None:
-        """Leave; the server rolls back what was not prepared."""
+        """Close the connection; the server rolls back an unprepared transaction."""
         self._session.leave()
 
     def _waits_for_rows(self) -> bool:
-        """Whether rows of an earlier epoch are still to be written: these here must not come before them."""
+        """Whether rows of an earlier checkpoint are still to be written: those of this one must not overtake them."""
         names = [each.name for _, each in self._under_way if isinstance(each, HeldRows)]
         if not names:
             return False
@@ -233,7 +235,7 @@ class TwoPhaseWriter(SinkWriter):
                 self._rows = self._rows[self._size :]
         except Exception as error:
             if sqlstate(error) in _HELD_BY_OTHERS:
-                self._blocked = True  # what the transaction did before stands
+                self._blocked = True  # the transaction keeps its earlier rows
                 return
             raise
 

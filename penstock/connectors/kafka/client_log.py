@@ -1,7 +1,7 @@
-"""The log of librdkafka's clients in the log of the job.
+"""Forwards the log of librdkafka's clients to the log of the job.
 
-A client logs each attempt to connect to a broker that is down, many times a second, and leaves out some of them by itself. Here it is logged once
-for all clients of a process, then how often, now and then.
+A client logs each attempt to connect to a broker that is down, many times a second, and suppresses some of them itself. Here it
+is logged once for all clients of a process, and then only how often, periodically.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ADDRESS: Final = re.compile(r"Connect to \S+ failed: ")
 
 
 def read_client_line(record: logging.LogRecord) -> Line:
-    """Return what a client says. It is the same thing whichever client it is, and whichever address of a broker it tries."""
+    """Parse a client's log line. The key is the same for all clients, and all addresses of a broker."""
     text = record.getMessage()
     line = _LINE.fullmatch(text)
     if line is None:
@@ -33,13 +33,13 @@ def read_client_line(record: logging.LogRecord) -> Line:
     name = client.partition("#")[0]
     if facility != "FAIL":
         return Line((facility, problem), f"{name}: {problem}", record.levelno, times)
-    # An attempt that failed is an error to the client; to the job it is one as soon as it waits for too long.
+    # A failed attempt is an error for the client; for the job it is one only if it lasts too long.
     level = min(record.levelno, logging.WARNING)
-    return Line(_ADDRESS.sub("", problem), f"{name}: {problem}; it is tried again", level, times)
+    return Line(_ADDRESS.sub("", problem), f"{name}: {problem}; retrying", level, times)
 
 
 def _problem(text: str) -> str:
-    """Return a problem without the state of the connection and the number of the broker.
+    """Return a problem without the state of the connection and the id of the broker.
 
     >>> _problem("b1:9092/1: Connect to ipv4#10.0.0.1:9092 failed: Connection refused (after 0ms in state CONNECT)")
     'b1:9092: Connect to ipv4#10.0.0.1:9092 failed: Connection refused'
@@ -52,5 +52,5 @@ client_log.addFilter(RepeatedLines(read_client_line))
 
 
 def log_client_error(client: str, error: Any) -> None:
-    """Log an error that a client gets over by itself. Most of them it has logged already."""
+    """Log an error that a client recovers from. Most of them are logged by the client already."""
     client_log.warning("FAIL [%s]: %s", client, error.str())

@@ -1,4 +1,4 @@
-"""The properties of Kafka's clients in the words of kafka-python, which ends transactions of other processes."""
+"""Kafka client properties translated for kafka-python, which ends transactions of other processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def protocol_configuration(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _ssl_context(known: Mapping[str, Any]) -> ssl.SSLContext:
-    """Make a context of certificates in PEM files or texts."""
+    """Create a context from certificates in PEM files or texts."""
     authorities = known.get("ssl.ca.location")
     texts = known.get("ssl.ca.pem")
     context = ssl.create_default_context(cafile=authorities, cadata=texts)
@@ -75,14 +75,14 @@ def _ssl_context(known: Mapping[str, Any]) -> ssl.SSLContext:
     elif "ssl.keystore.location" in known:
         raise ConfigurationError(
             "exactly-once delivery needs the client's certificate as PEM",
-            detail=f"ssl.keystore.location is {Path(known['ssl.keystore.location']).name}, a PKCS12 key store",
+            detail=f"ssl.keystore.location is {Path(known['ssl.keystore.location']).name}, a PKCS12 keystore",
             hint="openssl pkcs12 -in client.p12 -out client.pem, then ssl.keystore.type=PEM",
         )
     return context
 
 
 def _token_provider(known: Mapping[str, Any]) -> Any:
-    """Fetch tokens from the endpoint that librdkafka is told of."""
+    """Return a provider that fetches tokens from librdkafka's token endpoint."""
     oauth = optional_module("kafka.net.sasl.oauth", extra="kafka", needed_by="KafkaSink")
     endpoint: str = known.get("sasl.oauthbearer.token.endpoint.url", "")
     if not endpoint:

@@ -1,4 +1,4 @@
-"""What the driver asks a Kafka cluster: topics, offsets, and to remember the offsets of a group."""
+"""The driver's client of a Kafka cluster: topics, offsets, and commits of group offsets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LAST_COMMIT_S: Final = 30.0  # as Kafka's own consumer waits when it is closed
 
 
 class KafkaAwayError(PenstockError, ConnectionError):
-    """The brokers do not answer now."""
+    """The brokers do not answer, for now."""
 
 
 class Cluster:
-    """A connection of the driver's own. Not for several threads at a time, but for `commit`."""
+    """A connection of the driver. Not thread-safe, except for `commit`."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -54,7 +54,7 @@ class Cluster:
         return self.options.group_id
 
     def topics(self, timeout: float) -> dict[str, int]:
-        """Return the topics and how many partitions they have; ask until there is an answer, for so long."""
+        """Return the topics and their numbers of partitions, with retries up to the timeout."""
         until = time.monotonic() + timeout
         while True:
             try:
@@ -81,12 +81,12 @@ class Cluster:
         return self._list(partitions, lambda spec: spec.latest(), timeout)
 
     def at(self, partitions: Iterable[KafkaTopicPartition], timestamp: int) -> Offsets:
-        """Return the first offset with a timestamp that is not before this one, for partitions that have one."""
+        """Return the first offset whose timestamp is not before this one, for partitions that have one."""
         found = self._list(partitions, lambda spec: spec.for_timestamp(timestamp))
         return {each: offset for each, offset in found.items() if offset >= 0}
 
     def committed(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
-        """Return the offsets that the group has committed, for partitions that have one."""
+        """Return the committed offsets of the group, for partitions that have one."""
         wanted = [self._library.TopicPartition(each.topic, each.partition) for each in partitions]
         try:
             found = self._consumer.committed(wanted, timeout=_ANSWER_S)
@@ -120,7 +120,7 @@ class Cluster:
         try:
             return self._answers(asked, level, timeout)
         except (library.KafkaException, TimeoutError) as error:
-            # The client keeps what it knows of topics for minutes: another one knows of partitions that are new.
+            # A client caches topic metadata for minutes: a new one knows new partitions.
             self._admin_client = None
             if not (hasattr(error_of(error), "code") and is_kind(error_of(error), "_NOENT")):
                 raise self._failed(error, "asking for offsets") from None
@@ -145,7 +145,7 @@ class Cluster:
     # Offsets of the group
 
     def commit(self, offsets: Offsets) -> None:
-        """Let the group have these offsets, some time soon."""
+        """Commit these offsets of the group, asynchronously."""
         if not offsets:
             return
         wanted = [
@@ -163,19 +163,19 @@ class Cluster:
         elif not self._commit_failed:
             self._commit_failed = True
             _log.warning(
-                "offsets of the group '%s' could not be committed: %s. They are for others to see only: the job goes on",
+                "could not commit offsets of the group '%s': %s. The job continues: its own offsets are in its checkpoints",
                 self.group_id,
                 problem,
             )
 
     def serve(self) -> None:
-        """Take what the client has to tell; raise what waiting does not mend."""
+        """Run the client's callbacks; raise errors that are permanent."""
         self._consumer.poll(0)
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
-        """Disconnect after the last commit. Without a broker there is no commit to wait for."""
+        """Disconnect after the last commit; do not wait for it if no broker can be reached."""
         until = time.monotonic() + _LAST_COMMIT_S
         while self._open_commits > 0 and not self._brokers_away and time.monotonic() < until:
             self._consumer.poll(0.05)
@@ -210,7 +210,7 @@ class Cluster:
             return PenstockError(
                 "a partition does not exist",
                 detail=f"{what} at {self.options.servers}: {problem}",
-                hint="was the topic deleted?",
+                hint="check whether the topic was deleted",
             )
         return KafkaAwayError(
             f"the brokers did not answer: {problem}", detail=f"{what} at {self.options.servers}"
@@ -220,6 +220,6 @@ class Cluster:
         return KafkaAwayError(
             f"no Kafka broker answers at {self.options.servers}",
             detail=f"waited for {timeout:g} s: {error.str()}",
-            hint="check bootstrap.servers, and that the brokers run and can be reached from the driver; "
-            "the property bootstrap.timeout.ms says how long to wait",
+            hint="check bootstrap.servers, and that the brokers are up and reachable from the driver; "
+            "the property bootstrap.timeout.ms sets how long to wait",
         )

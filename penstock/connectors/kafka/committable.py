@@ -1,8 +1,8 @@
-"""What a writer hands to the committer: a transaction, by all that tells it from others. And what has become of it: pure decisions.
+"""The Kafka committable: a transaction, with everything that identifies it. And pure decisions about its state.
 
-A producer goes through many transactions under one transactional id, producer id and epoch, one for each checkpoint. So those three do not
-name a transaction: the moment in which it began, as the coordinator noted it, does. Without it a commit that comes twice, after a crash,
-could commit the unfinished transaction that follows.
+A producer runs many transactions with one transactional id, producer id and producer epoch, one for each checkpoint. So these
+three do not identify a transaction: its start time, as recorded by the coordinator, does. Without it a commit that is repeated
+after a crash could commit the unfinished transaction that follows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from penstock.connectors.kafka.transactions import Transaction, TransactionState
 
-# Of a transactional id: <prefix>-<operator>-<subtask>-<writer>-<number>
+# Pattern of a transactional id: <prefix>-<operator>-<subtask>-<writer>-<number>
 _ID: Final = re.compile(r"-(?P<subtask>\d+)-(?P<writer>[0-9a-f]+)-(?P<number>\d+)$")
 
 _ABORTED: Final = {
@@ -27,7 +27,7 @@ _ABORTED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class KafkaCommittable:
-    """A transaction that holds all records of a subtask for a checkpoint, flushed and not ended."""
+    """A transaction that contains all records of a subtask for a checkpoint, flushed and not ended."""
 
     transactional_id: str
     producer_id: int
@@ -37,12 +37,12 @@ class KafkaCommittable:
     bootstrap: str
 
     def describes(self, found: Transaction) -> bool:
-        """Whether what a coordinator has is this transaction and not a later one."""
+        """Whether a coordinator's transaction is this one and not a later one."""
         return found.started_ms == self.started_ms
 
 
 class Verdict(enum.Enum):
-    """What is to be done about a committable."""
+    """What to do with a committable."""
 
     COMMIT = "commit"
     DONE = "done"  # it was committed before
@@ -50,10 +50,10 @@ class Verdict(enum.Enum):
 
 
 def judge(wanted: KafkaCommittable, found: Transaction | None) -> Verdict:
-    """Decide what has become of a transaction, from what its coordinator has for its id.
+    """Decide the fate of a transaction from its coordinator's state of the transactional id.
 
-    A producer begins another transaction, and an id gets another producer, only after this one was committed: what came later says that it
-    was. The id alone is not enough, see above.
+    A producer begins another transaction, and an id gets another producer, only after this one was committed: a later one proves
+    that it was. The id alone is not enough, see above.
     """
     if found is None:
         return Verdict.LOST
@@ -74,9 +74,9 @@ def _same_producer(wanted: KafkaCommittable, found: Transaction) -> bool:
 
 
 def may_be_fenced(found: Transaction, kept: list[KafkaCommittable]) -> bool:
-    """Whether an id may get a new producer: no checkpoint counts on its transaction.
+    """Whether an id may get a new producer: no checkpoint refers to its transaction.
 
-    One that was aborted although a checkpoint counts on it stays as it is: it proves the loss to whoever commits that checkpoint.
+    An aborted transaction that a checkpoint refers to stays unchanged: it proves the loss when that checkpoint is committed.
     """
     if found.fenced:
         return False
@@ -86,7 +86,7 @@ def may_be_fenced(found: Transaction, kept: list[KafkaCommittable]) -> bool:
 
 
 def operator_prefix(prefix: str | None, job_id: str, operator_id: str) -> str:
-    """Return what the transactional ids of all writers of a sink begin with, in this run of the job and in the next.
+    """Return the prefix of the transactional ids of all writers of a sink, in this run of the job and in the next.
 
     >>> operator_prefix("orders", "9f", "sink")
     'orders-58bb10d2-'
@@ -98,11 +98,11 @@ def operator_prefix(prefix: str | None, job_id: str, operator_id: str) -> str:
 
 
 def transactional_id(prefix: str, subtask: int, writer: str, number: int) -> str:
-    """Return the id of one producer of one writer."""
+    """Return the transactional id of one producer of one writer."""
     return f"{prefix}{subtask}-{writer}-{number}"
 
 
 def subtask_of(transactional_id: str) -> int | None:
-    """Return the subtask whose writer made an id; None if no writer did."""
+    """Return the subtask of a transactional id; None if it is not one of a writer."""
     match = _ID.search(transactional_id)
     return None if match is None else int(match["subtask"])

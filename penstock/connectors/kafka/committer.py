@@ -1,4 +1,4 @@
-"""Commits, on the driver, the transactions that checkpoints count on, and ends those that nobody counts on."""
+"""The Kafka committer, on the driver: commits the transactions of checkpoints, and aborts abandoned ones."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _STRAYS_EVERY_S: Final = 10.0
 
 
 class KafkaCommitter(Committer):
-    """Ends transactions of writers, in whatever process those were.
+    """Ends transactions of writers, whatever process these are in.
 
-    A transaction that a checkpoint counts on and that was aborted is an error, for its records are gone; with `ignores_losses` it is a
-    warning, so that a job whose transactions have timed out while it was down can be started at all.
+    An aborted transaction that a checkpoint refers to is an error, because its records are lost; with `ignores_losses` it is a
+    warning, so that a job whose transactions timed out while it was down can be started at all.
     """
 
     def __init__(
@@ -58,19 +58,19 @@ class KafkaCommitter(Committer):
         self._next_look = time.monotonic() + _STRAYS_EVERY_S
 
     def open(self, context: CommitterContext) -> None:
-        """Take note of the operator, and warn of transactions that cannot last from checkpoint to checkpoint."""
+        """Keep the operator's context, and warn of transaction timeouts that are shorter than the checkpoint interval."""
         self._context = context
         interval = context.checkpoint_interval_ms
         if interval is not None and 2 * interval > self._timeout_ms:
             _log.warning(
-                "transactions of KafkaSink time out after %d ms (transaction.timeout.ms), and checkpoints come every %d ms: one that is late, "
-                "or a restart that takes long, loses records; allow several intervals, and for the time that the job may be down",
+                "transactions of KafkaSink time out after %d ms (transaction.timeout.ms), and checkpoints are taken every %d ms: "
+                "a late checkpoint, or a long restart, loses records; set it to several intervals plus the longest downtime of the job",
                 self._timeout_ms,
                 interval,
             )
 
     def commit(self, request: CommitRequest) -> None:
-        """Commit transactions; those that were committed before stay as they are."""
+        """Commit transactions; a repeated commit has no effect."""
         wanted: list[KafkaCommittable] = request.committables
         found = self._transactions.describe(each.transactional_id for each in wanted)
         lost = []
@@ -84,9 +84,9 @@ class KafkaCommitter(Committer):
         self._abort_strays()
 
     def _abort_strays(self) -> None:
-        """Abort what tasks have left that were run twice, now and then: of two attempts at an epoch one was committed.
+        """Periodically abort transactions of tasks that ran twice: of two attempts at a checkpoint only one was committed.
 
-        Only while no writer is at work, and not with the first commit: that may be one of a driver that still lives.
+        Only while no writer is active, and not with the first commit: that one may come from a driver that is still running.
         """
         context = self._context
         if context is None or not context.writers_rest or self._commits < 2:
@@ -116,25 +116,25 @@ class KafkaCommitter(Committer):
         epoch: int,
     ) -> None:
         reasons = "; ".join(_reason(each, found.get(each.transactional_id)) for each in lost)
-        what = f"checkpoint {epoch} counts on Kafka transactions that were aborted: their records are lost"
+        what = f"checkpoint {epoch} refers to Kafka transactions that were aborted: their records are lost"
         if self._ignores_losses:
             _log.error("%s: %s", what, reasons)
             return
         raise KafkaDataLossError(
             what,
             detail=f"brokers: {self._transactions.bootstrap}; {reasons}",
-            hint="the property transaction.timeout.ms must outlast the time that the job is down; "
-            f"to go on without these records: {self._loss_hint}",
+            hint="the property transaction.timeout.ms must be longer than the downtime of the job; "
+            f"to continue without these records: {self._loss_hint}",
         )
 
     def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
-        """Abort the transactions of writers of earlier attempts, and fence these writers; what checkpoints count on stays."""
+        """Abort transactions of earlier attempts' writers, and fence these writers; transactions of checkpoints are kept."""
         self._probe(job_id)
         kept = [each for request in requests for each in request.committables]
         self._fence(self._transactions.list_ids(self._ids_of(job_id)), kept)
 
     def abandon(self, subtasks: Collection[int], job_id: str) -> None:
-        """Abort the transactions of writers that are gone, and fence these writers: nothing counts on what they have not committed."""
+        """Abort transactions of lost writers, and fence these writers: no checkpoint refers to their uncommitted transactions."""
         ids = self._transactions.list_ids(self._ids_of(job_id))
         self._fence((each for each in ids if subtask_of(each) in subtasks), [])
 
@@ -143,7 +143,7 @@ class KafkaCommitter(Committer):
         return operator_prefix(self._prefix, job_id, self._context.operator_id)
 
     def _probe(self, job_id: str) -> None:
-        """Let the brokers refuse what they would refuse the writers: the timeout, the prefix, the principal."""
+        """Check early that the brokers accept the timeout, the prefix and the principal of the writers."""
         if not self._probed:
             self._transactions.initialize(f"{self._ids_of(job_id)}probe", self._timeout_ms)
             self._probed = True
@@ -164,7 +164,7 @@ class KafkaCommitter(Committer):
         self._wait_for_aborts(aborting)
 
     def _wait_for_aborts(self, names: Sequence[str]) -> None:
-        """Wait until readers of committed records can go on."""
+        """Wait until readers of committed records are not blocked any more."""
         end = time.monotonic() + _ABORT_PATIENCE_S
         while names and time.monotonic() < end:
             found = self._transactions.describe(names)
@@ -188,7 +188,7 @@ _UNDER_WAY: Final = {
 def _reason(wanted: KafkaCommittable, found: Transaction | None) -> str:
     name = f"'{wanted.transactional_id}'"
     if found is None:
-        return f"{name} is unknown to the brokers: another cluster, or it has expired"
+        return f"{name} is unknown to the brokers: it is from another cluster, or it has expired"
     age = (time.time() * 1000 - wanted.started_ms) / 1000
     limit = wanted.timeout_ms / 1000
     if age > limit:

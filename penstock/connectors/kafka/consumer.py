@@ -1,4 +1,4 @@
-"""PyFlink's old Kafka source, for programs that still have it."""
+"""FlinkKafkaConsumer, PyFlink's old Kafka source."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 class FlinkKafkaConsumer(Source):
-    """A KafkaSource in its old form: `env.add_source(FlinkKafkaConsumer("orders", schema, properties))`.
+    """A KafkaSource with the old API: `env.add_source(FlinkKafkaConsumer("orders", schema, properties))`.
 
-    As it was there, it begins at the offsets of the group unless it is told otherwise; a partition without one is read from where
-    `auto.offset.reset` says, the latest if it says nothing.
+    Like the original, it starts at the group offsets by default; a partition without one is read from `auto.offset.reset`, whose
+    default is latest.
     """
 
     get_java_function = not_implemented("there is no JVM object behind a source")
@@ -33,11 +33,11 @@ class FlinkKafkaConsumer(Source):
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._schema = deserialization_schema
         self._properties = check_properties(properties, "properties")
-        # It looked for new partitions only when it was asked to.
+        # Discovery of new partitions is off by default, like in the original.
         renamed = self._properties.pop("flink.partition-discovery.interval-millis", "0")
         self._properties.setdefault(DISCOVERY_INTERVAL, renamed)
         self._starting: KafkaOffsetsInitializer | None = None
-        self._build()  # whatever is wrong is said now
+        self._build()  # raises errors now
 
     def _build(self) -> KafkaSource:
         builder = KafkaSource.builder().set_properties(self._properties).set_topics(*self._topics)
@@ -47,23 +47,25 @@ class FlinkKafkaConsumer(Source):
     def _group_offsets(self) -> KafkaOffsetsInitializer:
         wanted = self._properties.get("auto.offset.reset", "latest").upper()
         if wanted not in KafkaOffsetResetStrategy.__members__:
-            raise ArgumentError(f"auto.offset.reset is earliest, latest or none, not {wanted!r}")
+            raise ArgumentError(
+                f"auto.offset.reset must be earliest, latest or none, not {wanted!r}"
+            )
         return KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy[wanted])
 
     def set_start_from_earliest(self) -> FlinkKafkaConsumer:
-        """Begin with the first records."""
+        """Start with the first records."""
         return self._start(KafkaOffsetsInitializer.earliest())
 
     def set_start_from_latest(self) -> FlinkKafkaConsumer:
-        """Begin with what is written from now on."""
+        """Start with records that are written from now on."""
         return self._start(KafkaOffsetsInitializer.latest())
 
     def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> FlinkKafkaConsumer:
-        """Begin with the first records that are not before this time, in epoch milliseconds."""
+        """Start with the first records that are not before this time, in epoch milliseconds."""
         return self._start(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
 
     def set_start_from_group_offsets(self) -> FlinkKafkaConsumer:
-        """Begin where the consumer group is."""
+        """Start at the offsets of the consumer group."""
         return self._start(self._group_offsets())
 
     def _start(self, starting: KafkaOffsetsInitializer) -> FlinkKafkaConsumer:
@@ -71,24 +73,24 @@ class FlinkKafkaConsumer(Source):
         return self
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> FlinkKafkaConsumer:
-        """Say whether the group is told of the job's progress."""
+        """Set whether the job commits its offsets to the consumer group."""
         if not isinstance(commit_on_checkpoints, bool):
             raise ArgumentTypeError(
-                f"commit_on_checkpoints is True or False, not {commit_on_checkpoints!r}"
+                f"commit_on_checkpoints must be True or False, not {commit_on_checkpoints!r}"
             )
         self._properties[COMMIT_ON_CHECKPOINT] = str(commit_on_checkpoints).lower()
         return self
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> FlinkKafkaConsumer:
-        """Go on with all partitions of a checkpoint, whatever the topics are now: it is always so."""
+        """Accepted as in Flink, without effect: all partitions of a checkpoint are always resumed."""
         return self
 
     def get_produced_type(self) -> Any:
-        """Return the type of the records, None if it is not known."""
+        """Return the type of the records, None if it is unknown."""
         return self._schema.get_produced_type()
 
     def get_boundedness(self) -> Boundedness:
-        """Return that it never ends."""
+        """Return that the source is unbounded."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
@@ -96,5 +98,5 @@ class FlinkKafkaConsumer(Source):
         return self._build().create_enumerator(parallelism, restored)
 
     def create_reader(self) -> SourceReader:
-        """Create a reader, with a consumer of its own."""
+        """Create a reader, with its own consumer."""
         return self._build().create_reader()

@@ -18,26 +18,26 @@ from penstock.connectors.source import SourceSplit, SplitEnumerator, SplitProgre
 _log = logging.getLogger("penstock.connectors.kafka")
 
 ENDS_PERIOD_S: Final = (
-    0.2  # how often the brokers are asked what is new, while somebody wants to know
+    0.2  # how often the brokers are asked for end offsets, while these are requested
 )
 _WANTED_S: Final = 5.0
 _ENDS_S: Final = 2.0
-# A topic that is not there is gone if it was not there when the brokers were asked before, so long ago at least.
+# A missing topic counts as deleted if it was also missing in an earlier request, at least this long ago.
 _GONE_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaPartitionSplit:
-    """The payload of a split: which partition, and where it ends."""
+    """The payload of a split: the partition, and its stopping offset."""
 
     partition: KafkaTopicPartition
     stop: int | None = None
-    from_earliest: bool = False  # it begins with whatever is there, if nothing was read yet
+    from_earliest: bool = False  # starts with the first available record, if nothing was read yet
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSourcePlan:
-    """What a Kafka source reads, from where to where."""
+    """The subscription of a Kafka source, with starting and stopping offsets."""
 
     subscription: Subscription
     starting: KafkaOffsetsInitializer
@@ -48,7 +48,7 @@ class KafkaSourcePlan:
 
 @dataclass(frozen=True, slots=True)
 class AdoptedPartitions:
-    """What a source that ends takes over from another job: partitions may have been created since."""
+    """The known partitions of another job, adopted by a bounded source: others may have been created since."""
 
     known: tuple[KafkaTopicPartition, ...]
 
@@ -57,7 +57,7 @@ class AdoptedPartitions:
 
 
 def find_stops(plan: KafkaSourcePlan, partition: KafkaTopicPartition) -> Offsets:
-    """Return where a partition ends, and all others that are there: they are asked for together."""
+    """Return the stopping offsets of a partition and of all other existing ones: they are requested together."""
     assert plan.stopping is not None
     cluster = Cluster(plan.options)
     try:
@@ -69,10 +69,11 @@ def find_stops(plan: KafkaSourcePlan, partition: KafkaTopicPartition) -> Offsets
 
 
 class KafkaEnumerator(SplitEnumerator):
-    """Finds partitions when the job begins, and new ones while it runs.
+    """Finds partitions when the job starts, and new ones while it runs.
 
-    Where a partition begins (and ends) is looked up once, and kept in its split. The first look waits for the brokers; all later ones are
-    taken by a thread, so that nobody waits while brokers are away. Partitions that are found later are read from their first record.
+    Starting (and stopping) offsets are looked up once, and kept in the splits. The first lookup waits for the brokers; later ones
+    are made by a thread, so that nothing blocks while brokers are down. Partitions that are found later are read from their first
+    record.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._watch: _Watch | None = None
 
     def discover(self) -> Iterable[SourceSplit]:
-        """Return splits of partitions that are new."""
+        """Return splits of new partitions."""
         if not self._begun:
             found = self._first_look()
         elif self._adopted:
@@ -114,7 +115,9 @@ class KafkaEnumerator(SplitEnumerator):
         wait_s = plan.options.start_timeout_s
         there = plan.subscription.select(cluster.topics(wait_s), plan.options.servers)
         if not there:
-            _log.warning("there are no %s at %s yet", plan.subscription, plan.options.servers)
+            _log.warning(
+                "no partitions found yet for %s at %s", plan.subscription, plan.options.servers
+            )
         new = there - set(self.starts)
         self.starts |= plan.starting.resolve(new, cluster)
         if plan.stopping is not None:
@@ -132,7 +135,7 @@ class KafkaEnumerator(SplitEnumerator):
     def look_again(
         self, cluster: Cluster, known: set[KafkaTopicPartition], wait_s: float = 1.0
     ) -> list[SourceSplit]:
-        """Return splits of partitions that are not known, with their first offsets."""
+        """Return splits of unknown partitions, with their first offsets."""
         plan = self._plan
         there = plan.subscription.select(cluster.topics(wait_s), plan.options.servers)
         gone = {each.topic for each in known} - {each.topic for each in there}
@@ -151,27 +154,27 @@ class KafkaEnumerator(SplitEnumerator):
         return [self._split(each, from_earliest=True) for each in sorted(new)]
 
     def take_over(self, before: SplitEnumerator) -> None:
-        """Begin where the job has begun before: it failed before its first checkpoint."""
+        """Keep the starting offsets of the previous attempt: it failed before its first checkpoint."""
         if isinstance(before, KafkaEnumerator):
             self.starts, self.stops = dict(before.starts), dict(before.stops)
 
     def observe(self, unfinished: Sequence[SourceSplit]) -> None:
-        """Take note of what is read."""
+        """Record which splits are being read."""
         self._open = [split.payload.partition for split in unfinished]
 
     def no_more_splits(self) -> bool:
-        """Whether all partitions were found: of a bounded source, those that were there at first."""
+        """Whether all partitions were found: for a bounded source, those that existed at first."""
         return self._begun and self._plan.bounded and not self._adopted
 
     def snapshot(self) -> Any:
-        """Return the partitions that were found."""
+        """Return the partitions found so far."""
         if not self._begun:
             return None
         known = tuple(sorted(self._known))
         return AdoptedPartitions(known) if self._adopted else known
 
     def has_data(self, positions: Sequence[Any]) -> bool:
-        """Whether the brokers have something that was not read, as far as is known."""
+        """Whether the brokers have unread records, as far as known."""
         if not self._begun or self._plan.bounded or len(positions) != len(self._open):
             return bool(positions)
         ends = self._watching().ends(self._open)
@@ -181,7 +184,7 @@ class KafkaEnumerator(SplitEnumerator):
         )
 
     def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
-        """Return how many records wait, as far as is known."""
+        """Return the number of unread records, as far as known."""
         partitions = [each.split.payload.partition for each in splits]
         ends: Offsets = {}
         if not self._plan.bounded and self._begun:
@@ -198,7 +201,7 @@ class KafkaEnumerator(SplitEnumerator):
         return total
 
     def on_checkpoint(self, splits: Sequence[SplitProgress]) -> None:
-        """Let the consumer group know, for those who watch it."""
+        """Commit the offsets to the consumer group, for monitoring."""
         if not self._plan.options.commits or (self._cluster is None and self._watch is None):
             return
         reached = {each.split.payload.partition: each.position for each in splits}
@@ -210,7 +213,7 @@ class KafkaEnumerator(SplitEnumerator):
         if new:
             self._committed |= new
             if self._watch is not None:
-                self._watch.commit(new)  # a call beside the thread's would wait for it
+                self._watch.commit(new)  # a concurrent call would wait for the thread's
             else:
                 self._connected().commit(new)
 
@@ -235,7 +238,7 @@ class KafkaEnumerator(SplitEnumerator):
 
 
 class _Watch:
-    """The thread that asks the brokers: for partitions by the interval of discovery, for their ends while somebody wants to know."""
+    """The thread that asks the brokers: for partitions at the discovery interval, for end offsets while these are requested."""
 
     def __init__(
         self,
@@ -260,7 +263,7 @@ class _Watch:
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="penstock-kafka", daemon=True)
         interval = options.discovery_ms
-        # A job that was restored looks at once: partitions may be new since.
+        # A restored job looks for new partitions at once.
         self._interval_s = None if interval is None else interval / 1000
         self._next_look = time.monotonic() if interval is not None else float("inf")
 
@@ -269,7 +272,7 @@ class _Watch:
         self._thread.start()
 
     def take(self, known: set[KafkaTopicPartition]) -> list[SourceSplit]:
-        """Return what was found since, or raise what went wrong."""
+        """Return new splits, or raise the thread's error."""
         with self._lock:
             if self._failure is not None:
                 raise self._failure
@@ -277,12 +280,12 @@ class _Watch:
         return [split for split in found if split.payload.partition not in known]
 
     def ends(self, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
-        """Return the ends of partitions that are known, and keep asking for them for a while."""
+        """Return the end offsets of known partitions, and keep updating them for a while."""
         self._wanted, self._wanted_at = tuple(partitions), time.monotonic()
         return self._ends
 
     def commit(self, offsets: Offsets) -> None:
-        """Let the group have these offsets, soon."""
+        """Commit these offsets of the group, soon."""
         with self._lock:
             self._uncommitted |= offsets
 
@@ -298,7 +301,7 @@ class _Watch:
                 self._away = False
             except KafkaAwayError as error:
                 self._say_away(error)
-            except Exception as error:  # noqa: BLE001 - the one that asks next is told
+            except Exception as error:  # noqa: BLE001 - raised in the next call
                 self._take_failure(error)
         self._commit()
         self._cluster.close()
@@ -320,10 +323,10 @@ class _Watch:
     def _say_away(self, error: KafkaAwayError) -> None:
         if not self._away:
             self._away = True
-            _log.warning("%s (%s); it is tried again", error.message, error.detail)
+            _log.warning("%s (%s); retrying", error.message, error.detail)
 
     def _take_failure(self, error: Exception) -> None:
-        """Fail the job, unless it may be a broker that has just started and does not know all yet."""
+        """Fail the job, unless the cause may be a broker that has just started and has incomplete metadata."""
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
@@ -333,6 +336,6 @@ class _Watch:
                 self._failure = error
 
     def stop(self) -> None:
-        """End; the connection is closed when nobody uses it any more."""
+        """Stop; the connection is closed when it is not in use any more."""
         self._stopped.set()
         self._thread.join(3.0)

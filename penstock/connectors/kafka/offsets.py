@@ -1,4 +1,4 @@
-"""Where the partitions of a Kafka source begin and end."""
+"""Starting and stopping offsets of a Kafka source."""
 
 from __future__ import annotations
 
@@ -24,18 +24,22 @@ class KafkaTopicPartition:
 
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not self.topic:
-            raise ArgumentTypeError(f"the topic of a partition is a str, not {self.topic!r}")
+            raise ArgumentTypeError(f"the topic of a partition must be a str, not {self.topic!r}")
         if isinstance(self.partition, bool) or not isinstance(self.partition, int):
-            raise ArgumentTypeError(f"the number of a partition is an int, not {self.partition!r}")
+            raise ArgumentTypeError(
+                f"the number of a partition must be an int, not {self.partition!r}"
+            )
         if self.partition < 0:
-            raise ArgumentError(f"the number of a partition is at least 0, not {self.partition}")
+            raise ArgumentError(
+                f"the number of a partition must be at least 0, not {self.partition}"
+            )
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
 
 class KafkaOffsetResetStrategy(enum.Enum):
-    """What becomes of a partition without a valid offset: it is read from one end, or it is an error."""
+    """How a partition without a valid offset is handled: it is read from one end, or it is an error."""
 
     LATEST = 0
     EARLIEST = 1
@@ -43,7 +47,7 @@ class KafkaOffsetResetStrategy(enum.Enum):
 
 
 class OffsetLookup(Protocol):
-    """What is asked of the brokers, and of the consumer group."""
+    """Offset lookups from the brokers, and from the consumer group."""
 
     @property
     def group_id(self) -> str | None:
@@ -58,54 +62,54 @@ class OffsetLookup(Protocol):
     def at(
         self, partitions: Iterable[KafkaTopicPartition], timestamp: int
     ) -> dict[KafkaTopicPartition, int]:
-        """Return the first offset with a timestamp that is not before this one, for partitions that have one."""
+        """Return the first offset whose timestamp is not before this one, for partitions that have one."""
 
     def committed(
         self, partitions: Iterable[KafkaTopicPartition]
     ) -> dict[KafkaTopicPartition, int]:
-        """Return the offsets that the group has committed, for partitions that have one."""
+        """Return the committed offsets of the group, for partitions that have one."""
 
 
 Offsets = dict[KafkaTopicPartition, int]
 
 
 class KafkaOffsetsInitializer:
-    """Says at which offsets partitions begin, or end. Made by its static methods."""
+    """The starting or stopping offsets of partitions. Created by its static methods."""
 
-    #: What sets the strategy, as errors tell it; a table names its options here
-    reset_hint = "give committed_offsets or offsets a KafkaOffsetResetStrategy, EARLIEST or LATEST, or begin elsewhere"
+    #: How to set the strategy, for error messages; a table names its options here
+    reset_hint = "pass a KafkaOffsetResetStrategy, EARLIEST or LATEST, to committed_offsets or offsets, or start elsewhere"
 
     def __init__(self, j_initializer: Any) -> None:
         if not isinstance(j_initializer, _Rule):
             raise ArgumentTypeError(
-                "a KafkaOffsetsInitializer is made by one of its methods",
-                hint="KafkaOffsetsInitializer.earliest(), latest(), committed_offsets(), timestamp(...) or offsets(...)",
+                "a KafkaOffsetsInitializer is created by one of its static methods",
+                hint="use KafkaOffsetsInitializer.earliest(), latest(), committed_offsets(), timestamp(...) or offsets(...)",
             )
         self._rule = j_initializer
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """Begin with the first record that the broker still has."""
+        """Start with the first record that the broker still has."""
         return KafkaOffsetsInitializer(_Rule("earliest"))
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """Begin after the last record that is there now; end there, as a stop."""
+        """Start, or stop, after the last record at this time."""
         return KafkaOffsetsInitializer(_Rule("latest"))
 
     @staticmethod
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """Begin where the consumer group is; the strategy is for partitions without an offset of the group."""
+        """Start at the group offsets; the strategy is for partitions without one."""
         _check_strategy(offset_reset_strategy)
         return KafkaOffsetsInitializer(_Rule("committed", strategy=offset_reset_strategy))
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """Begin with the first record whose timestamp is not before this one, in epoch milliseconds."""
+        """Start with the first record whose timestamp is not before this one, in epoch milliseconds."""
         if isinstance(timestamp, bool) or not isinstance(timestamp, int):
-            raise ArgumentTypeError(f"timestamp is an int of milliseconds, not {timestamp!r}")
+            raise ArgumentTypeError(f"timestamp must be an int of milliseconds, not {timestamp!r}")
         if timestamp < 0:
             raise ArgumentError(f"timestamp must be at least 0, not {timestamp}")
         return KafkaOffsetsInitializer(_Rule("timestamp", timestamp=timestamp))
@@ -115,38 +119,38 @@ class KafkaOffsetsInitializer:
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """Begin at these offsets; the strategy is for partitions without one, neither given nor committed by the group."""
+        """Start at these offsets; the strategy is for partitions without one, neither given nor committed by the group."""
         _check_strategy(offset_reset_strategy)
         if not isinstance(offsets, Mapping):
             raise ArgumentTypeError(
-                f"offsets is a dict of KafkaTopicPartition to int, not {offsets!r}"
+                f"offsets must be a dict of KafkaTopicPartition to int, not {offsets!r}"
             )
         for partition, offset in offsets.items():
             if not isinstance(partition, KafkaTopicPartition):
                 raise ArgumentTypeError(
-                    f"offsets are given for KafkaTopicPartitions, not {partition!r}"
+                    f"keys of offsets must be KafkaTopicPartitions, not {partition!r}"
                 )
             if isinstance(offset, bool) or not isinstance(offset, int):
-                raise ArgumentTypeError(f"the offset of {partition} is an int, not {offset!r}")
+                raise ArgumentTypeError(f"the offset of {partition} must be an int, not {offset!r}")
             if offset < 0:
-                raise ArgumentError(f"the offset of {partition} is at least 0, not {offset}")
+                raise ArgumentError(f"the offset of {partition} must be at least 0, not {offset}")
         return KafkaOffsetsInitializer(
             _Rule("offsets", strategy=offset_reset_strategy, given=dict(offsets))
         )
 
     @property
     def needs_group(self) -> bool:
-        """Whether it asks for offsets of a consumer group."""
+        """Whether it needs offsets of a consumer group."""
         return self._rule.kind == "committed"
 
     @property
     def is_earliest(self) -> bool:
-        """Whether partitions begin with their first record, whichever that is."""
+        """Whether partitions start with their first record."""
         return self._rule.kind == "earliest"
 
     @property
     def reset_strategy(self) -> KafkaOffsetResetStrategy:
-        """What the program wants for offsets of the group that the broker does not have any more."""
+        """The strategy for group offsets that the broker no longer has."""
         return (
             self._rule.strategy
             if self._rule.kind == "committed"
@@ -160,7 +164,7 @@ class KafkaOffsetsInitializer:
         *,
         stops: bool = False,
     ) -> Offsets:
-        """Return an offset for each partition; `stops` may lie beyond the records that are there now."""
+        """Return an offset for each partition; `stops` may be beyond the last record."""
         wanted = sorted(partitions)
         if not wanted:
             return {}
@@ -201,7 +205,7 @@ class KafkaOffsetsInitializer:
         lookup: OffsetLookup,
     ) -> PenstockError:
         if offset is None:
-            what = f"the group '{lookup.group_id}' has no offset of {partition}"
+            what = f"the group '{lookup.group_id}' has no offset for {partition}"
         else:
             what = f"the offset {offset} of {partition} is out of range"
         return KafkaRefusedError(
@@ -231,5 +235,5 @@ class _Rule:
 def _check_strategy(strategy: Any) -> None:
     if not isinstance(strategy, KafkaOffsetResetStrategy):
         raise ArgumentTypeError(
-            f"offset_reset_strategy is a KafkaOffsetResetStrategy, not {strategy!r}"
+            f"offset_reset_strategy must be a KafkaOffsetResetStrategy, not {strategy!r}"
         )

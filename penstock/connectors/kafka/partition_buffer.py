@@ -1,4 +1,4 @@
-"""What a reader has of one partition: messages that were fetched and not yet read."""
+"""The messages of one partition that were fetched and not yet read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from penstock.connectors.kafka.enumerator import KafkaPartitionSplit
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
 
-# A partition that nobody reads now (it waits for others, or for its turn) is not fetched any more when so much of it lies here.
+# Fetching of a partition that is not being read (it waits for others) is paused when its buffer has this size.
 MOST_MESSAGES: Final = 16_384
 MOST_BYTES: Final = 16 * 2**20
 
@@ -34,11 +34,11 @@ class PartitionBuffer:
 
     def __init__(self, split: KafkaPartitionSplit, position: int, *, untouched: bool) -> None:
         self.split = split
-        self.untouched = untouched  # nothing was ever read of it
+        self.untouched = untouched  # no record of it was ever read
         self.partition: KafkaTopicPartition = split.partition
-        self.next = position  # the offset after what was read
-        self.fetched = position  # the offset after what is here
-        self.end: int | None = None  # where the partition ended when all of it had been fetched
+        self.next = position  # the offset after the last message that was read
+        self.fetched = position  # the offset after the last message that was fetched
+        self.end: int | None = None  # the partition's end when it was fully fetched
         self.committed = -1
         self.paused = False
         self.missing_since: float | None = None
@@ -48,16 +48,16 @@ class PartitionBuffer:
 
     @property
     def done(self) -> bool:
-        """Whether all was read, of a partition that has an end."""
+        """Whether a bounded partition was read to its end."""
         return self.split.stop is not None and self.next >= self.split.stop
 
     @property
     def full(self) -> bool:
-        """Whether enough lies here."""
+        """Whether the buffer is full."""
         return self.count >= MOST_MESSAGES or self.bytes >= MOST_BYTES
 
     def add(self, messages: list[Any]) -> None:
-        """Take messages that follow those before; what was delivered before is left out."""
+        """Add messages that follow the previous ones; duplicates are dropped."""
         if messages[0].offset() < self.fetched:
             messages = [each for each in messages if each.offset() >= self.fetched]
             if not messages:
@@ -70,23 +70,23 @@ class PartitionBuffer:
         self.untouched = False
 
     def on_end(self, offset: int) -> None:
-        """Take note that there is nothing more, up to this offset: what is between (markers of transactions) is no record."""
+        """Record that the partition ends at this offset: offsets in between (transaction markers) are not records."""
         self.missing_since = None
-        if offset >= self.fetched:  # else something was written since
+        if offset >= self.fetched:  # else records were written since
             self.end = offset
 
     def on_missing(self) -> None:
-        """Take note that the brokers do not know the partition."""
+        """Record that the brokers do not know the partition."""
         if self.missing_since is None:
             self.missing_since = time.monotonic()
 
     def go_to(self, offset: int) -> None:
-        """Take what comes from an offset on, also if it lies before what was here."""
+        """Accept messages from an offset on, even if it is before the current one."""
         self.fetched = offset
         self.end = None
 
     def take(self, most: int) -> list[Any]:
-        """Return the next messages, at most so many."""
+        """Return the next messages, at most this many."""
         if not self._chunks:
             return []
         taken = self._chunks.popleft()

@@ -1,9 +1,9 @@
 """The transactional producers of one writer.
 
-A transaction is written by one producer, and stays with it until the driver has committed it. So a writer needs one producer for every
-checkpoint that is under way, and another to go on with. After a commit the producer is told that its transaction is over, and used again:
-the brokers answer its own commit of what was committed before with success. That takes 2 ms, a new producer 70 to 550. Both are done
-in the background: the next producer is ready when an epoch begins.
+A transaction is written by one producer, and stays with it until the driver has committed it. So a writer needs one producer for
+every pending checkpoint, and another one to write with. After the driver's commit, the producer commits the transaction as well
+and is reused: the brokers accept a commit of a committed transaction. That takes 2 ms, a new producer 70 to 550. Both happen in
+the background: the next producer is ready when a checkpoint begins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_IDLE: Final = 2
 
 @dataclass(slots=True)
 class PooledProducer:
-    """A producer, the id that it has to itself, and the transaction that it waits for."""
+    """A producer, its transactional id, and its pending transaction."""
 
     transactional_id: str
     producer: KafkaProducer
@@ -43,7 +43,7 @@ class PooledProducer:
     epoch: int = 0
 
     def is_in(self, found: Transaction | None) -> bool:
-        """Whether nobody has fenced it."""
+        """Whether it has not been fenced."""
         return found is not None and (self.producer_id, self.producer_epoch) == (
             found.producer_id,
             found.producer_epoch,
@@ -53,18 +53,18 @@ class PooledProducer:
 def transactional_settings(
     name: str, properties: Mapping[str, str], timeout_ms: int
 ) -> dict[str, Any]:
-    """Return what a transactional producer has besides the properties of all."""
+    """Return the settings of a transactional producer in addition to the common ones."""
     delivery_ms = int(properties.get("delivery.timeout.ms", DELIVERY_TIMEOUT_MS))
     return {
         "transactional.id": name,
         "transaction.timeout.ms": timeout_ms,
         "enable.idempotence": True,
-        "delivery.timeout.ms": min(timeout_ms, delivery_ms),  # librdkafka refuses more
+        "delivery.timeout.ms": min(timeout_ms, delivery_ms),  # librdkafka rejects more
     }
 
 
 class ProducerPool:
-    """Gives a producer to each epoch, and takes it back when its transaction is over."""
+    """Provides a producer for each checkpoint, and takes it back when its transaction is over."""
 
     def __init__(
         self,
@@ -81,19 +81,21 @@ class ProducerPool:
         self._subtask = subtask
         self._timeout_ms = timeout_ms
         self._on_statistics = on_statistics
-        # Unique: writers of the same subtask may be at work, or have transactions that wait, in other processes.
+        # Unique: writers of the same subtask may be active, or have pending transactions, in other processes.
         self._writer = uuid.uuid4().hex[:12]
         self._made = 0
-        self._attempt: str | None = None  # in which the idle ones were known not to be fenced
+        self._attempt: str | None = (
+            None  # the attempt in which the idle producers were checked for fencing
+        )
         self._lock = threading.Lock()
         self._idle: list[PooledProducer] = []
-        self._waiting: list[PooledProducer] = []  # for a commit, oldest first
-        self._coming: set[Future[None]] = set()  # each may add to the idle ones
+        self._waiting: list[PooledProducer] = []  # for their commit, oldest first
+        self._coming: set[Future[None]] = set()  # each may add an idle producer
         self._background = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
         self._closed = False
 
     def take(self, attempt: str) -> PooledProducer:
-        """Return a producer that is between transactions, and let the next one get ready."""
+        """Return an idle producer, and prepare the next one."""
         if attempt != self._attempt:
             self._leave_fenced()
             self._attempt = attempt
@@ -112,10 +114,10 @@ class ProducerPool:
                 coming = next(iter(self._coming), None)
             if coming is None:
                 return self._create()
-            coming.exception()  # waits; whoever failed there is not among the idle ones
+            coming.exception()  # waits; a failed one is not added to the idle producers
 
     def _leave_fenced(self) -> None:
-        """Let go of producers that the driver has fenced, after an epoch that failed."""
+        """Close producers that the driver has fenced, after a failed checkpoint."""
         with self._lock:
             idle = list(self._idle)
         found = self._transactions.describe(each.transactional_id for each in idle)
@@ -126,18 +128,18 @@ class ProducerPool:
             each.producer.let_go()
 
     def hand_over(self, pooled: PooledProducer, committable: KafkaCommittable, epoch: int) -> None:
-        """Let a producer wait for the commit of its transaction."""
+        """Keep a producer until its transaction is committed."""
         pooled.waits_for = committable
         pooled.epoch = epoch
         with self._lock:
             self._waiting.append(pooled)
 
     def take_back(self, pooled: PooledProducer) -> None:
-        """Take a producer whose transaction is over."""
+        """Take back a producer whose transaction is over."""
         self._add(pooled)
 
     def settle(self, epoch: int) -> None:
-        """Take back the producers whose transactions for this epoch and those before it are over."""
+        """Take back the producers whose transactions up to this checkpoint are over."""
         with self._lock:
             over = [each for each in self._waiting if each.epoch <= epoch]
             self._waiting = [each for each in self._waiting if each.epoch > epoch]
@@ -148,7 +150,7 @@ class ProducerPool:
         try:
             usable = self._conclude(pooled)
         except KafkaSinkError as error:
-            _log.info("the producer '%s' is not used again: %s", pooled.transactional_id, error)
+            _log.info("the producer '%s' is not reused: %s", pooled.transactional_id, error)
             usable = False
         if usable:
             self._add(pooled)
@@ -156,14 +158,14 @@ class ProducerPool:
             pooled.producer.let_go()
 
     def _conclude(self, pooled: PooledProducer) -> bool:
-        """End a transaction for the producer as it was ended by the driver; False if it cannot be used any more."""
+        """End a transaction in the producer like the driver did; False if the producer cannot be reused."""
         wanted, pooled.waits_for = pooled.waits_for, None
         assert wanted is not None
         found = self._transactions.describe([wanted.transactional_id]).get(wanted.transactional_id)
         if found is None or not pooled.is_in(found) or not wanted.describes(found):
             return False
         if found.state is TransactionState.ONGOING:
-            pooled.producer.abort()  # another attempt at the epoch was committed
+            pooled.producer.abort()  # another attempt at the checkpoint was committed
             return True
         if judge(wanted, found) is Verdict.LOST:
             return False
@@ -188,7 +190,7 @@ class ProducerPool:
         found = self._transactions.describe([name]).get(name)
         if found is None:
             raise KafkaSinkError(
-                f"the transactional id '{name}' is gone as soon as it was initialized",
+                f"the transactional id '{name}' is unknown right after its initialization",
                 detail=f"brokers: {producer.bootstrap}",
             )
         return PooledProducer(name, producer, found.producer_id, found.producer_epoch)
@@ -206,7 +208,7 @@ class ProducerPool:
             self._coming.discard(future)
 
     def close(self) -> None:
-        """Let go of all producers, and disconnect. Transactions that wait for their commit stay as they are."""
+        """Close all producers, and disconnect. Pending transactions stay open for their commit."""
         with self._lock:
             self._closed = True
             left = [*self._idle, *self._waiting]

@@ -1,4 +1,4 @@
-"""A producer of librdkafka, with what goes wrong in its background brought to whoever uses it."""
+"""A librdkafka producer that raises background errors in the calling thread."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from penstock.connectors.kafka.errors import KafkaSinkError, sink_error
 from penstock.connectors.kafka.properties import client_configuration, confluent_kafka
 
 DELIVERY_TIMEOUT_MS: Final = 120_000
-_SLICE_S: Final = (
-    1.0  # how long librdkafka is waited for before somebody looks whether it makes sense
-)
+_SLICE_S: Final = 1.0  # how long to wait for librdkafka before checking for errors
 _UNASSIGNED: Final = -1
-# Errors that trying again does not mend, and that librdkafka would try again until messages time out.
+# Permanent errors that librdkafka would retry until messages time out.
 _HOPELESS: Final = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"}
-_TOPIC_PATIENCE_S: Final = 2.0  # a topic that is made by its first use takes a moment
+_TOPIC_PATIENCE_S: Final = 2.0  # a topic that is created on first use takes a moment
 
 
 def producer_configuration(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -33,7 +31,7 @@ def producer_configuration(properties: Mapping[str, str]) -> dict[str, Any]:
     given = client_configuration(properties, "producer")
     acks = str(given.get("acks", given.get("request.required.acks", "all")))
     defaults = {
-        # The partition of a key is the one that Java's producers choose.
+        # Choose the same partition for a key as Java's producers.
         "partitioner": "murmur2_random",
         "enable.idempotence": acks in {"all", "-1"},
         "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
@@ -47,7 +45,7 @@ def producer_configuration(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 class KafkaProducer:
-    """Sends messages in the background; an error there is raised by the next call here."""
+    """Sends messages in the background; an error there is raised by the next call."""
 
     def __init__(
         self,
@@ -73,10 +71,10 @@ class KafkaProducer:
             configuration["stats_cb"] = on_statistics
         self.producer: Any = library.Producer(configuration)
 
-    # What happens in the background; called from within `poll` and `flush`
+    # Background events; called from within `poll` and `flush`
 
     def _ask_for_error(self) -> Any:
-        """Return what has ended a transactional producer: it refuses everything with it."""
+        """Return the fatal error of a transactional producer, which it raises for every call."""
         try:
             self.producer.begin_transaction()
         except self._exceptions as exception:
@@ -86,29 +84,29 @@ class KafkaProducer:
 
     def _on_error(self, error: Any) -> None:
         if self._failure is None and error.name() in _HOPELESS:
-            self._failure = sink_error(error, "Kafka refused the sink", self.bootstrap)
+            self._failure = sink_error(error, "Kafka rejected the sink", self.bootstrap)
 
     def _on_delivery(self, error: Any, message: Any) -> None:
-        self._last_error = error  # first: nothing can be called from here if the producer has ended
+        self._last_error = error  # first: no method can be called here after a fatal error
         if error is None or self._failure is not None:
             return
         if error.name() in {"_PURGE_QUEUE", "_PURGE_INFLIGHT"}:
-            return  # given up on purpose
+            return  # purged on purpose
         topic = message.topic()
-        self._failure = sink_error(error, "a record could not be sent", self.bootstrap, topic)
+        self._failure = sink_error(error, "cannot send a record", self.bootstrap, topic)
 
     def raise_failure(self) -> None:
-        """Raise what has gone wrong in the background."""
+        """Raise an error of the background."""
         if self._failure is not None:
             raise self._failure
 
     def poll(self, seconds: float = 0) -> None:
-        """Hear what has happened."""
+        """Run callbacks."""
         self._hear(self.producer.poll, seconds)
         self.raise_failure()
 
     def _hear(self, call: Callable[[float], int], seconds: float) -> int:
-        """Call what calls back. An error that ends the producer is raised from there, whatever the callbacks have made of it."""
+        """Call a method that runs callbacks. A fatal error is raised from there, whatever the callbacks did."""
         try:
             return call(seconds)
         except self._exceptions as exception:
@@ -118,11 +116,11 @@ class KafkaProducer:
         ) as broken:  # the library calls back while that error is set, and may lose it
             error = broken.__cause__ or self._ask_for_error() or self._last_error or broken
         if self._failure is None:
-            self._failure = self._error(error, "Kafka refused the sink")
+            self._failure = self._error(error, "Kafka rejected the sink")
         return 0
 
     def check_login(self) -> None:
-        """Raise an error if the brokers refuse to talk to this client; one that is away is none."""
+        """Raise an error if the brokers reject this client; a broker that is down is not an error."""
         with contextlib.suppress(*self._exceptions):
             self.producer.list_topics(timeout=2)
         self.poll()
@@ -130,7 +128,7 @@ class KafkaProducer:
     # Sending
 
     def partitions_of(self, topic: str) -> int:
-        """Return how many partitions a topic has; one that is not there, or that is not allowed, is an error at once."""
+        """Return a topic's number of partitions; an unknown or unauthorized topic is an error at once."""
         known = self._partitions.get(topic)
         if known is None:
             known = self._partitions[topic] = self._look_up(topic)
@@ -154,18 +152,18 @@ class KafkaProducer:
             absent_until = absent_until or now + _TOPIC_PATIENCE_S
             passing = found.error.name() in {"LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART"}
             if not passing or now > absent_until:
-                raise self._error(found.error, "a topic cannot be written to", topic)
+                raise self._error(found.error, "cannot write to a topic", topic)
             self.poll(0.2)
 
     def send(self, topic: str | Sequence[str], values: Sequence[Any], *columns: Any) -> None:
-        """Take messages, in order. Columns: keys, partitions, timestamps, headers; None for none."""
+        """Send messages, in order. Columns: keys, partitions, timestamps, headers; None for none."""
         start, count = 0, len(values)
         produce = self.producer.produce
         while start < count:
             rest = iter(values if start == 0 else values[start:])
             topics = repeat(topic) if isinstance(topic, str) else iter(topic[start:])
             try:
-                # The interpreter's loop alone would take a quarter of the time of `produce`.
+                # A loop in Python would take a quarter of the time of `produce`.
                 deque(map(produce, topics, rest, *_iterators(columns, start)), maxlen=0)
             except BufferError:
                 start = count - operator.length_hint(rest) - 1
@@ -183,16 +181,16 @@ class KafkaProducer:
     ) -> KafkaSinkError:
         where = topic if isinstance(topic, str) else topic[at]
         size = 0 if value is None else len(value)
-        return self._error(exception, f"a record of {size} bytes could not be sent", where)
+        return self._error(exception, f"cannot send a record of {size} bytes", where)
 
     def _make_room(self) -> None:
-        """Wait until the brokers have taken part of what is queued; they are waited for as long as a record is."""
+        """Wait until the brokers have acknowledged part of the queue, at most as long as the delivery timeout of a record."""
         queued = len(self.producer)
         while len(self.producer) > queued * 0.9:
             self.poll(0.05)
 
     def flush(self) -> None:
-        """Wait until the brokers have everything."""
+        """Wait until the brokers have acknowledged everything."""
         left = 1
         while left:
             left = self._hear(self.producer.flush, _SLICE_S)
@@ -201,28 +199,28 @@ class KafkaProducer:
     # Transactions
 
     def initialize(self, keep_on: Callable[[], bool] = lambda: True) -> None:
-        """Get the producer's id: an older producer with the same transactional id is fenced."""
+        """Get the producer id; an older producer with the same transactional id is fenced."""
         self._retry(
             self.producer.init_transactions,
-            "the transactional id could not be initialized",
+            "cannot initialize the transactional id",
             keep_on,
         )
 
     def begin(self) -> None:
-        """Begin a transaction, here only: the brokers learn of it with the first record."""
+        """Begin a transaction, locally: the brokers are notified with the first record."""
         try:
             self.producer.begin_transaction()
         except self._exceptions as exception:
             self.raise_failure()
-            raise self._error(exception, "a transaction could not be begun") from exception
+            raise self._error(exception, "cannot begin a transaction") from exception
 
     def commit(self) -> None:
         """Commit."""
-        self._retry(self.producer.commit_transaction, "a transaction could not be committed")
+        self._retry(self.producer.commit_transaction, "cannot commit a transaction")
 
     def abort(self) -> None:
         """Abort."""
-        self._retry(self.producer.abort_transaction, "a transaction could not be aborted")
+        self._retry(self.producer.abort_transaction, "cannot abort a transaction")
 
     def _retry(
         self, call: Callable[[float], Any], what: str, keep_on: Callable[[], bool] = lambda: True
@@ -241,20 +239,20 @@ class KafkaProducer:
     def _error(self, error: Any, what: str, topic: str | None = None) -> KafkaSinkError:
         return sink_error(error, what, self.bootstrap, topic)
 
-    # The end
+    # Closing
 
     def give_up(self) -> None:
-        """Abort the transaction that is under way, without waiting for a cluster that is away, and let go."""
+        """Abort the current transaction, without waiting for a cluster that is down, and close the producer."""
         producer = self.producer
         with contextlib.suppress(
             Exception
-        ):  # the coordinator aborts it when it times out, or the next attempt does
+        ):  # else the coordinator aborts it on timeout, or the next attempt does
             producer.purge()
             producer.abort_transaction(_SLICE_S)
         self.let_go()
 
     def let_go(self) -> None:
-        """Release what it holds, and leave its transaction as it is: the library's own `close` would abort it."""
+        """Release resources, and leave the transaction open: the library's own `close` would abort it."""
         self.producer = None
 
 
@@ -263,7 +261,7 @@ def _may_pass(error: Any) -> bool:
 
 
 def _iterators(columns: Sequence[Any], start: int) -> list[Any]:
-    """Return what `produce` takes after topic and value, as far as there is anything: key, partition, (no callback), timestamp, headers."""
+    """Return the set arguments of `produce` after topic and value: key, partition, (no callback), timestamp, headers."""
     given = [*columns, *[None] * (4 - len(columns))]
     while given and given[-1] is None:
         given.pop()

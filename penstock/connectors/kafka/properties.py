@@ -1,7 +1,7 @@
-"""The properties of Kafka's clients: those of the Java client, as Flink programs have them, in the words of librdkafka.
+"""Kafka client properties: translates those of the Java client, as used in Flink programs, to librdkafka's.
 
-Most names are the same. What is named otherwise is translated, what has no meaning here (serializer classes, interceptors) is left
-out, and anything else is passed on: librdkafka's own names work too, and it refuses what it does not know.
+Most names are the same. Different names are translated, properties without a meaning here (serializer classes, interceptors)
+are dropped, and all others are passed on: librdkafka's own names work too, and it rejects unknown ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RENAMED_OF: Final[Mapping[str, Mapping[str, str]]] = {
         "request.timeout.ms": "socket.timeout.ms",
     },
 }
-# Of the Java client only: what they say is said otherwise here, or has no meaning.
+# Properties of the Java client only: set in another way here, or without a meaning.
 _WITHOUT_MEANING: Final = {
     "auto.include.jmx.reporter",
     "client.dns.lookup",
@@ -71,7 +71,7 @@ _WITHOUT_MEANING: Final = {
     "value.deserializer",
     "value.serializer",
 }
-# A class of the user's stands behind these: that it does not run should be known.
+# These name a class of the user, so a warning says that it is not used.
 _WORTH_A_WARNING: Final = {
     "interceptor.classes",
     "partitioner.class",
@@ -89,24 +89,24 @@ def check_properties(properties: Mapping[Any, Any], what: str) -> dict[str, str]
     {'linger.ms': '5', 'enable.idempotence': 'true'}
     """
     if not isinstance(properties, Mapping):
-        raise ArgumentTypeError(f"{what} takes a dict of properties, not {properties!r}")
+        raise ArgumentTypeError(f"{what} needs a dict of properties, not {properties!r}")
     found = {}
     for name, value in properties.items():
         if not isinstance(name, str) or not name:
-            raise ArgumentTypeError(f"{what}: the name of a property is a str, not {name!r}")
+            raise ArgumentTypeError(f"{what}: the name of a property must be a str, not {name!r}")
         if isinstance(value, bool):
             found[name] = str(value).lower()
         elif isinstance(value, str | int | float):
             found[name] = str(value)
         else:
             raise ArgumentTypeError(
-                f"{what}: the value of '{name}' is a str, not {type(value).__name__}"
+                f"{what}: the value of '{name}' must be a str, not {type(value).__name__}"
             )
     return found
 
 
 def client_configuration(properties: Mapping[str, str], client: Client) -> dict[str, Any]:
-    """Return the configuration of librdkafka for a client with these properties.
+    """Return librdkafka's configuration of a client with these properties.
 
     >>> client_configuration({"bootstrap.servers": "a:9092", "max.request.size": "9"}, "producer")
     {'bootstrap.servers': 'a:9092', 'message.max.bytes': '9'}
@@ -126,7 +126,7 @@ def client_configuration(properties: Mapping[str, str], client: Client) -> dict[
 
 
 def _jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
-    """Read a login module's line: `org...PlainLoginModule required username="a" password="b";`."""
+    """Parse a login module's line: `org...PlainLoginModule required username="a" password="b";`."""
     options = {
         match[1]: _unescape(match[2]) if match[2] is not None else match[3] or match[4] or ""
         for match in _JAAS_OPTION.finditer(value)
@@ -136,7 +136,7 @@ def _jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
         missing = [name for name in ("username", "password") if name not in options]
         if missing:
             raise ConfigurationError(
-                f"sasl.jaas.config has no {' and no '.join(missing)}",
+                f"sasl.jaas.config needs {' and '.join(missing)}",
                 hint=f'{module} required username="..." password="...";',
             )
         return {"sasl.username": options["username"], "sasl.password": options["password"]}
@@ -152,8 +152,8 @@ def _jaas(value: str, _: Mapping[str, str]) -> dict[str, str]:
         known = {name: options[option] for name, option in found.items() if option in options}
         return {"sasl.oauthbearer.method": "oidc", **known} if known else {}
     raise ConfigurationError(
-        f"sasl.jaas.config names a login module that has no counterpart: {module or value!r}",
-        hint="PlainLoginModule, ScramLoginModule, Krb5LoginModule and OAuthBearerLoginModule have; or set sasl.username and sasl.password",
+        f"unsupported login module in sasl.jaas.config: {module or value!r}",
+        hint="use PlainLoginModule, ScramLoginModule, Krb5LoginModule or OAuthBearerLoginModule; or set sasl.username and sasl.password",
     )
 
 
@@ -178,8 +178,8 @@ def _key_store(value: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 def _not_readable(name: str, value: str, hint: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{name} is a Java key store, which cannot be read here: {value}",
-        hint=f"give the certificates as PEM ({hint}): keytool -exportcert -rfc, or keytool -importkeystore -deststoretype PKCS12",
+        f"{name} is a Java keystore, which is not supported: {value}",
+        hint=f"use certificates in PEM format ({hint}): keytool -exportcert -rfc, or keytool -importkeystore -deststoretype PKCS12",
     )
 
 
@@ -209,7 +209,7 @@ def confluent_kafka(needed_by: str) -> Any:
 
 
 def check_configuration(configuration: Mapping[str, Any], client: Client, needed_by: str) -> None:
-    """Let librdkafka look at a configuration, without talking to anybody: an error names the property."""
+    """Let librdkafka check a configuration, without connecting: an error names the property."""
     library = confluent_kafka(needed_by)
     kind = library.Producer if client == "producer" else library.Consumer
     offline = {**configuration, "bootstrap.servers": "", "log_level": "0"}
@@ -217,7 +217,7 @@ def check_configuration(configuration: Mapping[str, Any], client: Client, needed
         kind(offline)
     except library.KafkaException as error:
         raise ConfigurationError(
-            f"the properties of {needed_by} are refused",
+            f"invalid properties of {needed_by}",
             detail=str(error.args[0].str() if error.args else error),
-            hint="names are those of Kafka's Java client or of librdkafka (its CONFIGURATION.md)",
+            hint="use names of Kafka's Java client or of librdkafka (its CONFIGURATION.md)",
         ) from None

@@ -40,9 +40,9 @@ _log = logging.getLogger("penstock.connectors.kafka")
 
 _LOOK_S: Final = 0.1
 _SAME_LOOK_S: Final = (
-    0.0005  # partitions that are asked one after another share a look at the consumer
+    0.0005  # partitions that are read in quick succession share one poll of the consumer
 )
-# How long the brokers may not know a partition before it counts as gone: one that has just started may not know all.
+# How long a partition may be unknown before it counts as deleted: a broker that has just started has incomplete metadata.
 _GONE_S: Final = 10.0
 _CORRUPT: Final = ("_BAD_MSG", "_BAD_COMPRESSION", "INVALID_MSG", "_UNKNOWN_CODEC")
 _GONE: Final = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID")
@@ -52,11 +52,12 @@ _OUT_OF_RANGE: Final = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "_NO_OFFSET
 class KafkaReader(SourceReader):
     """Reads partitions with one consumer.
 
-    librdkafka fetches ahead in threads of its own. What it has is taken in batches, by the thread that processes them: one that hands messages
-    over would only fight for the interpreter. Nor can a thread wait at the consumer for a message to come, because the Python client lets
-    all other calls wait meanwhile.
+    librdkafka prefetches in its own threads. Its messages are polled in batches, by the thread that processes them: a separate
+    thread that hands messages over would only compete for the interpreter lock. Nor can a thread wait at the consumer for a
+    message, because the Python client blocks all other calls meanwhile.
 
-    The position is the next offset. If a partition is asked for from another position than the one it has reached, all begins anew.
+    The position is the next offset. If a partition is read from another position than the one it has reached, the reader
+    starts over.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class KafkaReader(SourceReader):
         self._metrics: Any = None
 
     def open(self, context: Any) -> None:
-        """Tell of the lag; the consumer is made with the first partition."""
+        """Register the lag metrics; the consumer is created with the first partition."""
         self._library = confluent_kafka("KafkaSource")
         message = self._library.Message
         self._value, self._error_of = message.value, message.error
@@ -94,7 +95,7 @@ class KafkaReader(SourceReader):
     # Reading
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
-        """Yield what was fetched of the partition, from an offset on."""
+        """Yield the fetched records of the partition, from an offset on."""
         buffer = self._buffer_of(split, position)
         flows = isinstance(limits, OneLook)
         while not buffer.done:
@@ -107,7 +108,7 @@ class KafkaReader(SourceReader):
                 yield self._batch(buffer, messages)
                 continue
             if buffer.end is not None and buffer.end > buffer.next:
-                # The last things in the partition are no records: it was read up to there nevertheless.
+                # The last entries of the partition are not records, but the position advances past them.
                 stop = split.payload.stop
                 buffer.next = buffer.end if stop is None else min(buffer.end, stop)
                 yield SourceBatch([], buffer.next)
@@ -118,7 +119,7 @@ class KafkaReader(SourceReader):
                 continue
             if split.payload.stop is None:
                 return
-            yield SourceBatch([], buffer.next)  # the end of this iterator would be the split's
+            yield SourceBatch([], buffer.next)  # ending the iterator would finish the split
         self._forget(buffer)
 
     @staticmethod
@@ -214,14 +215,14 @@ class KafkaReader(SourceReader):
             self._consumer.incremental_unassign([self._library.TopicPartition(*key)])
 
     def _begin_anew(self) -> None:
-        """Drop the consumer and all that was fetched: a task is tried again, from an earlier position."""
+        """Drop the consumer and its fetched messages: a task is retried from an earlier position."""
         self._disconnect()
         self._buffers.clear()
 
     # Fetching
 
     def _fetch(self, most: int, wait_s: float) -> None:
-        """Take what the consumer has, for all partitions; wait for the first message for so long."""
+        """Poll the consumer for all partitions; wait for the first message up to `wait_s`."""
         if self._failure is not None:
             raise self._failure
         now = time.monotonic()
@@ -242,7 +243,7 @@ class KafkaReader(SourceReader):
                 raise missing_topic(buffer.partition.topic, self._options.servers)
 
     def _sort(self, messages: list[Any]) -> None:
-        """Take messages, and what the consumer tells between them."""
+        """Add messages to their partitions, and handle events among them."""
         if not any(map(self._error_of, messages)):
             self._deal_out(messages)
             return
@@ -254,7 +255,7 @@ class KafkaReader(SourceReader):
             self._on_event(event)
 
     def _deal_out(self, messages: list[Any]) -> None:
-        """Give each message to its partition. Almost always there are few runs of messages of one."""
+        """Add each message to its partition. Usually there are a few long runs of one partition."""
         numbers = list(map(self._partition_of, messages))
         topics = list(map(self._topic_of, messages))
         if numbers.count(numbers[0]) == len(numbers) and topics.count(topics[0]) == len(topics):
@@ -267,7 +268,7 @@ class KafkaReader(SourceReader):
     def _add(self, key: tuple[str, int], messages: list[Any]) -> None:
         buffer = self._buffers.get(key)
         if buffer is None:
-            return  # it has ended, and was fetched beyond its end
+            return  # it is finished, and was fetched beyond its end
         buffer.add(messages)
         if buffer.full and not buffer.paused:
             buffer.paused = True
@@ -279,7 +280,7 @@ class KafkaReader(SourceReader):
             self._consumer.resume([self._library.TopicPartition(*_key(buffer.partition))])
 
     def _on_event(self, event: Any) -> None:
-        """Take what the consumer tells of a partition, in the place of a message."""
+        """Handle an event of a partition, which the consumer returns in place of a message."""
         error = event.error()
         buffer = self._buffers.get((event.topic(), event.partition()))
         if is_kind(error, "_PARTITION_EOF"):
@@ -291,15 +292,15 @@ class KafkaReader(SourceReader):
             buffer.on_missing()
         elif buffer is not None and is_kind(error, *_CORRUPT):
             self._failure = RecordError(
-                f"messages of {buffer.partition} cannot be read: {error.str()}",
+                f"cannot read messages of {buffer.partition}: {error.str()}",
                 detail=f"after offset {buffer.fetched}, from {self._options.servers}",
-                hint="the broker's log may be damaged, or compressed in a way that this client does not know",
+                hint="the broker's log may be damaged, or use a compression that this client does not support",
             )
         else:
             self._on_error(error)
 
     def _reset(self, buffer: PartitionBuffer, error: Any) -> None:
-        """Go to the end of the partition that the program wants where the broker does not have its offset any more."""
+        """Seek to the end of the partition given by the reset strategy, if the broker no longer has its offset."""
         strategy = self._options.reset
         if buffer.split.from_earliest and buffer.untouched:
             strategy = KafkaOffsetResetStrategy.EARLIEST
@@ -309,7 +310,7 @@ class KafkaReader(SourceReader):
         library = self._library
         earliest = strategy is KafkaOffsetResetStrategy.EARLIEST
         _log.warning(
-            "the broker does not have offset %d of %s any more: going on at the %s one",
+            "the broker no longer has offset %d of %s: continuing at the %s one",
             buffer.fetched,
             buffer.partition,
             strategy.name.lower(),
@@ -325,8 +326,8 @@ class KafkaReader(SourceReader):
             f"the broker does not have offset {buffer.fetched} of topic '{buffer.partition.topic}', "
             f"partition {buffer.partition.partition}",
             detail=f"{error.str()}, at {self._options.servers}{known}",
-            hint="records may be lost: was the job away for longer than the topic's retention, or the topic created again? "
-            "set the property auto.offset.reset to earliest or latest to go on without them",
+            hint="records may be lost: the job was down for longer than the topic's retention, or the topic was recreated; "
+            "set the property auto.offset.reset to earliest or latest to continue without them",
         )
 
     def _on_error(self, error: Any) -> None:
@@ -336,7 +337,7 @@ class KafkaReader(SourceReader):
         else:
             log_client_error(self._name, error)
 
-    # Figures
+    # Metrics
 
     def _lags(self) -> list[int]:
         return [
@@ -361,7 +362,7 @@ class KafkaReader(SourceReader):
         group.gauge("committedOffset", lambda: buffer.committed)
 
     def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
-        """Take note of how far a durable checkpoint has read."""
+        """Record the position of a durable checkpoint."""
         buffer = self._buffers.get(_key(split.payload.partition))
         if buffer is not None:
             buffer.committed = position

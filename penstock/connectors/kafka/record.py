@@ -1,4 +1,4 @@
-"""Messages with all that Kafka knows of them, and schemas that make records of such messages."""
+"""Kafka messages with all metadata, and schemas that turn them into records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import ArgumentTypeError
 
 
 class KafkaRecord(NamedTuple):
-    """A message as it lies in Kafka. `timestamp` is in epoch milliseconds; a `value` of None is a tombstone."""
+    """A Kafka message. `timestamp` is in epoch milliseconds; a `value` of None is a tombstone."""
 
     key: bytes | None
     value: bytes | None
@@ -22,23 +22,23 @@ class KafkaRecord(NamedTuple):
 
 
 class KafkaRecordDeserializationSchema(ABC):
-    """Makes a record of a message with its key, headers, topic, partition, offset and timestamp.
+    """Turns a message into a record, given its key, headers, topic, partition, offset and timestamp.
 
-    A message that may hold several records, as a change of a table does, is for `deserialize_many`. What they raise says that the message is
-    malformed.
+    Override `deserialize_many` for messages with several records, such as changes of a table. An exception means that the message
+    is malformed.
     """
 
     @property
     def skipped(self) -> int:
-        """How many messages were left out because they cannot be parsed, where the schema ignores such errors."""
+        """How many messages were skipped because they cannot be parsed, if the schema ignores such errors."""
         return 0
 
     def use_metrics(self, group: Any) -> None:
-        """Take the metrics of the source, before the first message: for what a schema notices about messages that it can read."""
+        """Set the metric group of the source, before the first message, for schemas that count things about valid messages."""
 
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Any:
-        """Return the record; None leaves the message out."""
+        """Return the record; None skips the message."""
 
     def deserialize_many(self, record: KafkaRecord) -> Iterable[Any]:
         """Return all records of the message, in order."""
@@ -46,7 +46,7 @@ class KafkaRecordDeserializationSchema(ABC):
         return () if found is None else (found,)
 
     def get_produced_type(self) -> Any:
-        """Return the type of the records, None if it is not known."""
+        """Return the type of the records, None if it is unknown."""
         return None
 
     @staticmethod

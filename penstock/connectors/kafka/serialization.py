@@ -1,4 +1,4 @@
-"""How records become messages of Kafka: topic, key, value, partition, headers, timestamp."""
+"""Serialization of records to Kafka messages: topic, key, value, partition, headers, timestamp."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class KafkaTopicSelector(ABC):
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """Return the topic that a record goes to."""
+        """Return the topic of a record."""
 
 
 class KafkaPartitioner(ABC):
     """Chooses the partition of a record; opened once in every subtask."""
 
     def open(self, subtask: int, parallelism: int) -> None:
-        """Take note of which writer this is."""
+        """Set the writer's subtask and parallelism."""
 
     @abstractmethod
     def partition(
@@ -40,7 +40,7 @@ class KafkaPartitioner(ABC):
 
 
 class FlinkFixedPartitioner(KafkaPartitioner):
-    """Lets each subtask write to one partition.
+    """Makes each subtask write to one partition.
 
     >>> partitioner = FlinkFixedPartitioner()
     >>> partitioner.open(5, 8)
@@ -52,7 +52,7 @@ class FlinkFixedPartitioner(KafkaPartitioner):
         self._subtask = 0
 
     def open(self, subtask: int, parallelism: int) -> None:
-        """Take note of the subtask."""
+        """Set the subtask."""
         self._subtask = subtask
 
     def partition(
@@ -74,7 +74,7 @@ class _FunctionPartitioner(KafkaPartitioner):
 
 @dataclass(slots=True)
 class Messages:
-    """Messages in columns. A column that is None says nothing; one topic is that of all."""
+    """Messages in columns. A column of None is unset; a single topic applies to all."""
 
     topic: str | list[str]
     values: list[bytes | None]
@@ -85,7 +85,7 @@ class Messages:
 
 
 class KafkaRecordSerializationSchema(SerializationSchema):
-    """Turns records into messages. Made by `KafkaRecordSerializationSchema.builder()`."""
+    """Turns records into messages. Created by `KafkaRecordSerializationSchema.builder()`."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
 
     @property
     def topic(self) -> str | None:
-        """The topic of all records; None if records have their own."""
+        """The topic of all records; None if it is chosen per record."""
         return self._topic if isinstance(self._topic, str) else None
 
     def open(self, subtask: int, parallelism: int) -> None:
@@ -141,7 +141,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         if self._timestamp_of is not None:
             timestamps = [self._timestamp_of(record) for record in records]
         if timestamps is not None and self._writes_timestamps:
-            # What is not a time since 1970 is left to the broker's clock, as in Flink.
+            # Timestamps before 1970 are left to the broker's clock, as in Flink.
             found.timestamps = [0 if at is None or at < 0 else at for at in timestamps]
         if self._headers_of is not None:
             found.headers = [_headers(self._headers_of(record)) for record in records]
@@ -159,7 +159,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
                 raise RecordError(
                     f"the topic selector returned {each!r}",
                     detail=f"record: {record!r}",
-                    hint="it returns the name of a topic for every record",
+                    hint="return the name of a topic for every record",
                 )
         return found
 
@@ -194,14 +194,14 @@ class KafkaRecordSerializationSchema(SerializationSchema):
                 raise RecordError(
                     f"the partitioner returned {partition!r}",
                     detail=f"topic: {at}, which has {count} partitions; record: {record!r}",
-                    hint=f"it returns a number from 0 to {count - 1}",
+                    hint=f"return a number from 0 to {count - 1}",
                 )
             chosen.append(partition)
         return chosen
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Builds a `KafkaRecordSerializationSchema`: a topic or a selector, and a schema of values, are needed.
+    """Builds a `KafkaRecordSerializationSchema`: a topic or a selector, and a value schema, are required.
 
     >>> from penstock.common.serialization import SimpleStringSchema
     >>> schema = (
@@ -248,38 +248,40 @@ class KafkaRecordSerializationSchemaBuilder:
 
     def _check_no_topic(self) -> None:
         if self._topic is not None:
-            raise ArgumentError("the topic is set already", hint="set a topic or a selector, once")
+            raise ArgumentError(
+                "the topic is already set", hint="set either a topic or a selector, once"
+            )
 
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Make a key of each record; with `set_key_field`, of this field."""
+        """Set the schema of keys; with `set_key_field`, it serializes this field."""
         self._key_schema = _check_schema(key_serialization_schema, "key_serialization_schema")
         return self
 
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Make the value of each record; a schema that returns None for one writes a tombstone."""
+        """Set the schema of values; if it returns None for a record, a tombstone is written."""
         self._value_schema = _check_schema(value_serialization_schema, "value_serialization_schema")
         return self
 
     def set_key_field(self, field: str | int) -> KafkaRecordSerializationSchemaBuilder:
-        """Take the key from a field of the record: a name (Row, dict, object) or an index (Row, tuple, list).
+        """Use a field of the record as key: a name (Row, dict, object) or an index (Row, tuple, list).
 
-        Without a schema of keys, str, bytes and numbers are written as text; None is no key.
+        Without a key schema, str, bytes and numbers are written as text; None means no key.
         """
         if isinstance(field, bool) or not isinstance(field, str | int):
-            raise ArgumentTypeError(f"the key field is a name or an index, not {field!r}")
+            raise ArgumentTypeError(f"the key field must be a name or an index, not {field!r}")
         self._key_of = _Field(field)
         return self
 
     def set_partitioner(
         self, partitioner: KafkaPartitioner | Callable[[Any, bytes | None, int], int]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Choose partitions: a `KafkaPartitioner`, or a function of the record, its key and the number of partitions.
+        """Set the partitioner: a `KafkaPartitioner`, or a function of the record, its key and the number of partitions.
 
-        Without one Kafka's own decides: by the key, as Java's producers do, or batch by batch where there is none.
+        The default is Kafka's own: by the key, like Java's producers, or batch by batch without one.
         """
         if isinstance(partitioner, KafkaPartitioner):
             self._partitioner = partitioner
@@ -299,12 +301,12 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_tombstones(
         self, is_tombstone: Callable[[Any], bool]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Write no value for some records, which deletes their key in a compacted topic: a function of the record says for which."""
-        self._is_tombstone = _check_function(is_tombstone, "what tells tombstones")
+        """Set a function that says for which records to write a tombstone, which deletes their key in a compacted topic."""
+        self._is_tombstone = _check_function(is_tombstone, "is_tombstone")
         return self
 
     def set_write_timestamps(self, write_timestamps: bool) -> KafkaRecordSerializationSchemaBuilder:
-        """Whether the timestamps of records become those of messages; they do unless this says no."""
+        """Set whether the timestamps of records are written to messages (default yes)."""
         if not isinstance(write_timestamps, bool):
             raise ArgumentTypeError(f"write_timestamps is not a bool: {write_timestamps!r}")
         self._writes_timestamps = write_timestamps
@@ -313,7 +315,7 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_timestamps(
         self, timestamp: Callable[[Any], int | None]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Choose the timestamps of messages: a function of the record that returns epoch milliseconds; None leaves it to the broker's clock."""
+        """Set the timestamps of messages: a function of the record to epoch milliseconds, or None for the broker's clock."""
         self._timestamp_of = _check_function(timestamp, "the timestamp")
         return self
 
@@ -325,8 +327,8 @@ class KafkaRecordSerializationSchemaBuilder:
             )
         if self._value_schema is None:
             raise ArgumentError(
-                "no schema of values is set",
-                hint="call set_value_serialization_schema(SimpleStringSchema()), for example",
+                "no value serialization schema is set",
+                hint="call for example set_value_serialization_schema(SimpleStringSchema())",
             )
         if self._is_tombstone is not None and self._key_schema is None and self._key_of is None:
             raise ArgumentError("tombstones need keys", hint="call set_key_field(...)")
@@ -356,18 +358,18 @@ class _Field:
                 return record[field]
             return getattr(record, field)
         except (LookupError, AttributeError, TypeError, ValueError):
-            raise RecordError(f"{record!r} has no field {field!r} to take the key from") from None
+            raise RecordError(f"{record!r} has no key field {field!r}") from None
 
 
 def check_topic(topic: Any) -> str:
-    """Return the name of a topic; one that Kafka would refuse is an error."""
+    """Return a topic name after checking that it is valid."""
     if not isinstance(topic, str):
         raise ArgumentTypeError(f"the topic is not a str: {topic!r}")
     wrong = set(topic) - _TOPIC_CHARACTERS
     if not topic or topic in {".", ".."} or wrong or len(topic) > _MOST_TOPIC_CHARACTERS:
         raise ArgumentError(
-            f"{topic!r} is no name of a topic",
-            hint="letters, digits, '.', '_' and '-', at most 249 of them",
+            f"invalid topic name {topic!r}",
+            hint="use at most 249 letters, digits, '.', '_' and '-'",
         )
     return topic
 
@@ -376,7 +378,7 @@ def _check_schema(schema: Any, what: str) -> SerializationSchema:
     if not isinstance(schema, SerializationSchema):
         raise ArgumentTypeError(
             f"{what} is not a SerializationSchema: {schema!r}",
-            hint="SimpleStringSchema() writes text, ByteArraySchema() bytes",
+            hint="use SimpleStringSchema() for text, ByteArraySchema() for bytes",
         )
     return schema
 
@@ -395,8 +397,8 @@ def _plain_key(key: Any) -> bytes | None:
     if isinstance(key, int | float):
         return str(key).encode()
     raise RecordError(
-        f"the key {key!r} is neither text, bytes nor a number",
-        hint="call set_key_serialization_schema(...) to say how it is written",
+        f"the key {key!r} is not a str, bytes or a number",
+        hint="call set_key_serialization_schema(...)",
     )
 
 
@@ -408,6 +410,6 @@ def _headers(headers: Headers | None) -> list[tuple[str, Any]] | None:
     for name, value in found:
         if not isinstance(name, str) or not (value is None or isinstance(value, str | bytes)):
             raise RecordError(
-                f"a header is a name with a str, bytes or None, not {name!r}: {value!r}"
+                f"a header must be a name with a str, bytes or None, not {name!r}: {value!r}"
             )
     return found

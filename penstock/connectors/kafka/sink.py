@@ -1,4 +1,4 @@
-"""KafkaSink: writes a stream to topics, with the delivery guarantee that is asked for."""
+"""KafkaSink: writes a stream to topics, with a delivery guarantee."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from penstock.connectors.kafka.writer import KafkaWriter, TransactionalWriter
 from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
 
-# Flink's default of an hour is more than brokers allow unless they are told to: this is the most that they do.
+# Flink's default of an hour is more than brokers allow by default: this is their default maximum.
 DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 15 * 60 * 1000
 _PREFIX: Final = re.compile(r"[A-Za-z0-9._\-]{1,180}")
 _SERVER: Final = re.compile(r"\S+:\d{1,5}")
 
 
 class KafkaSink(Sink):
-    """Writes records to Kafka. Made by `KafkaSink.builder()`."""
+    """Writes records to Kafka. Created by `KafkaSink.builder()`."""
 
-    #: What lets a job start without transactions that were lost, as errors tell it; a table names its option here
+    #: How to start a job without its lost transactions, for error messages; a table names its option here
     loss_hint = LOSS_HINT
 
     def __init__(
@@ -49,7 +49,7 @@ class KafkaSink(Sink):
         return KafkaSinkBuilder()
 
     def get_transformer(self) -> None:
-        """Return nothing: records are taken as they come."""
+        """Return None: records reach the sink unchanged."""
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Open the writer of a subtask."""
@@ -66,7 +66,7 @@ class KafkaSink(Sink):
         )
 
     def create_committer(self) -> Committer | None:
-        """Create what commits transactions, if there are any."""
+        """Create the committer of transactions, for exactly-once delivery."""
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             return None
         return KafkaCommitter(
@@ -87,9 +87,9 @@ class KafkaSink(Sink):
 
 
 class KafkaSinkBuilder:
-    """Builds a `KafkaSink`: bootstrap servers and a record serializer are needed.
+    """Builds a `KafkaSink`: bootstrap servers and a record serializer are required.
 
-    Records are delivered at least once unless `set_delivery_guarantee` says otherwise.
+    The default delivery guarantee is at least once.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class KafkaSinkBuilder:
         self._ignores_losses = False
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
-        """Say where the cluster is: `host:port`, several with commas between them."""
+        """Set the bootstrap servers: `host:port`, separated by commas."""
         if not isinstance(bootstrap_servers, str):
             raise ArgumentTypeError(f"bootstrap_servers is not a str: {bootstrap_servers!r}")
         servers = [each.strip() for each in bootstrap_servers.split(",") if each.strip()]
@@ -108,13 +108,13 @@ class KafkaSinkBuilder:
         if wrong or not servers:
             raise ArgumentError(
                 f"bootstrap_servers is not a list of servers: {bootstrap_servers!r}",
-                hint="'host:9092', or several with commas between them",
+                hint="use 'host:9092', or several separated by commas",
             )
         self._properties["bootstrap.servers"] = ",".join(servers)
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
-        """Say how often a record may reach the topic after failures."""
+        """Set the delivery guarantee."""
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise ArgumentTypeError(
                 f"delivery_guarantee is not a DeliveryGuarantee: {delivery_guarantee!r}"
@@ -123,10 +123,10 @@ class KafkaSinkBuilder:
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
-        """Name the transactions of this sink, of all its runs: no other sink of the cluster may have the same prefix.
+        """Set the prefix of transactional ids, for all runs of this sink: no other sink of the cluster may have the same prefix.
 
-        By default the prefix is made of the job's id, so a job that is started under another id does not find what a killed one left open;
-        that is aborted when it times out.
+        The default contains the job's id, so a job that is started with another id does not find open transactions of a
+        killed one; these are aborted when they time out.
         """
         if not isinstance(transactional_id_prefix, str):
             raise ArgumentTypeError(
@@ -134,8 +134,8 @@ class KafkaSinkBuilder:
             )
         if not _PREFIX.fullmatch(transactional_id_prefix):
             raise ArgumentError(
-                f"{transactional_id_prefix!r} is no prefix of transactional ids",
-                hint="letters, digits, '.', '_' and '-', at most 180 of them",
+                f"invalid transactional id prefix {transactional_id_prefix!r}",
+                hint="use at most 180 letters, digits, '.', '_' and '-'",
             )
         self._prefix = transactional_id_prefix
         return self
@@ -143,11 +143,11 @@ class KafkaSinkBuilder:
     def set_record_serializer(
         self, record_serializer: KafkaRecordSerializationSchema
     ) -> KafkaSinkBuilder:
-        """Say how records become messages."""
+        """Set the serialization schema of records."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
             raise ArgumentTypeError(
                 f"record_serializer is not a KafkaRecordSerializationSchema: {record_serializer!r}",
-                hint="make one with KafkaRecordSerializationSchema.builder()",
+                hint="create one with KafkaRecordSerializationSchema.builder()",
             )
         self._serializer = record_serializer
         return self
@@ -163,14 +163,14 @@ class KafkaSinkBuilder:
         return self
 
     def set_ignore_lost_transactions(self, ignore: bool) -> KafkaSinkBuilder:
-        """Start although transactions that a checkpoint counts on have timed out: their records are lost, and the log says so."""
+        """Start although transactions of a checkpoint have timed out: their records are lost, which is logged."""
         if not isinstance(ignore, bool):
             raise ArgumentTypeError(f"ignore is not a bool: {ignore!r}")
         self._ignores_losses = ignore
         return self
 
     def build(self) -> KafkaSink:
-        """Create the sink. Properties that librdkafka does not know are refused here."""
+        """Create the sink. Unknown properties are rejected here."""
         if not self._properties.get("bootstrap.servers"):
             raise ArgumentError(
                 "no bootstrap servers are set", hint="call set_bootstrap_servers('host:9092')"
@@ -197,13 +197,13 @@ class KafkaSinkBuilder:
                 raise ArgumentError(f"{name} is not a number of milliseconds: {value!r}")
         if "transactional.id" in properties:
             raise ArgumentError(
-                "transactional.id cannot be set: every writer has several of its own",
+                "transactional.id cannot be set: every writer has several ids",
                 hint="call set_transactional_id_prefix(...)",
             )
         if exactly_once and properties.get("acks", "all") not in {"all", "-1"}:
             raise ArgumentError(
                 f"exactly-once delivery needs acks=all, not {properties['acks']}",
-                hint="leave acks out",
+                hint="remove the property acks",
             )
         configuration = producer_configuration(properties)
         if exactly_once:

@@ -1,4 +1,4 @@
-"""A source of the messages of Kafka topics."""
+"""The Kafka source."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Schema = DeserializationSchema | KafkaRecordDeserializationSchema
 
 
 class KafkaSource(Source):
-    """Reads partitions of Kafka topics, in parallel, each from the offset that the last checkpoint holds.
+    """Reads partitions of Kafka topics, in parallel, each from the offset in the last checkpoint.
 
     >>> from penstock.common import SimpleStringSchema
     >>> (
@@ -63,23 +63,24 @@ class KafkaSource(Source):
     def __init__(self, j_kafka_source: Any) -> None:
         if not isinstance(j_kafka_source, _Parts):
             raise ArgumentTypeError(
-                "a KafkaSource is made by its builder", hint="KafkaSource.builder()...build()"
+                "a KafkaSource is created by its builder",
+                hint="use KafkaSource.builder()...build()",
             )
         self._plan = j_kafka_source.plan
         self._schema = j_kafka_source.schema
-        self._stops: Offsets = {}  # of partitions that another job has read without an end
+        self._stops: Offsets = {}  # of partitions that another job read without a stopping offset
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """Begin a source."""
+        """Return a builder."""
         return KafkaSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Return whether the source is bounded."""
         return Boundedness.BOUNDED if self._plan.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> Any:
-        """Return the type of the records, None if it is not known."""
+        """Return the type of the records, None if it is unknown."""
         return self._schema.get_produced_type()
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
@@ -87,11 +88,11 @@ class KafkaSource(Source):
         return KafkaEnumerator(self._plan, restored)
 
     def create_reader(self) -> SourceReader:
-        """Create a reader, with a consumer of its own."""
+        """Create a reader, with its own consumer."""
         return KafkaReader(self._plan.options, self._schema)
 
     def adopt_split(self, split: SourceSplit) -> SourceSplit:
-        """Let a partition that another job has read end where this source ends, or go on if it does not end."""
+        """Apply this source's stopping offset, or none, to a partition that another job has read."""
         payload, stopping = split.payload, self._plan.stopping
         if (payload.stop is None) == (stopping is None):
             return split
@@ -101,7 +102,7 @@ class KafkaSource(Source):
         )
 
     def adopt_enumerator(self, state: Any) -> Any:
-        """Let a source that ends look once for partitions which the other job did not know."""
+        """Make a bounded source look once for partitions that the other job did not know."""
         return AdoptedPartitions(tuple(state)) if self._plan.bounded else state
 
     def _stop_of(self, partition: KafkaTopicPartition) -> int:
@@ -120,7 +121,7 @@ class _Parts:
 
 
 class KafkaSourceBuilder:
-    """Collects what a KafkaSource reads. Each method checks what it is given."""
+    """Builds a KafkaSource. Each method checks its arguments."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -131,11 +132,11 @@ class KafkaSourceBuilder:
         self._schema: Schema | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        """Name brokers to ask first: `host:port`, several with commas between."""
+        """Set the bootstrap servers: `host:port`, separated by commas."""
         return self.set_property("bootstrap.servers", _text(bootstrap_servers, "bootstrap_servers"))
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """Name the consumer group that is told of the job's progress."""
+        """Set the consumer group to which the job commits its offsets."""
         return self.set_property("group.id", _text(group_id, "group_id"))
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
@@ -146,12 +147,13 @@ class KafkaSourceBuilder:
         return self._subscribe(Subscription(topics=named))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """Read all topics whose whole name matches a regular expression, new ones too."""
+        """Read all topics whose whole name matches a regular expression, including new ones."""
         try:
             re.compile(_text(topic_pattern, "topic_pattern"))
         except re.error as error:
             raise ArgumentError(
-                f"topic_pattern is not a regular expression: {topic_pattern!r}", detail=str(error)
+                f"topic_pattern is not a valid regular expression: {topic_pattern!r}",
+                detail=str(error),
             ) from None
         return self._subscribe(Subscription(pattern=topic_pattern))
 
@@ -159,7 +161,7 @@ class KafkaSourceBuilder:
         """Read these partitions only."""
         if not isinstance(partitions, set | frozenset | list | tuple):
             raise ArgumentTypeError(
-                f"partitions is a set of KafkaTopicPartition, not {partitions!r}"
+                f"partitions must be a set of KafkaTopicPartition, not {partitions!r}"
             )
         for each in partitions:
             if not isinstance(each, KafkaTopicPartition):
@@ -171,8 +173,8 @@ class KafkaSourceBuilder:
     def _subscribe(self, subscription: Subscription) -> KafkaSourceBuilder:
         if self._subscription is not None:
             raise InvalidProgramError(
-                f"the source reads {self._subscription} already",
-                hint="use one of set_topics, set_topic_pattern and set_partitions, once",
+                f"the source already reads {self._subscription}",
+                hint="call one of set_topics, set_topic_pattern and set_partitions, once",
             )
         self._subscription = subscription
         return self
@@ -180,14 +182,14 @@ class KafkaSourceBuilder:
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Say where partitions begin that no checkpoint knows; the earliest offsets if it is not said."""
+        """Set the starting offsets of partitions that are in no checkpoint (default: earliest)."""
         self._starting = _initializer(starting_offsets_initializer)
         return self
 
     def set_bounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Let the source end, at these offsets: those before them are read."""
+        """Make the source bounded: it stops at these offsets, exclusive."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self._bounded = True
         return self
@@ -195,13 +197,13 @@ class KafkaSourceBuilder:
     def set_unbounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Let partitions end at these offsets, in a source that counts as one that does not end."""
+        """Stop partitions at these offsets, in a source that counts as unbounded."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self._bounded = False
         return self
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
-        """Say how the ids of the source's clients begin, in the brokers' logs and metrics."""
+        """Set the prefix of the source's client ids, in the brokers' logs and metrics."""
         return self.set_property(CLIENT_ID_PREFIX, _text(prefix, "prefix"))
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
@@ -217,11 +219,11 @@ class KafkaSourceBuilder:
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> KafkaSourceBuilder:
-        """Make records of the values of messages."""
+        """Deserialize the values of messages."""
         if not isinstance(deserialization_schema, DeserializationSchema):
             raise ArgumentTypeError(
-                f"deserialization_schema is a DeserializationSchema, not {deserialization_schema!r}",
-                hint="for example SimpleStringSchema(), or JsonRowDeserializationSchema.builder()...build()",
+                f"deserialization_schema must be a DeserializationSchema, not {deserialization_schema!r}",
+                hint="use for example SimpleStringSchema(), or JsonRowDeserializationSchema.builder()...build()",
             )
         self._schema = deserialization_schema
         return self
@@ -229,17 +231,17 @@ class KafkaSourceBuilder:
     def set_deserializer(
         self, record_deserializer: KafkaRecordDeserializationSchema
     ) -> KafkaSourceBuilder:
-        """Make records of messages with their key, headers, topic, partition, offset and timestamp."""
+        """Deserialize messages with their key, headers, topic, partition, offset and timestamp."""
         if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
             raise ArgumentTypeError(
-                f"record_deserializer is a KafkaRecordDeserializationSchema, not {record_deserializer!r}",
-                hint="KafkaRecordDeserializationSchema.of(lambda record: ...)",
+                f"record_deserializer must be a KafkaRecordDeserializationSchema, not {record_deserializer!r}",
+                hint="use KafkaRecordDeserializationSchema.of(lambda record: ...)",
             )
         self._schema = record_deserializer
         return self
 
     def build(self) -> KafkaSource:
-        """Check that all is there, and that the properties mean something, and make the source."""
+        """Check the settings and properties, and create the source."""
         if not self._properties.get("bootstrap.servers"):
             raise InvalidProgramError(
                 "the Kafka source has no bootstrap servers", hint="call set_bootstrap_servers"
@@ -264,7 +266,7 @@ class KafkaSourceBuilder:
         initializers: Sequence[KafkaOffsetsInitializer | None] = (self._starting, self._stopping)
         if options.group_id is None and any(each and each.needs_group for each in initializers):
             raise InvalidProgramError(
-                "committed offsets are those of a consumer group, and the source has none",
+                "committed offsets need a consumer group, and the source has none",
                 hint="call set_group_id",
             )
         if options.reset is KafkaOffsetResetStrategy.NONE:
@@ -274,7 +276,7 @@ class KafkaSourceBuilder:
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name} is a str, not {value!r}")
+        raise ArgumentTypeError(f"{name} must be a str, not {value!r}")
     if not value.strip():
         raise ArgumentError(f"{name} is empty")
     return value
@@ -283,7 +285,7 @@ def _text(value: Any, name: str) -> str:
 def _initializer(value: Any) -> KafkaOffsetsInitializer:
     if not isinstance(value, KafkaOffsetsInitializer):
         raise ArgumentTypeError(
-            f"offsets are given by a KafkaOffsetsInitializer, not {value!r}",
-            hint="for example KafkaOffsetsInitializer.latest()",
+            f"offsets must be a KafkaOffsetsInitializer, not {value!r}",
+            hint="use for example KafkaOffsetsInitializer.latest()",
         )
     return value

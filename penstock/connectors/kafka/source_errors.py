@@ -1,4 +1,4 @@
-"""What Kafka's errors mean for a job, and what to check."""
+"""Translates permanent errors of Kafka to errors of the job, with hints."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock.errors import PenstockError
 
 _CREDENTIALS = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED"}
 _RIGHTS = {
-    "TOPIC_AUTHORIZATION_FAILED": "allow READ and DESCRIBE on the topic to the user of the job",
-    "GROUP_AUTHORIZATION_FAILED": "allow READ on the group to the user of the job",
-    "CLUSTER_AUTHORIZATION_FAILED": "allow DESCRIBE on the cluster to the user of the job",
+    "TOPIC_AUTHORIZATION_FAILED": "grant the user of the job READ and DESCRIBE on the topic",
+    "GROUP_AUTHORIZATION_FAILED": "grant the user of the job READ on the group",
+    "CLUSTER_AUTHORIZATION_FAILED": "grant the user of the job DESCRIBE on the cluster",
 }
 
 
@@ -23,34 +23,34 @@ def error_of(error: Any) -> Any:
 
 
 def is_kind(error: Any, *names: str) -> bool:
-    """Whether an error is one of these, by the names of librdkafka's codes."""
+    """Whether an error has one of these librdkafka error names."""
     kinds = confluent_kafka("Kafka").KafkaError
     return error.code() in {getattr(kinds, name) for name in names}
 
 
 def hopeless(error: Any, servers: str, what: str) -> PenstockError | None:
-    """Return what to raise for an error that waiting does not mend; None for others."""
+    """Return the error to raise for a permanent error; None for others."""
     if is_kind(error, *_CREDENTIALS):
         return KafkaRefusedError(
-            f"the broker refuses the credentials: {error.str()}",
+            f"the broker rejected the credentials: {error.str()}",
             detail=f"{what} at {servers}",
             hint="check security.protocol, sasl.mechanism, user and password (sasl.jaas.config, or sasl.username and sasl.password)",
         )
     if is_kind(error, "_SSL"):
         return PenstockError(
-            f"there is no TLS connection with the broker: {error.str()}",
+            f"the TLS connection with the broker failed: {error.str()}",
             detail=f"{what} at {servers}",
             hint="check security.protocol, the broker's port and certificate, and ssl.ca.location (ssl.truststore.location)",
         )
     for name, hint in _RIGHTS.items():
         if is_kind(error, name):
             return KafkaRefusedError(
-                f"the broker does not allow it: {error.str()}",
+                f"the broker denied access: {error.str()}",
                 detail=f"{what} at {servers}",
                 hint=hint,
             )
     if error.fatal():
         return PenstockError(
-            f"the Kafka client has failed for good: {error.str()}", detail=f"{what} at {servers}"
+            f"fatal error of the Kafka client: {error.str()}", detail=f"{what} at {servers}"
         )
     return None

@@ -1,4 +1,4 @@
-"""The options of a Kafka source: those that are the source's own, and the configuration of its consumers."""
+"""Options of a Kafka source: its own, and the configuration of its consumers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ START_TIMEOUT: Final = "bootstrap.timeout.ms"
 CLIENT_ID_PREFIX: Final = "client.id.prefix"
 METRICS: Final = "register.consumer.metrics"
 
-# Few and large answers: with librdkafka's own values a consumer that is fast is often without messages (measured with messages of 100
-# bytes: 180,000 records/s; with these 370,000). How much lies ready is bounded by queued.max.messages.kbytes, 64 MB for a reader.
+# Few and large responses: with librdkafka's defaults a fast consumer often runs out of messages (measured with messages of 100
+# bytes: 180,000 records/s; with these 370,000). Prefetching is bounded by queued.max.messages.kbytes, 64 MB per reader.
 _FAST: Final = {
     "queued.min.messages": "1000000",
     "fetch.message.max.bytes": "8388608",
@@ -32,7 +32,7 @@ _FIXED: Final = {
     "enable.partition.eof": "true",
     "auto.offset.reset": "error",
 }
-# What may be asked of a client that is not a consumer.
+# Options that a client other than a consumer accepts.
 _SHARED: Final = (
     "bootstrap.servers", "client.", "security.", "sasl.", "ssl.", "enable.ssl.", "socket.", "broker.", "metadata.",
     "reconnect.", "resolve.", "connections.", "api.", "log", "debug", "enable.sasl", "https.",
@@ -41,7 +41,7 @@ _SHARED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What the properties of a source say."""
+    """Options from the properties of a source."""
 
     servers: str
     group_id: str | None
@@ -50,20 +50,20 @@ class SourceOptions:
     commits: bool = True
     start_timeout_s: float = 30.0
     reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
-    consumer: dict[str, Any] = field(default_factory=dict, repr=False)  # may hold passwords
+    consumer: dict[str, Any] = field(default_factory=dict, repr=False)  # may contain passwords
 
     @property
     def committed_only(self) -> bool:
-        """Whether records of transactions are read when they are committed."""
+        """Whether records of transactions are read only once they are committed."""
         return str(self.consumer.get("isolation.level")) == "read_committed"
 
     def admin(self) -> dict[str, Any]:
-        """Return the configuration of a client that asks, and reads nothing."""
+        """Return the configuration of an admin client."""
         return {name: value for name, value in self.consumer.items() if name.startswith(_SHARED)}
 
 
 def source_options(properties: Mapping[str, str], needed_by: str = "KafkaSource") -> SourceOptions:
-    """Read the properties of a source; they are checked here, all of them.
+    """Parse and check the properties of a source.
 
     >>> options = source_options({"bootstrap.servers": "a:9092", "group.id": "g", "isolation.level": "read_committed"})
     >>> options.group_id, options.discovery_ms, options.committed_only
@@ -87,7 +87,7 @@ def source_options(properties: Mapping[str, str], needed_by: str = "KafkaSource"
         "topic.metadata.refresh.interval.ms": str(min(interval, 300_000) if interval > 0 else -1),
         **client_configuration(rest, "consumer"),
         **_FIXED,
-        # librdkafka wants a group, though nothing is asked of it then.
+        # librdkafka requires a group, even if it is not used.
         "group.id": group_id or "penstock",
         "client.id": client_id or "penstock",
     }
@@ -115,7 +115,7 @@ def _milliseconds(text: str, name: str) -> int:
 
 def _flag(text: str, name: str) -> bool:
     if text.lower() not in {"true", "false"}:
-        raise ConfigurationError(f"{name} is true or false, not {text!r}")
+        raise ConfigurationError(f"{name} must be true or false, not {text!r}")
     return text.lower() == "true"
 
 
@@ -132,6 +132,6 @@ def _reset(text: str) -> KafkaOffsetResetStrategy:
     }
     if text.lower() not in names:
         raise ConfigurationError(
-            f"auto.offset.reset is earliest, latest or none, not {text!r}",
+            f"auto.offset.reset must be earliest, latest or none, not {text!r}",
         )
     return names[text.lower()]

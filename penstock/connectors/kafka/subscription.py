@@ -1,4 +1,4 @@
-"""Which partitions a Kafka source reads: those of topics by name or by pattern, or single ones."""
+"""The subscription of a Kafka source: topics by name or by pattern, or single partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import PenstockError
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What the program asked for; one of the three is set."""
+    """The subscription; one of the three fields is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -20,11 +20,11 @@ class Subscription:
 
     @property
     def named_topics(self) -> set[str]:
-        """The topics that must be there."""
+        """The topics that must exist."""
         return set(self.topics) | {each.topic for each in self.partitions}
 
     def select(self, cluster: Mapping[str, int], servers: str) -> set[KafkaTopicPartition]:
-        """Return the partitions to read, of a cluster that has these topics with so many partitions.
+        """Return the partitions to read, of a cluster with these topics and their numbers of partitions.
 
         >>> sorted(map(str, Subscription(pattern="a.*").select({"ab": 2, "b": 1, "cab": 1}, "")))
         ['ab-0', 'ab-1']
@@ -37,12 +37,12 @@ class Subscription:
                 if each.partition >= cluster[each.topic]:
                     raise PenstockError(
                         f"the topic '{each.topic}' has no partition {each.partition}",
-                        detail=f"it has {cluster[each.topic]}, on {servers}",
+                        detail=f"it has {cluster[each.topic]} partitions, at {servers}",
                         hint="check the partitions of the Kafka source",
                     )
             return set(self.partitions)
         if self.pattern is not None:
-            # As in Java, a pattern is for the whole name, and internal topics are left out.
+            # As in Java, a pattern matches the whole name, and internal topics are skipped.
             wanted = re.compile(self.pattern)
             topics = [name for name in cluster if wanted.fullmatch(name) and name[:2] != "__"]
         else:
@@ -55,14 +55,14 @@ class Subscription:
 
     def __str__(self) -> str:
         if self.pattern is not None:
-            return f"topics like {self.pattern}"
+            return f"topics that match {self.pattern}"
         return ", ".join(self.topics or map(str, sorted(self.partitions)))
 
 
 def missing_topic(topic: str, servers: str) -> PenstockError:
-    """Return the error that says that a topic is not there."""
+    """Create the error of a missing topic."""
     return PenstockError(
         f"the topic '{topic}' does not exist, or may not be described",
-        detail=f"asked {servers}",
-        hint="check its name and bootstrap.servers, create it, or allow DESCRIBE on it; a source never creates topics",
+        detail=f"brokers: {servers}",
+        hint="check its name and bootstrap.servers, create it, or grant DESCRIBE on it; a source never creates topics",
     )

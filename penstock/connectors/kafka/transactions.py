@@ -1,9 +1,9 @@
-"""Transactions of Kafka, seen and ended from outside of the producer that began them.
+"""Describes and ends Kafka transactions from outside the producer that began them.
 
-librdkafka ends only transactions of its own process. The protocol, though, lets anybody who may write with a transactional id end its
-transaction, given the producer's id and epoch: so what one process has written another one can commit, or abort. The
-requests (EndTxn, InitProducerId, DescribeTransactions, ListTransactions) go to the transaction's coordinator, through kafka-python, which
-also knows TLS and SASL.
+librdkafka ends only transactions of its own process. The protocol, however, lets every client with write access to a
+transactional id end its transaction, given the producer id and producer epoch: so a transaction of one process can be committed
+or aborted by another one. The requests (EndTxn, InitProducerId, DescribeTransactions, ListTransactions) go to the transaction's
+coordinator, through kafka-python, which also supports TLS and SASL.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ T = TypeVar("T")
 _log = logging.getLogger("penstock.connectors.kafka.transactions")
 _log.addFilter(RepeatedLines())
 
-# An id that was fenced for good is left with this timeout, by which it is known: nobody has to fence it again.
+# A permanently fenced id is marked with this timeout, so that it is not fenced again.
 FENCED_TIMEOUT_MS: Final = 1
-# EndTxn from version 5 on gives the producer another epoch, which librdkafka would not know of.
+# EndTxn from version 5 on changes the producer epoch, which librdkafka would not notice.
 _END_TXN_VERSION: Final = 4
 _INIT_PRODUCER_ID_VERSION: Final = 4
 _CONCURRENT: Final = 51
@@ -39,7 +39,7 @@ _TRANSACTION: Final = 1  # the type of a coordinator
 
 
 class TransactionState(enum.Enum):
-    """What a coordinator says of a transaction."""
+    """The coordinator's state of a transaction."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -53,7 +53,7 @@ class TransactionState(enum.Enum):
 
     @classmethod
     def of(cls, name: str) -> TransactionState:
-        """Return the state of a name; UNKNOWN if brokers have got states that are not known here."""
+        """Return the state with this name; UNKNOWN for states of newer brokers."""
         return _STATES.get(name, cls.UNKNOWN)
 
 
@@ -62,7 +62,7 @@ _STATES: Final = {state.value: state for state in TransactionState}
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The last transaction of a transactional id, as its coordinator has it."""
+    """The last transaction of a transactional id, as known to its coordinator."""
 
     transactional_id: str
     state: TransactionState
@@ -73,14 +73,14 @@ class Transaction:
 
     @property
     def fenced(self) -> bool:
-        """Whether the id was fenced for good."""
+        """Whether the id was permanently fenced."""
         return self.state is TransactionState.EMPTY and self.timeout_ms == FENCED_TIMEOUT_MS
 
 
 class Transactions:
-    """The transactions of a cluster. Connects when it is first asked, and again after a failure; waits for a cluster that is away.
+    """The transactions of a cluster. Connects on first use, and again after a failure; retries while the cluster is down.
 
-    It may be used by several threads.
+    Thread-safe.
     """
 
     def __init__(self, properties: Mapping[str, str], patience_s: float = 120.0) -> None:
@@ -92,18 +92,18 @@ class Transactions:
         self._stopped = False
 
     def describe(self, transactional_ids: Iterable[str]) -> dict[str, Transaction]:
-        """Return the transactions of ids; those that the cluster does not know are left out."""
+        """Return the transactions of ids; unknown ids are omitted."""
         wanted = sorted(set(transactional_ids))
         if not wanted:
             return {}
         return self._ask("describe transactions", lambda client: self._describe(client, wanted))
 
     def list_ids(self, prefix: str) -> list[str]:
-        """Return all transactional ids of the cluster that begin so."""
+        """Return all transactional ids of the cluster with a prefix."""
         return self._ask("list transactions", lambda client: self._list(client, prefix))
 
     def commit(self, transactional_id: str, producer_id: int, producer_epoch: int) -> None:
-        """Commit what a producer has written, and wait until it is visible."""
+        """Commit a producer's transaction, and wait until it is visible."""
 
         async def end(client: Any) -> None:
             request = _protocol("producer.transaction").EndTxnRequest(
@@ -116,13 +116,13 @@ class Transactions:
             response = await _send(client, transactional_id, request)
             _check(response.error_code, f"EndTxn of '{transactional_id}'")
 
-        # While markers are being written the coordinator answers that it is at work on the transaction: then it is asked again.
+        # While markers are being written, the coordinator answers CONCURRENT_TRANSACTIONS: then the request is retried.
         self._ask(f"commit the transaction '{transactional_id}'", end)
 
     def initialize(self, transactional_id: str, timeout_ms: int) -> bool:
-        """Give an id a new producer: the one that has it now is fenced, and its transaction aborted.
+        """Give an id a new producer: the current one is fenced, and its transaction aborted.
 
-        False: the transaction is being aborted; the producer that began it is fenced all the same.
+        False: the transaction is still being aborted; its producer is fenced all the same.
         """
 
         async def initialize(client: Any) -> bool:
@@ -142,11 +142,11 @@ class Transactions:
         return self._ask(f"fence the transactional id '{transactional_id}'", initialize)
 
     def stop(self) -> None:
-        """Let nobody wait any more: requests that are under way come to an end, further ones are refused."""
+        """Stop waiting: requests in progress end, further ones are rejected."""
         self._stopped = True
 
     def close(self) -> None:
-        """Disconnect, for good. Nobody may be waiting for an answer."""
+        """Disconnect permanently. No request may be in progress."""
         self.stop()
         self._disconnect()
 
@@ -154,7 +154,7 @@ class Transactions:
         with self._lock:
             client, self._client = self._client, None
         if client is not None:
-            with contextlib.suppress(Exception):  # there is nothing left to lose
+            with contextlib.suppress(Exception):  # the connection is discarded anyway
                 client.close()
 
     async def _describe(self, client: Any, wanted: list[str]) -> dict[str, Transaction]:
@@ -194,7 +194,7 @@ class Transactions:
         return sorted(each for each in set(found) if each.startswith(prefix))
 
     def _ask(self, what: str, request: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        """Send a request, again and again while the cluster may come back."""
+        """Send a request, with retries while the cluster may recover."""
         errors = optional_module("kafka.errors", extra="kafka", needed_by="KafkaSink")
         end = time.monotonic() + self._patience_s
         pause, checked = 0.005, False
@@ -207,17 +207,17 @@ class Transactions:
             except errors.ConcurrentTransactionsError as error:
                 self._give_up_after(
                     end, what, error
-                )  # the coordinator is at work: the connection is fine
+                )  # the coordinator is busy: the connection is fine
             except errors.UnsupportedVersionError as error:
                 raise KafkaSinkError(
                     "the Kafka brokers are too old for exactly-once delivery",
                     detail=f"brokers: {self.bootstrap}; to {what}: {error}",
-                    hint="Kafka 3.0 and later know transactions by their ids",
+                    hint="use Kafka 3.0 or later, which can describe transactions",
                 ) from error
             except errors.KafkaError as error:
                 if not error.retriable:
                     raise _refused(what, self.bootstrap, error) from error
-                _log.info("could not %s: %s; it is tried again", what, error)
+                _log.info("could not %s: %s; retrying", what, error)
                 self._disconnect()
                 if not checked:
                     self._check_login()
@@ -229,7 +229,7 @@ class Transactions:
             pause = min(pause * 2, 0.5)
 
     def _check_login(self) -> None:
-        """Raise an error if the brokers refuse this client: kafka-python only says that it got no connection."""
+        """Raise an error if the brokers reject this client: kafka-python only reports that it has no connection."""
         producer = KafkaProducer(self._properties)
         try:
             producer.check_login()
@@ -249,7 +249,7 @@ class Transactions:
             raise KafkaConnectionError(
                 f"Kafka could not {what}",
                 detail=f"brokers: {self.bootstrap}; for {self._patience_s:.0f} s: {error}",
-                hint="check that the brokers run and that bootstrap.servers and the security properties are right",
+                hint="check that the brokers are up and that bootstrap.servers and the security properties are right",
             ) from error
 
 
@@ -260,7 +260,7 @@ async def _send(client: Any, transactional_id: str, request: Any) -> Any:
 
 
 def _keep_quiet() -> None:
-    """Let kafka-python tell of trouble only, unless somebody has asked for more: it would tell of every connection."""
+    """Set kafka-python's log level to WARNING, unless it was configured: it would log every connection."""
     logger = logging.getLogger("kafka")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.ERROR)
@@ -288,5 +288,5 @@ def _refused(what: str, bootstrap: str, error: Exception) -> KafkaSinkError:
     elif name == "InvalidTransactionTimeoutError":
         hint = "set transaction.timeout.ms to at most the brokers' transaction.max.timeout.ms (15 minutes by default)"
     return KafkaSinkError(
-        f"Kafka refused to {what}", detail=f"brokers: {bootstrap}; {error}", hint=hint
+        f"Kafka rejected the request to {what}", detail=f"brokers: {bootstrap}; {error}", hint=hint
     )

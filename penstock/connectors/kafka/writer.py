@@ -1,4 +1,4 @@
-"""The writers of KafkaSink: at most or at least once, and in transactions."""
+"""The writers of KafkaSink: at most or at least once, and transactional."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
 
 
 class _Sending:
-    """Turns records into messages and gives them to a producer; counts them."""
+    """Turns records into messages and sends them with a producer; counts them."""
 
     def __init__(self, schema: KafkaRecordSerializationSchema, context: WriterContext) -> None:
         schema.open(context.subtask, context.parallelism)
         self._schema = schema
         self._checked: set[str] = set()
-        self._send_ms = 0.0  # as librdkafka has measured it: from `send` to the broker's answer
+        self._send_ms = 0.0  # as measured by librdkafka: from `send` to the broker's response
         self._bytes: Any = None
         if context.metrics is not None:
             self._bytes = context.metrics.counter("numBytesSend")
@@ -35,7 +35,7 @@ class _Sending:
         topics = messages.topic
         for topic in {topics} if isinstance(topics, str) else set(topics):
             if topic not in self._checked:
-                producer.partitions_of(topic)  # one that is not there is no reason to wait
+                producer.partitions_of(topic)  # fails at once for a missing topic
                 self._checked.add(topic)
         producer.send(
             topics,
@@ -49,14 +49,14 @@ class _Sending:
             self._bytes.inc(sum(map(len, filter(None, messages.values))))
 
     def on_statistics(self, text: str) -> None:
-        """Take librdkafka's statistics."""
+        """Update metrics from librdkafka's statistics."""
         brokers = json.loads(text)["brokers"].values()
         times = [each["rtt"]["avg"] + each["outbuf_latency"]["avg"] for each in brokers]
         self._send_ms = max(times, default=0) / 1000
 
 
 class KafkaWriter(SinkWriter):
-    """Sends records as they come. With `flushes`, a checkpoint waits until the brokers have all that came before it."""
+    """Sends records immediately. With `flushes`, a checkpoint waits until the brokers have acknowledged all earlier records."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class KafkaWriter(SinkWriter):
         self._in_epoch = False
 
     def begin(self, epoch: EpochContext) -> None:
-        """Go on."""
+        """Start the next checkpoint."""
         self._in_epoch = True
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
@@ -81,7 +81,7 @@ class KafkaWriter(SinkWriter):
         self._sending.send(self._producer, values, timestamps)
 
     def prepare_commit(self) -> list[Any]:
-        """Wait until the brokers have everything, if that is promised."""
+        """Flush, if `flushes` is set."""
         if self._flushes:
             self._producer.flush()
         self._producer.poll()
@@ -89,7 +89,7 @@ class KafkaWriter(SinkWriter):
         return []
 
     def close(self) -> None:
-        """Send what is left, unless the task has failed."""
+        """Send the remaining records, unless the task has failed."""
         producer = self._producer
         if producer.producer is None:
             return
@@ -101,7 +101,7 @@ class KafkaWriter(SinkWriter):
 
 
 class TransactionalWriter(SinkWriter):
-    """Writes each epoch in a transaction of its own, which the committer ends."""
+    """Writes the records of each checkpoint in one transaction, which the committer ends."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class TransactionalWriter(SinkWriter):
             None if context.metrics is None else self._sending.on_statistics,
         )
         self._epoch = 0
-        self._current: PooledProducer | None = None  # in the middle of an epoch
+        self._current: PooledProducer | None = None  # between `begin` and `prepare_commit`
 
     def begin(self, epoch: EpochContext) -> None:
         """Begin a transaction."""
@@ -139,7 +139,7 @@ class TransactionalWriter(SinkWriter):
         self._sending.send(self._current.producer, values, timestamps)
 
     def prepare_commit(self) -> list[Any]:
-        """Wait until the brokers have everything, and hand over the transaction."""
+        """Flush, and return the transaction as a committable."""
         current = self._current
         assert current is not None
         current.producer.flush()
@@ -147,9 +147,10 @@ class TransactionalWriter(SinkWriter):
         found = self._transactions.describe([name]).get(name)
         if found is None or not current.is_in(found) or found.state is not TransactionState.ONGOING:
             raise KafkaSinkError(
-                f"the transaction '{name}' is not open any more before its checkpoint",
-                detail=f"brokers: {current.producer.bootstrap}; the coordinator says: {found}",
-                hint=f"a checkpoint has to come within transaction.timeout.ms ({self._timeout_ms} ms), and a transactional id prefix belongs to one sink",
+                f"the transaction '{name}' ended before its checkpoint",
+                detail=f"brokers: {current.producer.bootstrap}; state at the coordinator: {found}",
+                hint=f"checkpoints must complete within transaction.timeout.ms ({self._timeout_ms} ms), "
+                "and each sink needs its own transactional id prefix",
             )
         committable = KafkaCommittable(
             name,
@@ -164,11 +165,11 @@ class TransactionalWriter(SinkWriter):
         return [committable]
 
     def on_committed(self, epoch: int) -> None:
-        """Use the producers again whose transactions are committed."""
+        """Reuse the producers whose transactions are committed."""
         self._pool.settle(epoch)
 
     def close(self) -> None:
-        """Abort the transaction of an epoch that was not ended; those that were handed over stay."""
+        """Abort the current transaction; those that were handed over stay open."""
         current, self._current = self._current, None
         if current is not None:
             current.producer.give_up()

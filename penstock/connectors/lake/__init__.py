@@ -1,1 +1,1 @@
-"""Tables in a lake: Delta Lake and Iceberg. Tasks write data files, the driver adds those of a checkpoint to the table in one commit."""
+"""Delta Lake and Iceberg tables. Tasks write data files, the driver adds those of a checkpoint to the table in one commit."""

@@ -1,4 +1,4 @@
-"""The data files of a table: written in tasks as Parquet, and handed over at the barrier."""
+"""Data files of a table: written as Parquet in tasks, and handed over at the barrier."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_OPEN: Final = 64  # files of different partitions at a time
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A finished file that no reader of the table sees yet.
+    """A finished file that is not yet visible to readers of the table.
 
-    `path` is as the table names it. `partition` has the values that the table keeps about it, `statistics` what Delta Lake does.
+    `path` is the path in the table's metadata. `partition` has the partition values, `statistics` those of Delta Lake.
     `application` is the sink that wrote it.
     """
 
@@ -37,22 +37,22 @@ class DataFile:
 
 
 class Layout(ABC):
-    """What files of a table look like, and where they are; made in the task."""
+    """Schema and location of a table's files; created in the task."""
 
     schema: Any  # of records
     file_schema: Any  # of files
 
     @abstractmethod
     def partition_keys(self, table: Any) -> list[Hashable] | None:
-        """Return the partition of each row, or None if the table has none."""
+        """Return the partition of each row, or None if the table is not partitioned."""
 
     @abstractmethod
     def path_of(self, partition: Any, name: str) -> str:
-        """Return where a file of a partition is to be."""
+        """Return the path of a partition's file."""
 
     @abstractmethod
     def partition_values(self, partition: Any) -> tuple[tuple[str, str | None], ...]:
-        """Return what the table is told about a partition."""
+        """Return the partition's values for the table's metadata."""
 
     @abstractmethod
     def open_output(self, path: str) -> IO[bytes]:
@@ -60,14 +60,14 @@ class Layout(ABC):
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Delete a file that the table does not know."""
+        """Delete a file that was not added to the table."""
 
 
 class LakeWriter(SinkWriter):
-    """Writes the records of an epoch to files, one or more for each partition.
+    """Writes the records of a checkpoint to files, one or more for each partition.
 
-    What is written and not handed over when the writer closes is deleted. A process that is killed leaves files that the table does not
-    know; the table's own cleaning (VACUUM, orphan files) takes them away.
+    Files that were not handed over are deleted when the writer closes. A killed process leaves orphan files, which the
+    table's own maintenance (VACUUM, orphan file removal) deletes.
     """
 
     def __init__(self, context: WriterContext, layout: Layout, target_size: int) -> None:
@@ -83,18 +83,18 @@ class LakeWriter(SinkWriter):
         self._finished: list[DataFile] = []
 
     def begin(self, epoch: EpochContext) -> None:
-        """Start an epoch: its files carry the attempt in their names."""
+        """Start the files of the next checkpoint: their names contain the attempt."""
         self._attempt = hashlib.sha256(epoch.attempt.encode()).hexdigest()[:16]
         self._count = 0
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        """Take records."""
+        """Write records."""
         self._rows += self._rows_to_arrow.values(values)
         if len(self._rows) >= _ROWS_PER_GROUP:
             self._flush()
 
     def prepare_commit(self) -> list[Any]:
-        """Finish all files and hand them over."""
+        """Finish all files and return them as committables."""
         self._flush()
         for partition in list(self._open):
             self._finish(partition)
@@ -102,10 +102,10 @@ class LakeWriter(SinkWriter):
         return files
 
     def close(self) -> None:
-        """Delete what was not handed over."""
+        """Delete files that were not handed over."""
         written = [each.path for each in self._open.values()]
         for each in self._open.values():
-            with contextlib.suppress(Exception):  # it is given up
+            with contextlib.suppress(Exception):  # it is discarded
                 each.abandon()
         for path in [*written, *(file.path for file in self._finished)]:
             with contextlib.suppress(Exception):
@@ -187,7 +187,7 @@ class _OpenFile:
 
 
 def statistics(metadata: Any) -> dict[str, Any]:
-    """Return the statistics of a file as Delta Lake writes them: numbers of rows and nulls, bounds of numbers and short texts."""
+    """Return the statistics of a file in Delta Lake's form: numbers of rows and nulls, bounds of numbers and short strings."""
     nulls: dict[str, int] = {}
     bounds: dict[str, list[Any]] = {}
     unbounded: set[str] = set()
@@ -217,32 +217,32 @@ def statistics(metadata: Any) -> dict[str, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a bound can be told exactly: long texts would have to be cut, times rounded."""
+    """Whether a bound can be stored exactly: long strings would have to be truncated, times rounded."""
     if isinstance(value, str):
         return len(value) <= 32
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def application_of(context: WriterContext) -> str:
-    """Return the name under which the sink of a job commits."""
+    """Return the application id with which the sink of a job commits."""
     return f"penstock-{context.job_id}-{context.operator_id}"
 
 
 def digest_of(files: Iterable[DataFile]) -> str:
-    """Return what tells the files of one attempt at an epoch from those of any other."""
+    """Return a digest that identifies the files of one attempt at a checkpoint."""
     names = "\n".join(sorted(file.path for file in files))
     return hashlib.sha256(names.encode()).hexdigest()
 
 
 def check_target_size(target_file_size: Any) -> int:
-    """Check the size at which a file is full."""
+    """Return the target file size after checking it."""
     if not isinstance(target_file_size, int) or isinstance(target_file_size, bool):
         raise ArgumentTypeError(
-            "the size of files is not a number of bytes",
+            "target_file_size is not a number of bytes",
             detail=f"target_file_size={target_file_size!r}",
         )
     if target_file_size < 1:
         raise ArgumentError(
-            "the size of files must be positive", detail=f"target_file_size={target_file_size}"
+            "target_file_size must be positive", detail=f"target_file_size={target_file_size}"
         )
     return target_file_size

@@ -1,4 +1,4 @@
-"""A sink of a Delta table: exactly once, one commit for each checkpoint."""
+"""The Delta Lake sink: exactly once, one commit per checkpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.connectors.lake.delta_tables import (
 from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError
 
-# What a commit says about itself in the table's history.
+# Metadata of a commit in the table's history.
 _APPLICATION = "penstock.application"
 _EPOCH = "penstock.epoch"
 _FILES = "penstock.files"
@@ -37,8 +37,8 @@ _FILES = "penstock.files"
 class DeltaSink(Sink):
     """Appends records to a Delta table.
 
-    The table is created when there is none, with the columns of `row_type` and partitioned by `partition_by`; a table that is there has
-    to have these columns, and need not be described at all. Records are Rows, tuples, dicts or objects with its fields.
+    A missing table is created, with the columns of `row_type` and partitioned by `partition_by`; an existing table must have
+    these columns, and needs no row type. Records are Rows, tuples, dicts or objects with its fields.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ class DeltaSink(Sink):
             self.schema, self.partition_by = self._of_existing(declared, wanted)
         elif declared is None:
             raise ArgumentError(
-                f"there is no Delta table at {table_uri}, and nothing says what its columns are",
-                hint="DeltaSink(uri, row_type=Types.ROW_NAMED([...], [...])) creates it",
+                f"the Delta table at {table_uri} does not exist, and no row type is given",
+                hint="create it with DeltaSink(uri, row_type=Types.ROW_NAMED([...], [...]))",
             )
         else:
             self.schema, self.partition_by = declared, wanted
         missing = [name for name in self.partition_by if name not in self.schema.names]
         if missing or len(self.partition_by) == len(self.schema.names):
             raise ArgumentError(
-                "a Delta table is partitioned by some of its columns",
+                "unknown partition columns of a Delta table",
                 detail=f"partition_by={wanted}, the columns are {self.schema.names}",
             )
 
@@ -79,14 +79,14 @@ class DeltaSink(Sink):
         ]:
             raise ArgumentError(
                 f"the Delta table at {self.table_uri} has other columns",
-                detail=f"it has {_show(schema)}; the sink is to write {_show(declared)}",
-                hint="leave the row type out to write what the table has",
+                detail=f"it has {_show(schema)}; the sink's row type has {_show(declared)}",
+                hint="omit the row type to use the table's columns",
             )
         if wanted and wanted != partitions:
             raise ArgumentError(
-                f"the Delta table at {self.table_uri} is partitioned otherwise",
-                detail=f"by {partitions}, not by {wanted}",
-                hint="leave partition_by out: the table knows",
+                f"the Delta table at {self.table_uri} has other partition columns",
+                detail=f"it is partitioned by {partitions}, not by {wanted}",
+                hint="omit partition_by to use the table's partitioning",
             )
         return schema, partitions
 
@@ -95,7 +95,7 @@ class DeltaSink(Sink):
         return LakeWriter(context, DeltaLayout(self), self.target_file_size)
 
     def create_committer(self) -> Committer:
-        """Create what adds files to the table."""
+        """Create the committer, which adds files to the table."""
         return DeltaCommitter(self)
 
 
@@ -119,7 +119,7 @@ class DeltaLayout(Layout):
         self.file_schema = pa.schema([f for f in sink.schema if f.name not in sink.partition_by])
         scheme, _, path = sink.table_uri.rpartition("://")
         if scheme in {"", "file"}:
-            Path(path).mkdir(parents=True, exist_ok=True)  # the first commit may be to come
+            Path(path).mkdir(parents=True, exist_ok=True)  # there may be no commit yet
         handler = deltalake("fs").DeltaStorageHandler(sink.table_uri, sink.storage_options)
         self._files = fs.PyFileSystem(handler)
 
@@ -131,13 +131,13 @@ class DeltaLayout(Layout):
         return list(zip(*columns, strict=True))
 
     def partition_values(self, partition: Any) -> tuple[tuple[str, str | None], ...]:
-        """Return names and values, as the table's log has them."""
+        """Return names and values, in the format of the table's log."""
         return tuple(zip(self._partition_by, partition or (), strict=True))
 
     def path_of(self, partition: Any, name: str) -> str:
-        """Return a path as Hive has them: column=value/file.
+        """Return a path in Hive's style: column=value/file.
 
-        They are for people: the log has the values. So there is nothing to be encoded in them, which clients do in different ways.
+        Paths are informative only: the log has the values. So nothing is encoded in them, which clients do differently.
         """
         folders = [
             f"{_plain(column)}={_plain('null' if value is None else value)}"
@@ -160,7 +160,7 @@ def _plain(text: str) -> str:
 
 
 def partition_text(value: Any) -> str | None:
-    """Return a value of a partition column as Delta's protocol writes it.
+    """Return a value of a partition column in the format of Delta's protocol.
 
     >>> partition_text(True), partition_text(None), partition_text(7)
     ('true', None, '7')
@@ -180,9 +180,9 @@ _PAUSES_S = (0.05, 0.2, 1.0)
 
 
 class DeltaCommitter(Committer):
-    """Adds the files of an epoch to the table, in one version of it.
+    """Adds the files of a checkpoint to the table, in one version of it.
 
-    The table's log has the last epoch of each application; a commit that comes again is known by it and by its files.
+    The table's log has the last checkpoint of each application; it and the files identify a repeated commit.
     """
 
     def __init__(self, sink: DeltaSink) -> None:
@@ -193,7 +193,7 @@ class DeltaCommitter(Committer):
         files: list[DataFile] = request.committables
         if not files:
             return
-        # Others may have made the table, or changed it, since it was opened: then it is opened again.
+        # If others have created or changed the table since it was opened, it is opened again.
         for pause in (*_PAUSES_S, None):
             try:
                 table = self._open()
@@ -251,7 +251,7 @@ class DeltaCommitter(Committer):
     def _has(table: Any, application: str, epoch: int, files: Sequence[DataFile]) -> bool:
         """Whether the files were added before.
 
-        An epoch of that number may have been committed by an attempt whose checkpoint was given up: then these are other files.
+        A checkpoint with this id may have been committed by an attempt that was discarded later: then these are other files.
         """
         last = table.transaction_version(application)
         if last is None or last < epoch:

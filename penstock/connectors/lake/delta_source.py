@@ -1,4 +1,4 @@
-"""A source of a Delta table: the rows of a version, or those and all that are appended later."""
+"""The Delta Lake source: the rows of a version, optionally followed by all later appends."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from penstock.errors import ArgumentError, RecordError
 class DeltaSource(TableSource):
     """Reads a Delta table as Rows.
 
-    Without `unbounded` it reads one version of the table, the newest or the one given. With `unbounded` it reads the table as it is (or
-    from the version given on) and then every append; `start_at_latest` leaves out what is there. Rows that are changed or deleted later cannot be told of: such a
-    version fails the job, or is passed over with `ignore_changes`. Files that are only rewritten (OPTIMIZE) are no change.
+    Without `unbounded` it reads one version of the table, the latest or the given one. With `unbounded` it reads the current
+    table (or starts with the given version) and then every append; `start_at_latest` skips the existing rows. Changes and
+    deletions of rows cannot be emitted: such a version fails the job, or is skipped with `ignore_changes`. Files that are
+    only rewritten (OPTIMIZE) are not a change.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class DeltaSource(TableSource):
         self.table_uri, self.storage_options = check_location(table_uri, storage_options)
         if start_at_latest and (not unbounded or version is not None):
             raise ArgumentError(
-                "start_at_latest goes with unbounded, and without a version",
+                "start_at_latest needs unbounded=True and no version",
                 detail=f"unbounded={unbounded}, version={version}",
             )
         self.version = version
@@ -52,13 +53,13 @@ class DeltaSource(TableSource):
         self.columns = check_columns(
             columns, arrow_schema_of(table).names, f"the Delta table at {table_uri}"
         )
-        self._fragments: dict[int, dict[str, Any]] = {}  # of versions that are read
+        self._fragments: dict[int, dict[str, Any]] = {}  # of versions that are being read
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fragments": {}}
 
     def first_files(self) -> Found:
-        """Return the files of the version to begin with."""
+        """Return the files of the first version."""
         table = open_table(self.table_uri, self.storage_options, self.version)
         version = table.version()
         if self.start_at_latest:
@@ -86,15 +87,15 @@ class DeltaSource(TableSource):
             if removed and not self.ignore_changes:
                 raise RecordError(
                     f"version {version} of the Delta table at {self.table_uri} changes or deletes rows",
-                    detail=f"{len(removed)} of its files are gone, such as {removed[0]}; which rows were in them before cannot be told",
-                    hint="ignore_changes=True passes over such versions; or start the job anew, from the table as it is",
+                    detail=f"it removes {len(removed)} files, such as {removed[0]}; the source cannot emit deletions",
+                    hint="ignore_changes=True skips such versions; or start the job without a checkpoint, from the current table",
                 )
             if not removed:
                 splits += self._splits(version, added)
         return Found(tuple(splits), table.version())
 
     def _changes(self, version: int) -> tuple[list[str], list[str]]:
-        """Return the files that a version has added and removed, if that changed data."""
+        """Return the files that a version has added and removed, if it changed data."""
         from pyarrow import fs
 
         handler = deltalake("fs").DeltaStorageHandler(self.table_uri, self.storage_options)
@@ -105,9 +106,9 @@ class DeltaSource(TableSource):
                 actions = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
         except FileNotFoundError as error:
             raise RecordError(
-                f"version {version} of the Delta table at {self.table_uri} is not in its log any more",
+                f"version {version} of the Delta table at {self.table_uri} is no longer in its log",
                 detail="the log was cleaned up before the job had read it",
-                hint="a longer delta.logRetentionDuration keeps it; start the job anew, from the table as it is",
+                hint="set a longer delta.logRetentionDuration; start the job without a checkpoint, from the current table",
             ) from error
         changes: dict[str, list[str]] = {"add": [], "remove": []}
         for action in actions:
@@ -117,14 +118,14 @@ class DeltaSource(TableSource):
         return changes["add"], changes["remove"]
 
     def batches(self, split: SourceSplit, size: int) -> Iterator[Any]:
-        """Read a file as the table has it: with the values of its partition."""
+        """Read a file, including the values of its partition columns."""
         version, path = split.payload
         fragment = self._fragments_of(version).get(unquote(path))
         if fragment is None:
             raise RecordError(
-                f"a file of the Delta table at {self.table_uri} is gone",
+                f"a file of the Delta table at {self.table_uri} no longer exists",
                 detail=f"{path} of version {version}",
-                hint="VACUUM deletes what old versions need: keep files for longer than the job may lag",
+                hint="VACUUM deletes files of old versions: retain files for longer than the job may lag",
             )
         dataset, part = fragment
         yield from part.to_batches(
@@ -132,7 +133,7 @@ class DeltaSource(TableSource):
         )
 
     def _fragments_of(self, version: int) -> dict[str, Any]:
-        """Return the files of a version by path. Some clients encode what is unusual in paths, some do not."""
+        """Return the files of a version by path. Some clients encode special characters in paths, some do not."""
         known = self._fragments.get(version)
         if known is None:
             table = open_table(self.table_uri, self.storage_options, version)

@@ -1,4 +1,4 @@
-"""A sink of an Iceberg table: exactly once, one snapshot for each checkpoint."""
+"""The Iceberg sink: exactly once, one snapshot per checkpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.connectors.lake.iceberg_tables import TableName, pyiceberg
 from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, UnsupportedOperationError
 
-# What a snapshot says about itself.
+# Properties of a snapshot.
 _APPLICATION = "penstock.application"
 _EPOCH = "penstock.epoch"
 _FILES = "penstock.files"
@@ -32,8 +32,8 @@ _MOST_TRIES: Final = 10  # others may commit at the same time
 class IcebergSink(Sink):
     """Appends records to an Iceberg table.
 
-    `catalog` are pyiceberg's properties of the catalog, `identifier` is the table's name in it. The table is created when there is none, with
-    the columns of `row_type` and without partitions; one that is there need not be described. Records are Rows, tuples, dicts
+    `catalog` are pyiceberg's properties of the catalog, `identifier` is the table's name in it. A missing table is created,
+    with the columns of `row_type` and without partitions; an existing one needs no row type. Records are Rows, tuples, dicts
     or objects with its fields.
     """
 
@@ -54,18 +54,18 @@ class IcebergSink(Sink):
         if table is None:
             if declared is None:
                 raise ArgumentError(
-                    f"there is no Iceberg table {self.name}, and nothing says what its columns are",
-                    hint="IcebergSink(catalog, name, row_type=Types.ROW_NAMED([...], [...])) creates it",
+                    f"the Iceberg table {self.name} does not exist, and no row type is given",
+                    hint="create it with IcebergSink(catalog, name, row_type=Types.ROW_NAMED([...], [...]))",
                 )
             table = self._create(declared)
         schema = table_schema(table)
         if declared is not None and declared.names != schema.names:
             raise ArgumentError(
                 f"the Iceberg table {self.name} has other columns",
-                detail=f"it has {schema.names}; the sink is to write {declared.names}",
-                hint="leave the row type out to write what the table has",
+                detail=f"it has {schema.names}; the sink's row type has {declared.names}",
+                hint="omit the row type to use the table's columns",
             )
-        IcebergLayout(table)  # refuses partitions that cannot be written
+        IcebergLayout(table)  # rejects unsupported partition transforms
 
     def _create(self, schema: Any) -> Any:
         catalog = self.name.open_catalog()
@@ -77,17 +77,17 @@ class IcebergSink(Sink):
         return LakeWriter(context, IcebergLayout(self.name.require_table()), self.target_file_size)
 
     def create_committer(self) -> Committer:
-        """Create what adds files to the table."""
+        """Create the committer, which adds files to the table."""
         return IcebergCommitter(self.name)
 
 
 def table_schema(table: Any) -> Any:
-    """Return the schema of a table for files that are added to it: without field ids, which belong to files of Iceberg's own writers."""
+    """Return the schema for files that are added to a table: without field ids, which only Iceberg's own writers set."""
     return pyiceberg("io.pyarrow").schema_to_pyarrow(table.schema(), include_field_ids=False)
 
 
 class IcebergLayout(Layout):
-    """Files in the table's own place; each has rows of one partition."""
+    """Files in the table's own location; each has rows of one partition."""
 
     def __init__(self, table: Any) -> None:
         self.schema = self.file_schema = table_schema(table)
@@ -101,14 +101,14 @@ class IcebergLayout(Layout):
                 field.transform, transforms.IdentityTransform
             ):
                 raise UnsupportedOperationError(
-                    f"files cannot be added to an Iceberg table with the partition {field.transform}({source.name})",
-                    detail="which partition a file belongs to is seen from the bounds of its columns",
+                    f"unsupported partition transform of an Iceberg table: {field.transform}({source.name})",
+                    detail="the partition of an added file is derived from the bounds of its columns",
                     hint="partition by the column itself, by truncate, or by year, month, day or hour",
                 )
             self._keys.append((source.name, field.transform.pyarrow_transform(source.field_type)))
 
     def partition_keys(self, table: Any) -> list[Hashable] | None:
-        """Return what the table's transforms make of each row."""
+        """Return the partition values of each row, by the table's transforms."""
         if not self._keys:
             return None
         columns = [
@@ -117,11 +117,11 @@ class IcebergLayout(Layout):
         return list(zip(*columns, strict=True))
 
     def partition_values(self, partition: Any) -> tuple[tuple[str, str | None], ...]:
-        """Return nothing: the table sees it from the file."""
+        """Return nothing: the table derives them from the file."""
         return ()
 
     def path_of(self, partition: Any, name: str) -> str:
-        """Return a path where the table keeps its data."""
+        """Return a path in the table's data location."""
         location: str = self._table.location_provider().new_data_location(
             f"{uuid.uuid4().hex}-{name}"
         )
@@ -138,7 +138,7 @@ class IcebergLayout(Layout):
 
 
 class IcebergCommitter(Committer):
-    """Adds the files of an epoch to the table, in one snapshot. A commit that comes again is known by what the snapshots say."""
+    """Adds the files of a checkpoint to the table, in one snapshot. The snapshots' properties identify repeated commits."""
 
     def __init__(self, name: TableName) -> None:
         self._name = name
@@ -162,7 +162,7 @@ class IcebergCommitter(Committer):
                         _EPOCH: str(request.epoch),
                         _FILES: digest,
                     },
-                    check_duplicate_files=False,  # it would read all manifests; the snapshots tell
+                    check_duplicate_files=False,  # it would read all manifests; the snapshots' properties are enough
                 )
             except refused:
                 if attempt == _MOST_TRIES - 1:

@@ -1,4 +1,4 @@
-"""A source of an Iceberg table: the rows of a snapshot, or those and all that are appended later."""
+"""The Iceberg source: the rows of a snapshot, optionally followed by all later appends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.errors import ArgumentError, RecordError
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What reads the files of a snapshot, and a task for each file, by its path."""
+    """A scan of a snapshot, and its tasks by file path."""
 
     reader: Any
     tasks: dict[str, Any]
@@ -23,9 +23,10 @@ class _Plan:
 class IcebergSource(TableSource):
     """Reads an Iceberg table as Rows.
 
-    Without `unbounded` it reads one snapshot of the table, the current one or the one given, where `row_filter` (an expression of
-    pyiceberg, as text) is true. With `unbounded` it reads the table as it is and then every snapshot that appends; `start_at_latest` leaves
-    out what is there. Snapshots that replace or delete fail the job, or are passed over with `ignore_changes`.
+    Without `unbounded` it reads one snapshot of the table, the current or the given one, where `row_filter` (an expression of
+    pyiceberg, as text) is true. With `unbounded` it reads the current table and then every snapshot that appends;
+    `start_at_latest` skips the existing rows. Snapshots that replace or delete fail the job, or are skipped with
+    `ignore_changes`.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class IcebergSource(TableSource):
         self.name = TableName(catalog, identifier)
         if start_at_latest and (not unbounded or snapshot_id is not None):
             raise ArgumentError(
-                "start_at_latest goes with unbounded, and without a snapshot",
+                "start_at_latest needs unbounded=True and no snapshot_id",
                 detail=f"unbounded={unbounded}, snapshot_id={snapshot_id}",
             )
         self.row_filter = row_filter
@@ -60,13 +61,13 @@ class IcebergSource(TableSource):
                 f"the Iceberg table {self.name} has no snapshot {snapshot_id}",
                 detail=f"it has {[snapshot.snapshot_id for snapshot in table.snapshots()]}",
             )
-        self._plans: dict[Any, _Plan] = {}  # of snapshots that are read
+        self._plans: dict[Any, _Plan] = {}  # of snapshots that are being read
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plans": {}}
 
     def first_files(self) -> Found:
-        """Return the files of the snapshot to begin with."""
+        """Return the files of the first snapshot."""
         current = self.name.require_table().current_snapshot()
         seen = self.snapshot_id or (None if current is None else current.snapshot_id)
         if seen is None or self.start_at_latest:
@@ -87,8 +88,8 @@ class IcebergSource(TableSource):
             elif operation != "replace" and not self.ignore_changes:
                 raise RecordError(
                     f"snapshot {snapshot.snapshot_id} of the Iceberg table {self.name} changes or deletes rows",
-                    detail=f"its operation is '{operation}'; which rows there were before cannot be told",
-                    hint="ignore_changes=True passes over such snapshots; or start the job anew, from the table as it is",
+                    detail=f"its operation is '{operation}'; the source cannot emit deletions",
+                    hint="ignore_changes=True skips such snapshots; or start the job without a checkpoint, from the current table",
                 )
         return Found(tuple(splits), current.snapshot_id)
 
@@ -102,9 +103,9 @@ class IcebergSource(TableSource):
         if seen is None:
             return found[::-1]
         raise RecordError(
-            f"snapshot {seen} of the Iceberg table {self.name} is not part of its history any more",
-            detail="it has expired, or the table was rolled back, before the job had read on",
-            hint="keep snapshots for longer than the job may lag; start the job anew, from the table as it is",
+            f"snapshot {seen} of the Iceberg table {self.name} is no longer part of its history",
+            detail="it has expired, or the table was rolled back, before the job had read the next one",
+            hint="keep snapshots for longer than the job may lag; start the job without a checkpoint, from the current table",
         )
 
     def _splits(self, parent: int | None, snapshot: int) -> tuple[SourceSplit, ...]:
@@ -114,13 +115,13 @@ class IcebergSource(TableSource):
         )
 
     def batches(self, split: SourceSplit, size: int) -> Iterator[Any]:
-        """Read a file as the table has it: without the rows that are deleted."""
+        """Read a file, without deleted rows."""
         parent, snapshot, path = split.payload
         plan = self._plan(parent, snapshot)
         yield from plan.reader.to_record_batches([plan.tasks[path]])
 
     def _plan(self, parent: int | None, snapshot: int) -> _Plan:
-        """Plan reading a snapshot, or what it has added to the one before."""
+        """Plan the scan of a snapshot, or of its appends to the previous one."""
         known = self._plans.get((parent, snapshot))
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""Opening Iceberg tables, for sources and sinks."""
+"""Opens Iceberg tables, for sources and sinks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def pyiceberg(part: str) -> Any:
 
 
 class TableName:
-    """A table in a catalog: properties of the catalog as pyiceberg has them, and the table's name in it.
+    """A table in a catalog: pyiceberg's catalog properties, and the table's name.
 
-    A SQL catalog keeps the tables of several catalogs, by their `name`; without one it is "default".
+    A SQL catalog contains the tables of several catalogs, by their `name`; the default is "default".
 
     >>> TableName({"type": "sql", "uri": "sqlite:////tmp/catalog.db"}, "sales.orders")
     sales.orders
@@ -30,7 +30,7 @@ class TableName:
             isinstance(name, str) and isinstance(value, str) for name, value in catalog.items()
         ):
             raise ArgumentTypeError(
-                "a catalog is described by a dict of text",
+                "catalog must be a dict of str to str",
                 detail=f"catalog={catalog!r}",
                 hint='{"type": "sql", "uri": "postgresql+psycopg://...", "warehouse": "s3://..."} or {"type": "rest", "uri": "https://..."}',
             )
@@ -42,7 +42,7 @@ class TableName:
             parts = ()
         if len(parts) < 2 or not all(parts):
             raise ArgumentError(
-                "the name of an Iceberg table has a namespace and a name",
+                "the name of an Iceberg table needs a namespace and a name",
                 detail=f"identifier={identifier!r}",
                 hint='"sales.orders"',
             )
@@ -62,7 +62,7 @@ class TableName:
             raise self._unreachable(error) from error
 
     def open_table(self) -> Any | None:
-        """Return the table as it is now; None if there is none."""
+        """Return the current table; None if it does not exist."""
         missing = pyiceberg("exceptions")
         catalog = self.open_catalog()
         try:
@@ -73,13 +73,13 @@ class TableName:
             raise self._unreachable(error) from error
 
     def require_table(self) -> Any:
-        """Return the table as it is now."""
+        """Return the current table."""
         table = self.open_table()
         if table is None:
             raise ArgumentError(
-                f"there is no Iceberg table {self}",
-                detail=f"in the catalog {self._shown()}",
-                hint="check the name; a sink that is given a row type creates its table",
+                f"the Iceberg table {self} does not exist",
+                detail=f"catalog: {self._shown()}",
+                hint="check the name; a sink with a row type creates its table",
             )
         return table
 

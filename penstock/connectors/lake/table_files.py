@@ -1,4 +1,4 @@
-"""Reading a table file by file: what sources of Delta Lake and Iceberg share."""
+"""Reads a table file by file: common parts of the Delta Lake and Iceberg sources."""
 
 from __future__ import annotations
 
@@ -23,60 +23,60 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Files of a table, and the state of the table (a version, a snapshot) up to which they are all there is."""
+    """Files of a table, and the state of the table (a version, a snapshot) up to which they are complete."""
 
     splits: tuple[SourceSplit, ...]
     seen: Any
 
 
 class TableSource(Source):
-    """The rows of a table, as Rows; if it is unbounded, also those that are added later."""
+    """The rows of a table, as Rows; if unbounded, also rows that are added later."""
 
     carries_timestamps = False
 
     def __init__(self, *, unbounded: bool, discovery_interval_ms: int) -> None:
         if not isinstance(unbounded, bool):
-            raise ArgumentTypeError("unbounded is True or False", detail=f"it is {unbounded!r}")
+            raise ArgumentTypeError("unbounded must be True or False", detail=f"got {unbounded!r}")
         if not isinstance(discovery_interval_ms, int) or isinstance(discovery_interval_ms, bool):
             raise ArgumentTypeError(
-                "the interval of discovery is a number of milliseconds",
+                "discovery_interval_ms must be a number of milliseconds",
                 detail=f"discovery_interval_ms={discovery_interval_ms!r}",
             )
         if discovery_interval_ms < 1:
             raise ArgumentError(
-                "the interval of discovery must be positive",
+                "discovery_interval_ms must be positive",
                 detail=f"discovery_interval_ms={discovery_interval_ms}",
             )
         self.unbounded = unbounded
         self.discovery_interval_ms = discovery_interval_ms
 
     def get_boundedness(self) -> Boundedness:
-        """Whether it ends with what the table has."""
+        """Return whether the source is bounded: unless it was created as unbounded."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self.unbounded else Boundedness.BOUNDED
 
     @abstractmethod
     def first_files(self) -> Found:
-        """Return the files to begin with."""
+        """Return the files to start with."""
 
     @abstractmethod
     def later_files(self, seen: Any) -> Found:
-        """Return the files that were added since."""
+        """Return the files that were added after a state."""
 
     @abstractmethod
     def batches(self, split: SourceSplit, size: int) -> Iterator[Any]:
-        """Read a file: Arrow batches, the same rows in the same order every time."""
+        """Read a file as Arrow batches, the same rows in the same order every time."""
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        """Create what finds files."""
+        """Create the enumerator, which finds files."""
         return TableEnumerator(self, restored)
 
     def create_reader(self) -> SourceReader:
-        """Create what reads files."""
+        """Create a reader."""
         return TableReader(self.batches)
 
 
 class TableEnumerator(SplitEnumerator):
-    """Finds the files of a table; remembers up to which state of the table it has found them."""
+    """Finds the files of a table; remembers the state of the table up to which it has found them."""
 
     def __init__(self, source: TableSource, restored: Any) -> None:
         self._source = source
@@ -85,7 +85,7 @@ class TableEnumerator(SplitEnumerator):
         self._next_look = 0.0
 
     def discover(self) -> Iterable[SourceSplit]:
-        """Look for files, not more often than the interval says."""
+        """Look for files, at most once per interval."""
         if self._begun and not self._source.unbounded:
             return []
         if self._begun and time.monotonic() < self._next_look:
@@ -106,7 +106,7 @@ class TableEnumerator(SplitEnumerator):
 
 
 class TableReader(SourceReader):
-    """Reads files; a position is the number of rows that were read of a file."""
+    """Reads files; a position is the number of rows of a file that were read."""
 
     def __init__(self, batches: Callable[[SourceSplit, int], Iterator[Any]]) -> None:
         self._batches = batches
@@ -126,14 +126,14 @@ class TableReader(SourceReader):
 
 
 def check_columns(columns: Any, available: list[str], table: str) -> list[str]:
-    """Return the columns to read: those that are asked for, or all."""
+    """Return the columns to read: the requested ones, or all."""
     if columns is None:
         return available
     wanted = [columns] if isinstance(columns, str) else list(columns)
     missing = [name for name in wanted if name not in available]
     if missing or not wanted:
         raise ArgumentError(
-            f"{table} has not all the columns that are to be read",
-            detail=f"missing are {missing}, there are {available}",
+            f"{table} does not have all requested columns",
+            detail=f"missing {missing}, the table has {available}",
         )
     return wanted

@@ -1,1 +1,1 @@
-"""Redis: a sink, and what its lookups share with it."""
+"""Redis: a sink, and common parts with lookups."""

@@ -1,4 +1,4 @@
-"""Connections to Redis, and calls that are made again when the server is away."""
+"""Connections to Redis, and calls with retries."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 def check_connect(url: Any) -> Connect:
-    """Return a URL, or a function that makes a client, if it looks like one."""
+    """Return a URL, or a function that creates a client, after checking it."""
     if callable(url):
         return url  # type: ignore[no-any-return]
     if not isinstance(url, str):
         raise ArgumentTypeError(
-            "the url is neither a str nor a function that makes a client", detail=f"it is {url!r}"
+            "url is neither a str nor a function that creates a client", detail=f"got {url!r}"
         )
     if urlsplit(url).scheme not in _SCHEMES:
         raise ArgumentError(
-            "the url is not one of Redis",
-            detail=f"it is {without_password(url)!r}",
-            hint="it begins with redis://, rediss:// or unix://",
+            "invalid Redis URL",
+            detail=f"got {without_password(url)!r}",
+            hint="use a URL that starts with redis://, rediss:// or unix://",
         )
     return url
 
 
 def without_password(url: str) -> str:
-    """Return a URL that may be shown.
+    """Return a URL without user and password, for messages.
 
     >>> without_password("redis://ada:geheim@host:6379/0")
     'redis://host:6379/0'
@@ -49,7 +49,7 @@ def without_password(url: str) -> str:
 
 
 class RedisCalls:
-    """A client that is made when it is first used. Calls are made again while the server is away, loads its data, or has no master."""
+    """A client that connects on first use. Calls are retried while the server is down, loads its data, or has no master."""
 
     def __init__(self, connect: Connect, *, cluster: bool, backoff: Backoff) -> None:
         self._connect = connect
@@ -62,11 +62,11 @@ class RedisCalls:
 
     @property
     def name(self) -> str:
-        """The server, for messages."""
+        """The server's name in messages."""
         return without_password(self._connect) if isinstance(self._connect, str) else "Redis"
 
     def call(self, function: Callable[[Any], T]) -> T:
-        """Call a function of the client, until the server answers; what it does must bear to be done twice."""
+        """Call a function with the client, with retries until the server answers; the function must be idempotent."""
         errors = self._redis.exceptions
         away = (
             errors.ConnectionError,
@@ -84,20 +84,20 @@ class RedisCalls:
             except away as error:
                 if isinstance(error, errors.AuthenticationError | errors.AuthorizationError):
                     raise AccessRefusedError(
-                        f"{self.name} refuses the job",
+                        f"{self.name} rejected the credentials",
                         detail=f"{type(error).__name__}: {error}",
                         hint="check the user and the password",
                     ) from error
                 pause = next(pauses, None)
                 if pause is None:
-                    raise self._failed(error, "check that the server runs") from error
+                    raise self._failed(error, "check that the server is up") from error
             self.retries += 1
             self._stopped.wait(pause)
 
     def pipeline(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Have commands done, not as a transaction; return the answers, with an exception for each command that was refused."""
+        """Run commands, not as a transaction; return the results, with an exception for each rejected command."""
         errors = self._redis.exceptions
-        # Such an answer says nothing of the command: the server has no time, or is not the master any more.
+        # Such an error is not about the command: the server is busy, or is no longer the master.
         passing = (errors.BusyLoadingError, errors.ReadOnlyError, errors.ClusterDownError)
 
         def send(client: Any) -> list[Any]:
@@ -116,9 +116,9 @@ class RedisCalls:
 
     def _failed(self, error: Exception, hint: str) -> ConnectionFailedError:
         return ConnectionFailedError(
-            f"{self.name} had no answer for {self._backoff.within_ms} ms",
+            f"{self.name} did not answer for {self._backoff.within_ms} ms",
             detail=f"{type(error).__name__}: {error}",
-            hint=f"{hint}; retry_timeout_ms says how long it is waited for",
+            hint=f"{hint}; retry_timeout_ms sets how long calls are retried",
         )
 
     def _open(self) -> Any:

@@ -1,4 +1,4 @@
-"""Commands of Redis as a mapper gives them: a name and its arguments."""
+"""Redis commands as returned by a mapper: a name and its arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = (str, bytes, int, float)
 
 
 def commands_of(mapped: Any, record: Any) -> list[Command]:
-    """Return the commands that a mapper made of a record: none, one or several.
+    """Return the commands of a mapper's result for a record: none, one or several.
 
     >>> commands_of(("SET", "a", 1), None)
     [('SET', 'a', 1)]
@@ -34,27 +34,27 @@ def _checked(command: Any, record: Any) -> Command:
     for each in command:
         if isinstance(each, bool) or not isinstance(each, _PLAIN):
             raise RecordError(
-                f"an argument of {command[0]} is neither text, bytes nor a number",
-                detail=f"it is {each!r}, of the record {record!r}",
-                hint="let the mapper turn it into text",
+                f"an argument of {command[0]} is not a str, bytes or a number",
+                detail=f"got {each!r} for the record {record!r}",
+                hint="convert it to str in the mapper",
             )
     return command
 
 
 def _no_command(found: Any, record: Any) -> RecordError:
     return RecordError(
-        "a mapper made something that is no command",
-        detail=f"it is {found!r}, of the record {record!r}",
+        "a mapper returned something other than a command",
+        detail=f"got {found!r} for the record {record!r}",
         hint='return a tuple such as ("SET", key, value), a list of them, or None',
     )
 
 
 def size_of(command: Command) -> int:
-    """Return about how many bytes a command takes."""
+    """Return the approximate size of a command in bytes."""
     return sum(len(each) if isinstance(each, (str, bytes)) else 8 for each in command)
 
 
 def show(command: Command) -> str:
-    """Return the beginning of a command, for messages."""
+    """Return the start of a command, for messages."""
     text = " ".join(str(each) for each in command)
     return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,10 +1,10 @@
-"""Commands that are done exactly once, after the checkpoint that has them is durable.
+"""Runs commands exactly once, after their checkpoint is durable.
 
-Redis has no transactions that can be prepared by one process and committed by another. So the commands themselves are what is handed over, and the
-driver has a script do them. The server runs a script as a whole: it looks whether these commands were done, does them, and notes that they are
-done, in the same breath. A commit that comes again, after a crash of whoever, finds the note and does nothing.
+Redis has no transactions that one process prepares and another one commits. So the commands themselves are the committables, and
+the driver runs them with a script. The server runs a script atomically: it checks whether these commands were run, runs them,
+and records that they were. A repeated commit, after any crash, finds the record and does nothing.
 
-The notes of a subtask are a hash and a list beside it, of the last commits only: nothing older can come again.
+The records of a subtask are a hash and a list, of the last commits only: older ones cannot be repeated.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from penstock.connectors.staged_sinks import (
 )
 from penstock.errors import RecordError
 
-# A script holds up everybody else on the server: many small ones, each of which is done once.
+# A script blocks all other clients of the server: many small ones, each of which runs once.
 _CHUNK = 2000
 _NOTES_KEPT = 256
 
-# KEYS: the notes, their order. ARGV: the commit, the number of its chunk (from 1), how many notes to keep, then for each command the number of its parts
-# and the parts. What the commands that were refused were told is kept with the note, so that it is known again when the commit is repeated.
+# KEYS: the records, their order. ARGV: the commit, the number of its chunk (from 1), how many records to keep, then for each
+# command the number of its parts and the parts. Errors of rejected commands are stored with the record, so that a repeated
+# commit returns them again.
 _SCRIPT = """
 local done = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 local chunk = tonumber(ARGV[2])
@@ -70,15 +71,15 @@ return text
 
 @dataclass(frozen=True, slots=True)
 class StagedCommands:
-    """What one subtask wants done of one epoch."""
+    """The commands of one subtask for one checkpoint."""
 
     operator_id: str
-    attempt: str  # of this attempt at the epoch alone
+    attempt: str  # unique to this attempt at the checkpoint
     output: StagedOutput
 
 
 class RedisCommitter(Committer):
-    """Has the server do commands, each once."""
+    """Runs commands on the server, each exactly once."""
 
     def __init__(
         self,
@@ -91,9 +92,9 @@ class RedisCommitter(Committer):
         self._on_rejected = on_rejected
 
     def commit(self, request: CommitRequest) -> Any:
-        """Have all commands done that are not; those of a subtask keep their order."""
+        """Run all commands that were not run yet; those of a subtask keep their order."""
         for staged in request.committables:
-            if is_staged(staged.output):  # else it was done, and its file deleted
+            if is_staged(staged.output):  # else it was committed, and its file deleted
                 self._commit_one(staged)
         for staged in request.committables:
             delete_staged(staged.output)
@@ -106,23 +107,23 @@ class RedisCommitter(Committer):
             arguments: list[Any] = [staged.attempt, number, _NOTES_KEPT]
             for command in chunk:
                 arguments += [len(command), *command]
-            told = self._calls.call(
+            errors = self._calls.call(
                 lambda client, given=arguments: client.eval(  # type: ignore[misc]
                     _SCRIPT, 2, notes, f"{notes}:order", *given
                 )
             )
-            if told:
-                self._refused(chunk, told.decode() if isinstance(told, bytes) else told)
+            if errors:
+                self._refused(chunk, errors.decode() if isinstance(errors, bytes) else errors)
 
-    def _refused(self, chunk: Sequence[Command], told: str) -> None:
-        for line in told.split("\n"):
+    def _refused(self, chunk: Sequence[Command], errors: str) -> None:
+        for line in errors.split("\n"):
             number, _, reason = line.partition(" ")
             command = chunk[int(number)]
             if self._on_rejected == FAIL:
                 raise RecordError(
-                    f"{self._calls.name} refused a command",
-                    detail=f"{reason}; the command: {show(command)}",
-                    hint="the others of its epoch are done; set on_rejected to a function to go on without it",
+                    f"{self._calls.name} rejected a command",
+                    detail=f"{reason}; command: {show(command)}",
+                    hint="the other commands of the checkpoint were run; set on_rejected to a function to continue without it",
                 )
             assert callable(self._on_rejected)
             target = f"{self._calls.name}, command {show(command)},"

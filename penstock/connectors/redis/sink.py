@@ -1,7 +1,7 @@
-"""A sink whose records become commands of Redis.
+"""A sink that turns records into Redis commands.
 
-At least once, commands are sent in pipelines as they come, and a checkpoint waits for all answers. Exactly once, they are kept until the checkpoint is
-durable; then the driver has the server do them, together with a note that they are done: see `committer`.
+At least once, commands are sent in pipelines, and a checkpoint waits for all responses. Exactly once, they are kept until the
+checkpoint is durable; then the driver runs them on the server, together with a record that they were run: see `committer`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from penstock.connectors.sink import Committer, EpochContext, Sink, SinkWriter, 
 from penstock.connectors.staged_sinks import StagingBuffer
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
-_MOST_PARTS = 7000  # Lua passes on 8000 arguments at most
+_MOST_PARTS = 7000  # Lua passes at most 8000 arguments
 
 
 class RedisSink(Sink):
-    """Has Redis do what a mapper makes of each record.
+    """Runs the commands that a mapper returns for each record.
 
-    `mapper` returns a tuple such as `("SET", key, value, "EX", 60)`, a list of such tuples, or None. `url` is one of redis-py (`redis://`, `rediss://`,
-    `unix://`), or a function that makes a client, for Sentinel for instance; with `cluster=True` it is that of any node of a cluster.
+    `mapper` returns a tuple such as `("SET", key, value, "EX", 60)`, a list of such tuples, or None. `url` is a URL of
+    redis-py (`redis://`, `rediss://`, `unix://`), or a function that creates a client, for Sentinel for instance; with
+    `cluster=True` it is that of any node of a cluster.
 
-    AT_LEAST_ONCE sends commands together: `max_batch` of them, `linger_ms` after the first one at the latest. After a failure those since the last
-    checkpoint are done again, which changes nothing for SET, HSET, SADD, ZADD, EXPIRE or DEL. EXACTLY_ONCE is for those that do not bear
-    it, such as INCRBY, LPUSH, XADD or PUBLISH: commands wait for their checkpoint, and are done once, in the order of each subtask.
-    It needs one server (or one master): transactions of a cluster do not go beyond a node.
+    AT_LEAST_ONCE sends commands in batches: `max_batch` of them, at the latest `linger_ms` after the first one. After a failure,
+    those since the last checkpoint are run again, which changes nothing for SET, HSET, SADD, ZADD, EXPIRE or DEL. EXACTLY_ONCE is
+    for commands that are not idempotent, such as INCRBY, LPUSH, XADD or PUBLISH: commands wait for their checkpoint, and are run
+    once, in the order of each subtask. It needs one server (or one master): a script in a cluster cannot span nodes.
 
-    A server that is away is waited for, for `retry_timeout_ms`. A command that it refuses fails the job, or its record is given to
-    `on_rejected`: a function of a RejectedRecord, or (at least once) another sink.
+    Calls to a server that is down are retried for `retry_timeout_ms`. A command that it rejects fails the job, or its record is
+    passed to `on_rejected`: a function of a RejectedRecord, or (at least once) another sink.
 
     >>> RedisSink("redis://localhost", lambda user: ("HSET", f"user:{user['id']}", "name", user["name"])).guarantee
     <DeliveryGuarantee.AT_LEAST_ONCE: 1>
@@ -66,7 +67,8 @@ class RedisSink(Sink):
         self.mapper = check_callable("mapper", mapper, "the record")
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise ArgumentTypeError(
-                "the guarantee is not a DeliveryGuarantee", detail=f"it is {delivery_guarantee!r}"
+                "delivery_guarantee is not a DeliveryGuarantee",
+                detail=f"got {delivery_guarantee!r}",
             )
         self.guarantee = delivery_guarantee
         self.limits = BatchLimits(
@@ -78,14 +80,14 @@ class RedisSink(Sink):
         self.marker_prefix = check_text("marker_prefix", marker_prefix)
         if self.exactly_once and self.cluster:
             raise ArgumentError(
-                "a cluster of Redis cannot take commands exactly once",
-                detail="what is done and the note that it is done may be on different nodes",
-                hint="use AT_LEAST_ONCE with commands that may be done twice, or a server without cluster",
+                "exactly-once delivery is not supported with a Redis cluster",
+                detail="the keys of a command and the record that it was run may be on different nodes",
+                hint="use AT_LEAST_ONCE with idempotent commands, or a single server",
             )
         if self.exactly_once and isinstance(self.on_rejected, Sink):
             raise ArgumentError(
-                "refused commands cannot go to a sink where commands are done exactly once",
-                detail="they are done by the driver, after the checkpoint",
+                "on_rejected cannot be a sink with exactly-once delivery",
+                detail="commands are run by the driver, after the checkpoint",
                 hint="set on_rejected to a function",
             )
 
@@ -95,7 +97,7 @@ class RedisSink(Sink):
         return self.guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
     def calls(self) -> RedisCalls:
-        """Return a connection."""
+        """Create a connection."""
         backoff = Backoff(50, 2000, within_ms=self.retry_timeout_ms)
         return RedisCalls(self.connect, cluster=self.cluster, backoff=backoff)
 
@@ -106,7 +108,7 @@ class RedisSink(Sink):
         return _PipelineWriter(self, context, restored)
 
     def create_committer(self) -> Committer | None:
-        """Create what has commands done, or the committer of the sink for refused records."""
+        """Create the committer of commands, or that of the sink for rejected records."""
         if self.exactly_once:
             assert not isinstance(self.on_rejected, Sink)
             return RedisCommitter(self.calls(), self.marker_prefix, self.on_rejected)
@@ -115,14 +117,14 @@ class RedisSink(Sink):
         return None
 
     def merge_writer_states(self, states: Any) -> Any:
-        """Merge states of the sink for refused records."""
+        """Merge states of the sink for rejected records."""
         if isinstance(self.on_rejected, Sink):
             return self.on_rejected.merge_writer_states(states)
         return super().merge_writer_states(states)
 
 
 class _PipelineWriter(SinkWriter):
-    """Sends commands in pipelines. They are no transactions: another client may see some of them before the others."""
+    """Sends commands in pipelines. These are not transactions: other clients may see some commands before the others."""
 
     def __init__(self, sink: RedisSink, context: WriterContext, restored: Any) -> None:
         self._mapper = sink.mapper
@@ -178,14 +180,16 @@ class _PipelineWriter(SinkWriter):
         return self._rejections.snapshot()
 
     def close(self) -> None:
-        if len(self._batch) and not self._in_epoch:  # without a guarantee: this is the last moment
+        if (
+            len(self._batch) and not self._in_epoch
+        ):  # without a guarantee: this is the last chance to send
             self._flush()
         self._calls.close()
         self._rejections.close()
 
 
 class _StagingWriter(SinkWriter):
-    """Keeps the commands of an epoch: in the committable if they are few, in a file if they are many."""
+    """Keeps the commands of a checkpoint: a few in the committable, many in a file."""
 
     def __init__(self, sink: RedisSink, context: WriterContext) -> None:
         self._mapper = sink.mapper
@@ -203,9 +207,9 @@ class _StagingWriter(SinkWriter):
         for command in commands:
             if len(command) > _MOST_PARTS:
                 raise RecordError(
-                    f"a command {command[0]} has too many arguments to be done exactly once",
-                    detail=f"it has {len(command)}, a script can pass on {_MOST_PARTS}",
-                    hint="let the mapper make several commands of it",
+                    f"a command {command[0]} has too many arguments for exactly-once delivery",
+                    detail=f"it has {len(command)}, a script can pass at most {_MOST_PARTS}",
+                    hint="split it into several commands in the mapper",
                 )
         if commands:
             self._buffer.write(pickle.dumps(commands, 5))

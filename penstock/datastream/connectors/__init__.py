@@ -1,4 +1,4 @@
-"""Sources and sinks: where streams come from and go to."""
+"""Sources and sinks of the DataStream API."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What connectors are made of. Subclass `Source` and `Sink` to write your own, in Python.
+"""The connector API. Subclass `Source` and `Sink` to write your own, in Python.
 
-A source that reads ranges of numbers from somewhere, in parallel and replayable:
+A parallel, replayable source of number ranges:
 
 >>> class Countdown(Source):
 ...     def get_boundedness(self):
@@ -27,8 +27,8 @@ A source that reads ranges of numbers from somewhere, in parallel and replayable
 
 The position of every split is part of each checkpoint; after a failure `read` is called with it again.
 
-A sink that writes with a two-phase commit. The writer, in a task, is opened once and can keep a connection; it makes the records of
-each epoch durable but not visible. The committer, on the driver, makes them visible after the checkpoint is complete:
+A sink with a two-phase commit. The writer, in a task, is opened once and can keep a connection; it makes the records of each
+checkpoint durable but not visible. The committer, on the driver, makes them visible after the checkpoint is complete:
 
 >>> class Ledger(Sink):
 ...     def create_writer(self, context, restored=None):
@@ -79,7 +79,7 @@ from penstock.datastream.basic_functions import SinkFunction, SourceFunction
 
 
 class StreamTransformer(ABC):
-    """Changes a stream before it reaches a sink."""
+    """Transforms a stream before it reaches a sink."""
 
     @abstractmethod
     def apply(self, ds: Any) -> Any:
@@ -87,11 +87,11 @@ class StreamTransformer(ABC):
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that wants to change its input."""
+    """A sink that transforms its input."""
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
-        """Return the change, or None."""
+        """Return the transformer, or None."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Generated records, for tests, demonstrations and measurements."""
+"""Generated records, for tests, demos and benchmarks."""
 
 from __future__ import annotations
 

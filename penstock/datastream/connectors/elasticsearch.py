@@ -1,4 +1,4 @@
-"""Documents to Elasticsearch and OpenSearch."""
+"""A sink for Elasticsearch and OpenSearch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramErro
 
 
 class FlushBackoffType(enum.Enum):
-    """How long to wait before a bulk request that had no success is sent again."""
+    """How long to wait before a failed bulk request is retried."""
 
     CONSTANT = 0
     EXPONENTIAL = 1
@@ -42,61 +42,62 @@ class ElasticsearchSinkBuilderBase:
         self._on_rejected: OnRejected = FAIL
 
     def set_emitter(self, emitter: ElasticsearchEmitter) -> Self:
-        """Set what makes actions of records."""
+        """Set the emitter, which creates actions from records."""
         if not isinstance(emitter, ElasticsearchEmitter):
             raise ArgumentTypeError(
-                "the emitter is not an ElasticsearchEmitter",
-                detail=f"it is {emitter!r}",
+                "emitter is not an ElasticsearchEmitter",
+                detail=f"got {emitter!r}",
                 hint="use ElasticsearchEmitter.static_index, dynamic_index, or ElasticsearchEmitter(function)",
             )
         self._emitter = emitter
         return self
 
     def set_hosts(self, hosts: str | list[str]) -> Self:
-        """Set the servers: `host:port`, or with http:// or https:// before it. When one is away, the next one is asked."""
+        """Set the servers: `host:port`, or with http:// or https:// before it. If one is down, the next one is used."""
         given = [hosts] if isinstance(hosts, str) else list(hosts)
         if not given:
-            raise ArgumentError("there is no host")
+            raise ArgumentError("set_hosts needs at least one host")
         self._hosts = tuple(_address(check_text("a host", each)) for each in given)
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
-        """Set whether a checkpoint waits for all actions before it (AT_LEAST_ONCE, the default) or not (NONE)."""
+        """Set whether a checkpoint waits for all earlier actions (AT_LEAST_ONCE, the default) or not (NONE)."""
         if delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             raise ArgumentError(
-                "bulk requests cannot be delivered exactly once",
-                detail="they are no transactions",
-                hint="AT_LEAST_ONCE with a key field comes to the same: an action that is done again changes nothing",
+                "exactly-once delivery is not supported by Elasticsearch",
+                detail="bulk requests are not transactions",
+                hint="use AT_LEAST_ONCE with a key field: repeated actions are idempotent, so the result is the same",
             )
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise ArgumentTypeError(
-                "the guarantee is not a DeliveryGuarantee", detail=f"it is {delivery_guarantee!r}"
+                "delivery_guarantee is not a DeliveryGuarantee",
+                detail=f"got {delivery_guarantee!r}",
             )
         self._guarantee = delivery_guarantee
         return self
 
     def set_bulk_flush_max_actions(self, num_max_actions: int) -> Self:
-        """Set how many actions one request has at most (1000); -1 for any number."""
+        """Set the maximum number of actions per request (1000); -1 for no limit."""
         self._actions = _limit("num_max_actions", num_max_actions)
         return self
 
     def set_bulk_flush_max_size_mb(self, max_size_mb: int) -> Self:
-        """Set how large one request is at most, in MB; -1, the default, for any size."""
+        """Set the maximum size of a request, in MB; -1, the default, for no limit."""
         size = _limit("max_size_mb", max_size_mb)
         self._size = None if size is None else size << 20
         return self
 
     def set_bulk_flush_interval(self, interval_millis: int) -> Self:
-        """Set how long an action waits for others at most; -1, the default, is until the next checkpoint."""
+        """Set how long an action is buffered at most; -1, the default, is until the next checkpoint."""
         self._interval = _limit("interval_millis", interval_millis)
         return self
 
     def set_bulk_flush_backoff_strategy(
         self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int
     ) -> Self:
-        """Set how often, and after what pause, actions that had no success are sent again: EXPONENTIAL, 8 times, first after 100 ms.
+        """Set how often, and after what pause, failed actions are retried: EXPONENTIAL, 8 times, first after 100 ms.
 
-        That holds for servers that are away or busy. What they refuse is not sent again.
+        This applies to servers that are down or busy. Rejected actions are not retried.
         """
         check_int("max_retries", max_retries, 0)
         check_int("delay_millis", delay_millis, 0)
@@ -110,7 +111,8 @@ class ElasticsearchSinkBuilderBase:
             self._backoff = Backoff(delay_millis, 60_000, retries=max_retries)
         else:
             raise ArgumentTypeError(
-                "the type is not a FlushBackoffType", detail=f"it is {flush_backoff_type!r}"
+                "flush_backoff_type is not a FlushBackoffType",
+                detail=f"got {flush_backoff_type!r}",
             )
         return self
 
@@ -125,27 +127,27 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_connection_path_prefix(self, prefix: str) -> Self:
-        """Set what stands before the path of every request."""
+        """Set the path prefix of every request."""
         self._path_prefix = "/" + check_text("prefix", prefix).strip("/")
         return self
 
     def set_connection_request_timeout(self, timeout: int) -> Self:
-        """Set how long to wait for a connection of the pool, in ms: there is always one, so this changes nothing."""
+        """Accepted as in Flink, without effect: the pool always has a free connection."""
         check_int("timeout", timeout, 0)
         return self
 
     def set_connection_timeout(self, timeout: int) -> Self:
-        """Set how long connecting may take, in ms."""
+        """Set the connection timeout, in ms."""
         self._connect_timeout_ms = check_int("timeout", timeout, 1)
         return self
 
     def set_socket_timeout(self, timeout: int) -> Self:
-        """Set how long an answer may take, in ms."""
+        """Set the response timeout, in ms."""
         self._socket_timeout_ms = check_int("timeout", timeout, 1)
         return self
 
     def set_on_rejected(self, on_rejected: Any) -> Self:
-        """Set what is done with records that the server refuses: "fail", a function of a RejectedRecord, or another sink. Penstock only."""
+        """Set how rejected records are handled: "fail", a function of a RejectedRecord, or another sink. Penstock only."""
         self._on_rejected = check_on_rejected(on_rejected)
         return self
 
@@ -157,7 +159,7 @@ class ElasticsearchSinkBuilderBase:
             raise InvalidProgramError("the sink has no hosts", hint="call set_hosts")
         if self._password is not None and self._username is None:
             raise InvalidProgramError(
-                "the sink has a password and no user", hint="call set_connection_username"
+                "the sink has a password but no user", hint="call set_connection_username"
             )
         return ElasticsearchSink(
             self._emitter,
@@ -177,7 +179,7 @@ class ElasticsearchSinkBuilderBase:
 
 
 class Elasticsearch6SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Builds a sink for Elasticsearch 6, whose indexes have types: give the emitter a `doc_type`."""
+    """Builds a sink for Elasticsearch 6, whose indexes have types: pass a `doc_type` to the emitter."""
 
 
 class Elasticsearch7SinkBuilder(ElasticsearchSinkBuilderBase):
@@ -198,14 +200,14 @@ def _address(host: str) -> str:
     if "://" not in host:
         host = f"http://{host}"
     if not host.startswith(("http://", "https://")):
-        raise ArgumentError("a host is not one of HTTP", detail=f"it is {host!r}")
+        raise ArgumentError("invalid host", detail=f"got {host!r}")
     return host.rstrip("/")
 
 
 def _limit(name: str, value: int) -> int | None:
     check_int(name, value, -1)
     if value == 0:
-        raise ArgumentError(f"{name} is 0", hint="-1 sets no limit")
+        raise ArgumentError(f"{name} must not be 0", hint="use -1 for no limit")
     return None if value == -1 else value
 
 

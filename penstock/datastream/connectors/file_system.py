@@ -1,4 +1,4 @@
-"""Files: sources that read them, sinks that write them."""
+"""Files: a source and a sink."""
 
 from __future__ import annotations
 

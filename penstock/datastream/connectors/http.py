@@ -1,4 +1,4 @@
-"""Records to an HTTP server."""
+"""An HTTP sink."""
 
 from __future__ import annotations
 

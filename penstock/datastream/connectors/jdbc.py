@@ -1,4 +1,4 @@
-"""Databases: a sink with the names of PyFlink's, and what PyFlink does not have: exactly once, a source, lookups."""
+"""Databases: a sink with PyFlink's names, and, beyond PyFlink, exactly-once delivery, a source, lookups."""
 
 from __future__ import annotations
 

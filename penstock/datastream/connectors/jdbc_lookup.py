@@ -1,4 +1,4 @@
-"""Enriching a stream from a database: an asynchronous function that looks rows up by key."""
+"""Enriches a stream from a database: an asynchronous function that looks up rows by key."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ Join = Callable[[Any, list[Row]], list[Any]]
 class JdbcLookup(AsyncBatchFunction[Any, Any]):
     """Looks up the rows of a table or query for each element, for AsyncDataStream.
 
-    `query` is a table or a SELECT; `key_columns` are the columns that are compared with what `key_selector` returns of an element: one
-    value, or a tuple of as many as there are columns. The keys of elements that wait together (`max_batch_size`) are asked for in one statement.
+    `query` is a table or a SELECT; `key_columns` are the columns that are compared with the result of `key_selector` for an
+    element: one value, or a tuple with one value per column. The keys of up to `max_batch_size` elements are looked up in one
+    statement.
 
-    The results are pairs (element, row), one for each row; (element, None) if there is none. `join(element, rows)` may return other results.
+    The results are pairs (element, row), one for each row; (element, None) without rows. `join(element, rows)` may return
+    other results.
 
     >>> options = JdbcConnectionOptions("jdbc:postgresql://localhost/shop")
     >>> lookup = JdbcLookup("customers", ["id"], lambda order: order["customer"], options)
@@ -45,23 +47,23 @@ class JdbcLookup(AsyncBatchFunction[Any, Any]):
         query = check_sql(query, "the query").strip().rstrip(";")
         if count_parameters(query):
             raise ArgumentError(
-                "the query of a lookup has parameters",
-                detail=f"it is '{query}'",
-                hint="leave the condition on the key out: name the columns in key_columns",
+                "the query of a lookup must not have parameters",
+                detail=f"query: {query}",
+                hint="remove the condition on the key and pass the columns as key_columns",
             )
         self._query = (
             f"({query})" if query.split(None, 1)[0].lower() in {"select", "with"} else query
         )
         if isinstance(key_columns, str) or not key_columns:
             raise ArgumentTypeError(
-                "key_columns is not a list of columns", detail=f"it is {key_columns!r}"
+                "key_columns is not a list of columns", detail=f"got {key_columns!r}"
             )
         self._keys = tuple(text(name, "a key column") for name in key_columns)
         for name, function in (("key_selector", key_selector), ("join", join)):
             if function is not None and not callable(function):
-                raise ArgumentTypeError(f"{name} cannot be called", detail=f"it is {function!r}")
+                raise ArgumentTypeError(f"{name} is not callable", detail=f"got {function!r}")
         if cache is not None and not isinstance(cache, LookupCache):
-            raise ArgumentTypeError("cache is not a LookupCache", detail=f"it is {cache!r}")
+            raise ArgumentTypeError("cache is not a LookupCache", detail=f"got {cache!r}")
         self._key_selector = key_selector
         self._options = check_options(jdbc_connection_options)
         self._join = _pairs if join is None else join
@@ -72,7 +74,7 @@ class JdbcLookup(AsyncBatchFunction[Any, Any]):
         self._client: LookupClient | None = None
 
     async def open(self, runtime_context: Any) -> None:  # type: ignore[override]
-        """Prepare; connections are made when they are needed."""
+        """Initialize the client; it connects when needed."""
         metrics = runtime_context.get_metrics_group()
         self._cache.report_to(metrics)
         queries = metrics.counter("numLookupQueries")
@@ -88,7 +90,7 @@ class JdbcLookup(AsyncBatchFunction[Any, Any]):
         )
 
     async def close(self) -> None:  # type: ignore[override]
-        """Leave the database."""
+        """Close the connections."""
         if self._client is not None:
             await self._client.close()
 

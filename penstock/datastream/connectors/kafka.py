@@ -1,4 +1,4 @@
-"""Kafka, by the names of PyFlink's classes."""
+"""Kafka, with the names of PyFlink's classes."""
 
 from __future__ import annotations
 

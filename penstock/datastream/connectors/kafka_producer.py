@@ -1,4 +1,4 @@
-"""FlinkKafkaProducer: the sink of older PyFlink programs, over KafkaSink."""
+"""FlinkKafkaProducer: the sink of older PyFlink programs, based on KafkaSink."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("penstock.connectors.kafka")
 
 
 class Semantic(enum.Enum):
-    """How often a record reaches the topic after failures."""
+    """Delivery guarantees of FlinkKafkaProducer."""
 
     EXACTLY_ONCE = (0,)
     AT_LEAST_ONCE = (1,)
@@ -28,7 +28,7 @@ class Semantic(enum.Enum):
 
 
 class FlinkKafkaProducerBase(SinkFunction):
-    """What producers of several versions of Kafka had in common."""
+    """Common base of the producers for several versions of Kafka."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FlinkKafkaProducerBase(SinkFunction):
         super().__init__(self._build())
 
     def _build(self) -> Any:
-        # Each subtask writes to one partition, as this producer always did.
+        # Each subtask writes to one partition, like the original producer.
         serializer = (
             KafkaRecordSerializationSchema.builder()
             .set_topic(self._topic)
@@ -71,25 +71,25 @@ class FlinkKafkaProducerBase(SinkFunction):
         )
 
     def set_log_failures_only(self, log_failures_only: bool) -> None:
-        """Log what cannot be sent instead of failing: not done here, for it would lose records in silence."""
+        """Accepted as in Flink, without effect: records are never dropped silently."""
         if log_failures_only:
-            _log.warning("set_log_failures_only has no effect: a record that is lost is an error")
+            _log.warning("set_log_failures_only has no effect: a lost record is always an error")
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> None:
-        """Whether a checkpoint waits for the brokers; without that, records may be lost."""
+        """Set whether a checkpoint flushes the producer; otherwise records may be lost."""
         self._flushes = flush_on_checkpoint
         self.sink = self._build()
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> None:
-        """Whether the timestamps of records become those of messages."""
+        """Set whether the timestamps of records are written to messages."""
         self._writes_timestamps = write_timestamp_to_kafka
         self.sink = self._build()
 
 
 class FlinkKafkaProducer(FlinkKafkaProducerBase):
-    """Writes to one topic; `KafkaSink` can do more.
+    """Writes to one topic; `KafkaSink` has more features.
 
-    `kafka_producer_pool_size` is of no importance: there are as many producers as checkpoints under way, and one more.
+    `kafka_producer_pool_size` has no effect: there are as many producers as pending checkpoints, and one more.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class FlinkKafkaProducer(FlinkKafkaProducerBase):
         super().__init__(topic, serialization_schema, producer_config, semantic)
 
     def ignore_failures_after_transaction_timeout(self) -> FlinkKafkaProducer:
-        """Start although transactions that a checkpoint counts on have timed out: their records are lost, and the log says so."""
+        """Start although transactions of a checkpoint have timed out: their records are lost, which is logged."""
         self._ignores_losses = True
         self.sink = self._build()
         return self

@@ -1,4 +1,4 @@
-"""The numbers from a start to an end."""
+"""A source of consecutive numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as lines on the driver's standard output."""
+"""A sink that prints records on the driver's standard output."""
 
 from __future__ import annotations
 

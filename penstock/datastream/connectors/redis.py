@@ -20,13 +20,15 @@ _COMMANDS = ("GET", "HGETALL", "HMGET")
 
 
 class RedisLookup(AsyncBatchFunction[Any, Any]):
-    """Enriches records with what Redis has for their keys.
+    """Enriches records with values of Redis by key.
 
-    `key` is a function of the record. `join(record, answer)` returns the result, or None for none; the answer is text (GET), a dict (HGETALL), or a
-    dict of the asked `fields` (HMGET); None if there is nothing. Without `join` the results are pairs of record and answer.
+    `key` is a function of the record. `join(record, answer)` returns the result, or None for none; the answer is text (GET),
+    a dict (HGETALL), or a dict of the requested `fields` (HMGET); None for a missing key. The default results are pairs of
+    record and answer.
 
-    Keys of many records are asked for together (MGET, or a pipeline), each once, and answers are kept in the `cache`, also that there was
-    none. A server that is away is asked again for `retry_timeout_ms`. `url` is as for RedisSink; a function that makes a client makes one of redis.asyncio.
+    Keys of many records are looked up together (MGET, or a pipeline), each once, and answers are kept in the `cache`, including
+    missing keys. Requests to a server that is down are retried for `retry_timeout_ms`. `url` is as for RedisSink; a function must
+    return a client of redis.asyncio.
 
     >>> RedisLookup("redis://localhost", lambda order: f"user:{order['user']}", command="HGETALL").command
     'HGETALL'
@@ -51,9 +53,9 @@ class RedisLookup(AsyncBatchFunction[Any, Any]):
         self.join = None if join is None else check_callable("join", join, "record and answer")
         self.command = check_one_of("command", command, _COMMANDS)
         if (command == "HMGET") != bool(fields):
-            raise ArgumentError("fields are needed with HMGET, and with HMGET alone")
+            raise ArgumentError("fields must be set for HMGET, and only for HMGET")
         if cache is not None and not isinstance(cache, LookupCache):
-            raise ArgumentTypeError("the cache is not a LookupCache", detail=f"it is {cache!r}")
+            raise ArgumentTypeError("cache is not a LookupCache", detail=f"got {cache!r}")
         self.fields = list(fields or ())
         self.cache = cache if cache is not None else LookupCache(max_rows=0)
         self.max_batch_size = check_int("max_batch_size", max_batch_size, 1)  # type: ignore[misc]
@@ -63,7 +65,7 @@ class RedisLookup(AsyncBatchFunction[Any, Any]):
         self._client: Any = None
 
     async def open(self, runtime_context: Any) -> None:  # type: ignore[override]
-        """Make the client; it connects when it is first asked."""
+        """Create the client; it connects on first use."""
         self._errors = optional_module("redis.exceptions", extra="redis", needed_by="RedisLookup")
         library = optional_module("redis.asyncio", extra="redis", needed_by="RedisLookup")
         if isinstance(self.connect, str):
@@ -90,7 +92,7 @@ class RedisLookup(AsyncBatchFunction[Any, Any]):
         return [] if result is None else [result]
 
     async def _ask(self, keys: list[Hashable]) -> dict[Hashable, Any]:
-        """Ask until the server answers."""
+        """Look up keys, with retries until the server answers."""
         away = (self._errors.ConnectionError, self._errors.TimeoutError, OSError)
         pauses = Backoff(20, 1000, within_ms=self.retry_timeout_ms).pauses()
         while True:
@@ -101,9 +103,9 @@ class RedisLookup(AsyncBatchFunction[Any, Any]):
                 if pause is None:
                     name = self.connect if isinstance(self.connect, str) else ""
                     raise ConnectionFailedError(
-                        f"{without_password(name) or 'Redis'} had no answer for {self.retry_timeout_ms} ms",
+                        f"{without_password(name) or 'Redis'} did not answer for {self.retry_timeout_ms} ms",
                         detail=f"{type(error).__name__}: {error}",
-                        hint="check that the server runs; retry_timeout_ms says how long it is waited for",
+                        hint="check that the server is up; retry_timeout_ms sets how long requests are retried",
                     ) from error
             await asyncio.sleep(pause)
 

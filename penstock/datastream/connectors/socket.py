@@ -1,4 +1,4 @@
-"""Records from a TCP socket."""
+"""A source of records from a TCP socket."""
 
 from __future__ import annotations
 

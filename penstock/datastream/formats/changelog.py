@@ -1,4 +1,4 @@
-"""Change events of databases as JSON messages: Rows with kinds."""
+"""Change events of databases as JSON messages: Rows with a RowKind."""
 
 from __future__ import annotations
 

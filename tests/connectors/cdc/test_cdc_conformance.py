@@ -50,7 +50,7 @@ class Table(SourceSetup):
 
     def add_malformed(self):
         self.sql.execute("INSERT INTO items VALUES (-1, 'bad', 'infinity')")
-        return "Python has no date 'infinity'"
+        return "date 'infinity' is out of Python's range"
 
     def wrong_arguments(self):
         builder = PostgresCdcSource.builder
@@ -99,7 +99,7 @@ class EndlessTable(Table):
 class TestEndlessTable(SourceConformance):
     @pytest.fixture
     def connector(self, database, monkeypatch):
-        # In epochs nobody tells a reader that its job has ended.
+        # In epoch mode a reader is not notified that its job has ended.
         monkeypatch.setattr("penstock.connectors.cdc.log_receiver.UNATTENDED_S", 0.5)
         made = EndlessTable(database)
         yield made

@@ -1,4 +1,4 @@
-"""Failures while tables are read, at the handover and in the log: no change is lost, none comes twice."""
+"""Failures while tables are read, at the handover and in the log: no change is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_server_that_is_killed_and_started_again(mode, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_transaction_of_many_rows_is_read_in_parts_and_goes_on_within(
+def test_large_transaction_is_read_in_parts_and_resumed_within(
     database, sql, mode, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("penstock.connectors.cdc.log_receiver.QUEUE_BYTES", 200_000)
@@ -180,7 +180,7 @@ def test_a_transaction_of_many_rows_is_read_in_parts_and_goes_on_within(
         if self._receiver is not None:
             box = self._receiver.mailbox
             if not filled and not box.empty:
-                # Whoever is faster than the server never sees how it fills.
+                # A reader that is faster than the server never sees the buffer fill up.
                 filled.append(until(lambda: box.full))
             most.append(box._put_weight - box._taken_weight)
         return take(self, size)
@@ -211,8 +211,8 @@ def test_a_transaction_of_many_rows_is_read_in_parts_and_goes_on_within(
 
 @pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
-def test_the_slot_is_never_ahead_of_what_the_last_checkpoint_has(database, sql, mode, tmp_path):
-    """Every retained checkpoint that the slot is not said to be ahead of goes on without a gap."""
+def test_slot_is_never_ahead_of_the_last_checkpoint(database, sql, mode, tmp_path):
+    """Every retained checkpoint that is not reported as behind the slot resumes without a gap."""
     make_table(sql, 20)
     name = f"ahead {mode}"
     with MiniCluster():
@@ -254,5 +254,5 @@ def test_a_checkpoint_that_the_slot_has_left_behind_is_refused(database, sql, mo
         env = cdc_environment(
             mode, tmp_path / "again", **{"execution.state-recovery.path": old}, **options
         )
-        with pytest.raises(PenstockError, match="has moved on past the checkpoint"):
+        with pytest.raises(PenstockError, match="has advanced past the checkpoint"):
             start(env, source, name).get_job_execution_result().result()

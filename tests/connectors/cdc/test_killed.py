@@ -1,4 +1,4 @@
-"""A process that is killed while tables are read, after that and in the log: the next one goes on from its last checkpoint."""
+"""A process that is killed while tables are read, after that and in the log: the next one resumes from its last checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables are read and how, what their values become, what happens when they change."""
+"""Captured tables, conversion of their values, and changes of their definitions."""
 
 from __future__ import annotations
 
@@ -128,9 +128,7 @@ def change_and_fail(row):
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_tables_with_keys_of_all_kinds_are_read_once_and_go_on_where_they_were(
-    database, sql, kind, tmp_path
-):
+def test_tables_with_all_kinds_of_keys_are_read_once_and_resumed(database, sql, kind, tmp_path):
     column, value = KEYS[kind]
     sql(f"CREATE TABLE items ({column}, l bigint, v int, PRIMARY KEY (k, l))")
     sql("ALTER TABLE items REPLICA IDENTITY FULL")
@@ -278,7 +276,7 @@ def test_a_mere_snapshot_ends_and_needs_no_slot(database, sql, mode, tmp_path):
 def test_events_in_the_form_of_debezium_from_the_latest_offset_then_the_committed_one(
     database, sql, mode, tmp_path, monkeypatch
 ):
-    # In epochs nobody tells the reader that the job has ended.
+    # In epoch mode the reader is not notified that the job has ended.
     monkeypatch.setattr("penstock.connectors.cdc.log_receiver.UNATTENDED_S", 0.5)
     make_table(sql, 3)
 
@@ -319,7 +317,7 @@ def test_events_in_the_form_of_debezium_from_the_latest_offset_then_the_committe
     assert events[-1]["after"] == {"id": 9, "v": "while nobody reads", "n": Decimal("1.00")}
 
 
-def test_what_python_has_no_value_for_is_put_aside_with_table_column_and_place(
+def test_values_out_of_pythons_range_go_to_the_side_output_with_their_origin(
     database, sql, tmp_path
 ):
     sql("CREATE TABLE items (id int PRIMARY KEY, at timestamp)")
@@ -362,7 +360,7 @@ ERRORS = {
     "no key": (
         "CREATE TABLE a (b int); ALTER TABLE a REPLICA IDENTITY FULL",
         {},
-        "tables without a key",
+        "tables without a primary key",
     ),
     "no full identity": (
         "CREATE TABLE a (b int PRIMARY KEY)",
@@ -372,24 +370,24 @@ ERRORS = {
     "no publication": (
         "CREATE TABLE a (b int PRIMARY KEY); ALTER TABLE a REPLICA IDENTITY FULL",
         {"publication_autocreate_mode": "disabled"},
-        "there is no publication 'errors_",
+        "publication 'errors_",
     ),
     "no slot": (
         "CREATE TABLE a (b int PRIMARY KEY); ALTER TABLE a REPLICA IDENTITY FULL",
         {"startup_options": StartupOptions.committed()},
-        "there is no replication slot 'errors_",
+        "replication slot 'errors_",
     ),
     "a slot of another kind": (
         "SELECT pg_create_logical_replication_slot('errors', 'test_decoding')",
         {},
         "its plugin is test_decoding",
     ),
-    "a wrong password": ("SELECT 1", {"password": "wrong"}, "cannot be reached"),
+    "a wrong password": ("SELECT 1", {"password": "wrong"}, "cannot connect to"),
 }
 
 
 @pytest.mark.parametrize("problem", ERRORS)
-def test_what_cannot_work_is_told_with_what_to_do(database, sql, problem, tmp_path):
+def test_invalid_setups_are_errors_with_a_hint(database, sql, problem, tmp_path):
     prepare, settings, message = ERRORS[problem]
     if problem == "a slot of another kind":
         make_table(sql, 1)
@@ -401,7 +399,7 @@ def test_what_cannot_work_is_told_with_what_to_do(database, sql, problem, tmp_pa
     assert re.search(message, str(caught.value)), str(caught.value)
 
 
-def test_a_slot_that_was_dropped_while_the_job_stood_still_is_told(database, sql, tmp_path):
+def test_slot_dropped_while_the_job_was_down_is_an_error(database, sql, tmp_path):
     make_table(sql, 3)
     source = cdc_source(database, "dropped").build()
     with MiniCluster():
@@ -418,13 +416,13 @@ def test_a_slot_that_was_dropped_while_the_job_stood_still_is_told(database, sql
             tmp_path / "again",
             **{"execution.state-recovery.path": path, "restart-strategy.type": "none"},
         )
-        with pytest.raises(PenstockError, match="is not there"):
+        with pytest.raises(PenstockError, match="does not exist"):
             start(env, source, "dropped").get_job_execution_result().result()
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
-def test_a_savepoint_goes_on_with_another_parallelism(database, sql, mode, tmp_path):
+def test_savepoint_resumes_with_another_parallelism(database, sql, mode, tmp_path):
     make_table(sql, 40)
     name = f"rescaled {mode}"
     source = cdc_source(database, f"rescaled_{mode}", split_size=10).build()
@@ -443,9 +441,7 @@ def test_a_savepoint_goes_on_with_another_parallelism(database, sql, mode, tmp_p
 
 
 @pytest.mark.ci
-def test_a_slot_that_another_job_reads_is_told_and_one_of_a_dead_task_is_taken_over(
-    database, sql, tmp_path
-):
+def test_slot_of_another_job_is_an_error_and_of_a_dead_task_is_taken_over(database, sql, tmp_path):
     make_table(sql, 3)
     options = cdc_source(database, "held", connect_timeout=0.3).build().options
     sql(f"CREATE PUBLICATION {options.publication} FOR TABLE items")
@@ -505,13 +501,13 @@ def test_an_idle_table_does_not_keep_the_log(database, sql, tmp_path):
 
 
 def last_reply(sql, process):
-    """Return when the server has last heard of whoever reads by one of its processes."""
+    """Return when the server last received a status update from the reader of one of its processes."""
     (at,) = sql("SELECT reply_time FROM pg_stat_replication WHERE pid = %s", [process]).fetchone()
     return at
 
 
 def test_a_busy_task_does_not_lose_its_connection(database, sql, tmp_path):
-    """The thread tells the server that it lives although nobody takes what it has received."""
+    """The thread sends status updates even if the task does not take the received messages."""
     make_table(sql, 3)
     options = cdc_source(database, "busy_task", heartbeat_interval=30).build().options
     sql(f"CREATE PUBLICATION {options.publication} FOR TABLE items")

@@ -56,7 +56,7 @@ class Document:
 
 
 class TestBulk(SinkConformance):
-    # What a driver was about to commit when it was killed is nothing here: there is no committer.
+    # There is no committer, so a killed driver has nothing to commit.
     rules = [rule for rule in SinkConformance.rules if SOAKS or "killed" not in str(rule)]
 
     @pytest.fixture

@@ -63,7 +63,7 @@ def leading(found: list[Member]) -> list[tuple[Member, int]]:
 
 
 def the_leader(found: list[Member]) -> tuple[Member, int]:
-    """Return the only one that leads, once it was told so, and its token."""
+    """Return the only leader, once it was notified, and its token."""
     while True:
         now: list[tuple[Member, int]] = []
 
@@ -74,7 +74,7 @@ def the_leader(found: list[Member]) -> tuple[Member, int]:
 
         wait_until(somebody_leads)
         ((leader, token),) = now
-        # It may have been too slow to renew its place meanwhile: then there is another one, or it leads anew.
+        # It may have been too slow to renew its place meanwhile: then there is another leader, or it was elected again.
         wait_until(lambda: token in leader.contender.tokens or leading(found) != now)
         if token in leader.contender.tokens:
             return leader, token
@@ -83,7 +83,7 @@ def the_leader(found: list[Member]) -> tuple[Member, int]:
 @pytest.mark.ci
 def test_one_of_three_leads_and_all_know_where_it_is(service: Service) -> None:
     with members(service, 3) as found:
-        asking = service.election()  # whoever only asks takes no part
+        asking = service.election()  # asking for the leader is not taking part
 
         def all_know() -> bool:
             leader, _ = the_leader(found)
@@ -94,7 +94,7 @@ def test_one_of_three_leads_and_all_know_where_it_is(service: Service) -> None:
         asking.close()
 
 
-def test_whoever_asks_who_leads_while_it_begins_to_take_part_gets_to_lead(service: Service) -> None:
+def test_asking_for_the_leader_while_joining_becomes_leader(service: Service) -> None:
     election, contender = service.election(), Recorder()
     asking = [threading.Thread(target=election.leader, daemon=True) for _ in range(3)]
     for thread in asking:
@@ -124,7 +124,7 @@ def test_leaders_that_leave_are_followed_by_others_with_larger_tokens(service: S
     assert len(tokens) == 4
 
 
-def test_a_leader_that_stood_still_does_not_lead_when_it_goes_on_after_the_next_one_began(
+def test_paused_leader_does_not_lead_after_a_new_election(
     service: Service,
 ) -> None:
     options = {**service.options, **service.soon}
@@ -151,7 +151,7 @@ def test_a_leader_that_stood_still_does_not_lead_when_it_goes_on_after_the_next_
 
 
 @pytest.mark.ci
-def test_a_leader_that_is_cut_off_gives_up_and_somebody_leads_when_the_service_is_back(
+def test_disconnected_leader_steps_down_and_a_leader_is_elected_later(
     service: Service,
 ) -> None:
     with members(service, 2) as found:

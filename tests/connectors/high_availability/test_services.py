@@ -28,7 +28,7 @@ def services(**options: str) -> HighAvailability | None:
 
 
 def kubernetes_options(fake: FakeKubernetes, directory: Path) -> dict[str, str]:
-    """Its leader loses its place only if another one takes it: nobody is so slow."""
+    """Its leader loses leadership only if another one takes it: no renewal is that slow."""
     return {
         "high-availability.type": "kubernetes",
         "high-availability.storageDir": str(directory),

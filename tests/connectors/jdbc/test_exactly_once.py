@@ -67,15 +67,15 @@ def kinds(committables):
 
 
 @pytest.mark.ci
-def test_a_transaction_that_was_lost_is_an_error_and_not_taken_for_committed(sink, table, tmp_path):
+def test_lost_transaction_is_an_error(sink, table, tmp_path):
     committer = sink.create_committer()
     (prepared,) = epoch(open_writer(sink, tmp_path), 1, [(1, "a")])
     run(table, f"ROLLBACK PREPARED '{prepared.name}'")
     with pytest.raises(PenstockError) as caught:
         committer.commit(CommitRequest(1, [prepared]))
-    assert "a transaction that a checkpoint names is gone" in str(caught.value)
+    assert "a transaction of the checkpoint no longer exists" in str(caught.value)
     assert prepared.name in str(caught.value)
-    assert "rolled back by hand" in caught.value.hint
+    assert "rolled back manually" in caught.value.hint
 
 
 @pytest.mark.ci
@@ -90,7 +90,7 @@ def test_a_committed_transaction_is_known_for_as_long_as_the_ledger_is_kept(sink
     committer.commit(request)
     committer.clean_up([], "job")
     assert run(table, "SELECT count(*) FROM penstock_commits") == [(0,)]
-    with pytest.raises(PenstockError, match="is gone"):
+    with pytest.raises(PenstockError, match="no longer exists"):
         committer.commit(request)
 
 
@@ -126,7 +126,7 @@ def test_rows_that_wait_are_not_overtaken_by_later_ones_that_could_be_written(
     writer = open_writer(sink, tmp_path)
     one = epoch(writer, 1, [(1, "first")])
     two = epoch(writer, 2, [(1, "second"), (9, "second")])  # waits for row 1
-    three = epoch(writer, 3, [(9, "third")])  # nobody holds row 9
+    three = epoch(writer, 3, [(9, "third")])  # row 9 is not locked
     committer.commit(CommitRequest(3, [*one, *two, *three]))
     assert rows_of(table) == [(1, "second"), (9, "third")]
 
@@ -168,7 +168,7 @@ def test_two_subtasks_that_write_the_same_row_do_not_wait_for_each_other(sink, t
     assert rows_of(table) == [(1, "of 1"), (10, "own"), (11, "own")]
 
 
-def test_what_a_transaction_did_before_it_met_held_rows_stands(sink, table, tmp_path):
+def test_transaction_keeps_rows_written_before_a_lock_conflict(sink, table, tmp_path):
     committer = sink.create_committer()
     with psycopg.connect(table) as other:
         other.execute("INSERT INTO t VALUES (4, 'other')")
@@ -180,23 +180,19 @@ def test_what_a_transaction_did_before_it_met_held_rows_stands(sink, table, tmp_
     assert rows_of(table) == [(n, "x") for n in range(8)]
 
 
-def test_rows_that_somebody_else_does_not_let_go_of_are_an_error_that_says_so(
-    sink, table, tmp_path
-):
+def test_rows_locked_by_another_session_are_an_error(sink, table, tmp_path):
     committer = sink.create_committer()
     with psycopg.connect(table) as other:
         other.execute("INSERT INTO t VALUES (4, 'other')")
         handed = epoch(open_writer(sink, tmp_path), 1, [(4, "x")])
-        with pytest.raises(PenstockError, match="rows of the table are held"):
+        with pytest.raises(PenstockError, match="rows of the table are locked"):
             committer.commit(CommitRequest(1, handed))
     committer.commit(CommitRequest(1, handed))
     assert rows_of(table) == [(4, "x")]
 
 
 @pytest.mark.ci
-def test_what_other_attempts_prepared_is_rolled_back_by_the_commit_that_makes_it_useless(
-    sink, table, tmp_path
-):
+def test_commit_rolls_back_transactions_of_other_attempts(sink, table, tmp_path):
     committer = sink.create_committer()
     epoch(open_writer(sink, tmp_path, 0), 1, [(1, "given up")], attempt="x")
     kept = epoch(open_writer(sink, tmp_path, 1), 2, [(2, "later")])
@@ -208,9 +204,7 @@ def test_what_other_attempts_prepared_is_rolled_back_by_the_commit_that_makes_it
 
 
 @pytest.mark.ci
-def test_what_subtasks_left_that_start_again_alone_is_ended_and_that_of_others_is_not(
-    sink, table, tmp_path
-):
+def test_abandon_ends_transactions_of_restarted_subtasks_only(sink, table, tmp_path):
     committer = sink.create_committer()
     failed, other = (open_writer(sink, tmp_path, subtask) for subtask in (1, 11))
     epoch(failed, 1, [(1, "given up")])
@@ -229,9 +223,7 @@ def test_what_subtasks_left_that_start_again_alone_is_ended_and_that_of_others_i
     assert [key for key, _ in rows_of(table)] == [2, 4, 14, 24]
 
 
-def test_what_is_in_doubt_of_a_job_that_never_comes_back_can_be_ended_by_hand(
-    sink, table, tmp_path
-):
+def test_in_doubt_transactions_of_a_deleted_job_can_be_rolled_back(sink, table, tmp_path):
     epoch(open_writer(sink, tmp_path, job="gone"), 1, [(1, "x")])
     (other,) = epoch(open_writer(sink, tmp_path, job="other"), 1, [(2, "x")])
     ended = JdbcSink.roll_back_in_doubt(options(table), "gone")
@@ -240,7 +232,7 @@ def test_what_is_in_doubt_of_a_job_that_never_comes_back_can_be_ended_by_hand(
 
 
 @pytest.mark.parametrize("killed", ["before the commit", "before clean_up"])
-def test_what_was_prepared_survives_the_servers_death(killed, tmp_path):
+def test_prepared_transactions_survive_a_server_crash(killed, tmp_path):
     with serving(PostgresServer) as server:
         url = server.new_database()
         run(url, "CREATE TABLE t (id bigint PRIMARY KEY, name text)")
@@ -251,7 +243,7 @@ def test_what_was_prepared_survives_the_servers_death(killed, tmp_path):
         epoch(writer, 2, [(2, "no checkpoint")])
         server.kill()
         with (
-            noticing.message("penstock.connectors.jdbc", "trying again") as noticed,
+            noticing.message("penstock.connectors.jdbc", "retrying to") as noticed,
             ThreadPoolExecutor(1) as beside,
         ):
             restart = beside.submit(lambda: noticed.wait(PATIENCE_S) and server.start())

@@ -158,7 +158,7 @@ def test_a_connection_that_was_cut_is_made_again(customers):
     assert retried
 
 
-def test_a_table_that_is_not_there_is_an_error_that_names_it(customers):
+def test_missing_table_is_named_in_the_error(customers):
     with pytest.raises(PenstockError, match='relation "nobody" does not exist'):
         finds(customers, [1, 1], "nobody")
 

@@ -87,7 +87,7 @@ TABLES = [
 
 @pytest.mark.parametrize(("kind", "value"), [t[:2] for t in TABLES], ids=[t[2] for t in TABLES])
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["with a key", "without"])
-def test_splits_have_every_row_once_from_wherever_reading_goes_on(key, kind, value, database):
+def test_splits_have_every_row_once_from_any_position(key, kind, value, database):
     run(database, f"CREATE TABLE t (id bigint {key}, c {kind})")
     run(database, f"INSERT INTO t SELECT n, {value} FROM generate_series(1, 100) n")
     source = build(database, column="c", partitions=5)

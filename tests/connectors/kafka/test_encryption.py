@@ -104,7 +104,7 @@ def test_transactions_and_readers_go_through_tls_and_scram(encrypted, tmp_path):
     assert found == sorted(f"{key}:{number}" for key in KEYS for number in range(LENGTH))
 
 
-def test_a_broker_that_nobody_vouches_for_is_refused(encrypted, tmp_path):
+def test_broker_with_untrusted_certificate_is_rejected(encrypted, tmp_path):
     topic = encrypted.create_topic("stranger", 1)
     stranger = Authority(tmp_path, "a stranger")
     secrets = encrypted.java_properties(**{"ssl.truststore.location": str(stranger.ca)})

@@ -1,4 +1,4 @@
-"""Everything is killed at each step of a checkpoint, and goes on with another parallelism: readers see every record once."""
+"""Everything is killed at each step of a checkpoint, and resumed with another parallelism: readers see every record once."""
 
 from __future__ import annotations
 

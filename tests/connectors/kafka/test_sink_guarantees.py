@@ -98,7 +98,7 @@ def test_at_least_once_loses_nothing_over_failures_of_the_job(kafka, topic, mode
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_topic_that_is_not_there_fails_the_job_at_once(kafka, mode):
+def test_missing_topic_fails_the_job_at_once(kafka, mode):
     env = environment(mode, **{"restart-strategy.type": "none"})
     write_lines(env, Lines(10), sink(kafka.bootstrap, "no-such-topic"))
     with MiniCluster(), pytest.raises(JobExecutionError) as caught:
@@ -117,7 +117,7 @@ def test_a_record_that_is_too_large_fails_the_job_at_once(kafka, topic, guarante
     with MiniCluster(), pytest.raises(JobExecutionError) as caught:
         env.execute()
     text = str(caught.value)
-    assert "1500000 bytes could not be sent" in text
+    assert "cannot send a record of 1500000 bytes" in text
     assert topic in text
     assert "max.request.size" in text
 

@@ -1,4 +1,4 @@
-"""A cluster that asks who writes: both clients log in, and what is not allowed fails at once, by name."""
+"""A cluster with authentication: both clients log in, and a denied operation fails at once and is named."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_nothing_is_visible_before_the_commit_and_everything_is_after_it(steps, 
     assert watcher.finish() == {"a": [0, 1], "b": [0]}
 
 
-def test_a_writer_that_was_closed_leaves_what_it_handed_over_to_the_committer(steps, watcher):
+def test_closed_writer_leaves_committables_to_the_committer(steps, watcher):
     writer = steps.writer()
     request = steps.pre_commit(writer, 1, "a:0")
     steps.write(writer, 2, "a:1")  # and this epoch never ends
@@ -112,7 +112,7 @@ def test_a_writer_that_was_closed_leaves_what_it_handed_over_to_the_committer(st
 
 
 @pytest.mark.ci
-def test_a_commit_that_comes_twice_does_not_commit_what_follows(steps, watcher, transactions):
+def test_repeated_commit_does_not_commit_the_next_transaction(steps, watcher, transactions):
     writer, committer = steps.writer(), steps.committer()
     requests = [steps.pre_commit(writer, 1, "a:0")]
     committer.commit(requests[0])
@@ -157,7 +157,7 @@ def test_producers_are_used_again(steps, watcher, transactions):
     assert len(transactions.list_ids(steps.ids)) <= 3
 
 
-def test_what_an_aborted_checkpoint_was_handed_comes_with_the_next_one(steps, watcher):
+def test_committables_of_an_aborted_checkpoint_come_with_the_next_one(steps, watcher):
     writer, committer = steps.writer(), steps.committer()
     carried = steps.pre_commit(writer, 1, "a:0")  # and checkpoint 1 comes to nothing
     request = steps.pre_commit(writer, 2, "a:1")
@@ -169,7 +169,7 @@ def test_what_an_aborted_checkpoint_was_handed_comes_with_the_next_one(steps, wa
 
 
 @pytest.mark.ci
-def test_an_attempt_that_does_not_count_is_aborted_when_its_writer_goes_on(steps, watcher):
+def test_discarded_attempt_is_aborted_when_its_writer_continues(steps, watcher):
     writer, other, committer = steps.writer(), steps.writer(), steps.committer()
     steps.pre_commit(writer, 1, "a:0", attempt="first")
     committer.commit(steps.pre_commit(other, 1, "a:0", attempt="second"))
@@ -193,7 +193,7 @@ def test_strays_are_aborted_only_while_no_writer_is_at_work(steps, transactions,
 
 
 @pytest.mark.ci
-def test_what_earlier_attempts_left_open_is_aborted_and_what_checkpoints_count_on_stays(
+def test_open_transactions_of_earlier_attempts_are_aborted_unless_in_a_checkpoint(
     steps, watcher, transactions
 ):
     dead, waiting = steps.writer(0), steps.writer(1)
@@ -254,7 +254,7 @@ def test_a_writer_of_an_earlier_attempt_cannot_begin_either(steps, watcher):
     assert watcher.finish() == {}
 
 
-def test_a_writer_that_goes_on_after_a_restart_leaves_producers_that_were_fenced(steps, watcher):
+def test_writer_drops_fenced_producers_after_a_restart(steps, watcher):
     writer, committer = steps.writer(), steps.committer()
     steps.pre_commit(writer, 1, "a:0", attempt="first")
     wait_for_idle(writer)

@@ -189,7 +189,7 @@ def test_a_bounded_source_ends_though_the_last_offsets_are_markers_of_transactio
     found = run(environment(mode, tmp_path), builder.set_bounded(LATEST).build(), name)
     aborted = [] if level == "read_committed" else ["no", "only aborted"]
     assert found == ["a", "b", *aborted]
-    # The markers were read, too: there is no lag.
+    # The markers were read, too: no lag.
     assert until(lambda: group_offsets(kafka, f"{name}-{level}", name, 2) == [5, 2])
 
 
@@ -229,7 +229,7 @@ def test_the_lag_and_the_offsets_are_metrics(kafka, mode, name, tmp_path):
         }
         if (
             mode == PIPELINED
-        ):  # in epochs it is told with the next one, which comes with the next record
+        ):  # in epoch mode it is committed with the next epoch, which starts with the next record
             expected[f"KafkaSourceReader.topic.{name}.partition.1.committedOffset"] = 50
         until(lambda: expected.items() <= told().items())
     finally:

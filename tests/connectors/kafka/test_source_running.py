@@ -118,12 +118,12 @@ def test_a_topic_that_is_deleted_is_an_error_that_names_it(kafka, mode, name, tm
     assert kafka.bootstrap in message
 
 
-def test_a_topic_that_is_not_there_is_an_error_at_the_start(kafka, name, tmp_path):
+def test_missing_topic_is_an_error_at_the_start(kafka, name, tmp_path):
     client = start(no_restarts("pipelined", tmp_path), source(kafka, name).build(), name)
     assert f"the topic '{name}' does not exist" in failure_of(client)
 
 
-def test_brokers_that_are_not_there_are_named_after_the_timeout(name, tmp_path):
+def test_unreachable_brokers_are_named_after_the_timeout(name, tmp_path):
     class Nowhere:
         bootstrap = f"127.0.0.1:{free_port()}"
 
@@ -193,9 +193,7 @@ def test_a_job_that_fails_before_its_first_checkpoint_begins_where_it_began(
 
 
 @pytest.mark.ci
-def test_a_savepoint_goes_on_with_another_parallelism_and_new_partitions(
-    kafka, mode, name, tmp_path
-):
+def test_savepoint_resumes_with_another_parallelism_and_new_partitions(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 3)
     produce(kafka, name, numbers(3000))
     group = source(kafka, name).set_starting_offsets(KafkaOffsetsInitializer.earliest()).build()
@@ -206,7 +204,7 @@ def test_a_savepoint_goes_on_with_another_parallelism_and_new_partitions(
     kafka.add_partitions(name, 4)
     produce(kafka, name, numbers(3000, 4000))
     options = {"execution.state-recovery.path": path}
-    # Where it was told to begin is only for those that have no offset yet: not for the restored, nor for new partitions.
+    # The starting offsets are only for partitions without an offset: neither for restored nor for new partitions.
     again = source(kafka, name).set_starting_offsets(LATEST).build()
     client = start(environment(mode, tmp_path / "2", 2, **options), again, f"{name}-2")
     until(lambda: len(values(name)) + len(values(f"{name}-2")) >= 4000)
@@ -214,7 +212,7 @@ def test_a_savepoint_goes_on_with_another_parallelism_and_new_partitions(
     assert sorted(values(name) + values(f"{name}-2")) == sorted(numbers(4000))
 
 
-def test_a_job_goes_on_to_its_end_from_a_savepoint_of_one_without(kafka, mode, name, tmp_path):
+def test_bounded_job_resumes_from_a_savepoint_of_an_unbounded_one(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 2)
     produce(kafka, name, numbers(100))
     client = start(environment(mode, tmp_path), source(kafka, name).build(), name)
@@ -226,9 +224,7 @@ def test_a_job_goes_on_to_its_end_from_a_savepoint_of_one_without(kafka, mode, n
     assert sorted(values(name) + found) == sorted(numbers(600))
 
 
-def test_a_job_with_an_end_reads_partitions_that_are_newer_than_its_savepoint(
-    kafka, mode, name, tmp_path
-):
+def test_bounded_job_reads_partitions_newer_than_its_savepoint(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 2)
     produce(kafka, name, numbers(100))
     client = start(environment(mode, tmp_path), source(kafka, name).build(), name)
@@ -241,7 +237,7 @@ def test_a_job_with_an_end_reads_partitions_that_are_newer_than_its_savepoint(
     assert sorted(found) == sorted(numbers(100, 500))
 
 
-def test_a_job_without_an_end_goes_on_from_a_savepoint_of_one_with(kafka, mode, name, tmp_path):
+def test_unbounded_job_resumes_from_a_savepoint_of_a_bounded_one(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 2)
     produce(kafka, name, numbers(100))
     # The stops lie beyond the records that are there: the job waits for more.
@@ -279,9 +275,7 @@ def test_nothing_is_lost_or_read_twice_when_the_broker_is_away_for_a_while(
     assert values(topic) == sorted([*numbers(4000), "last"])
 
 
-def test_offsets_that_retention_has_deleted_are_an_error_unless_the_program_says_what_then(
-    kafka, name, tmp_path
-):
+def test_offsets_deleted_by_retention_are_an_error_without_a_reset_strategy(kafka, name, tmp_path):
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 

@@ -1,4 +1,4 @@
-"""A broker that wants to know who asks: credentials pass through, and what is refused is told at once."""
+"""A broker with authentication: credentials are passed on, and a rejection is reported at once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read(broker, user, password, directory, sink):
         **SASL,
         "sasl.jaas.config": f'{LOGIN} required username="{user}" password="{password}";',
     }
-    # Whoever took a refusal for a broker that is away would wait for longer than `run` does.
+    # If a rejection were handled like a broker that is down, the job would wait longer than `run` does.
     builder = source(broker, "guarded", bootstrap_timeout_ms="3600000").set_properties(login)
     env = environment("pipelined", directory, **{"restart-strategy.type": "none"})
     with MiniCluster():
@@ -63,7 +63,7 @@ def test_credentials_of_a_java_program_open_the_way(guarded_kafka, tmp_path):
 @pytest.mark.parametrize(
     ("user", "password", "message", "hint"),
     [
-        ("guest", "wrong", "the broker refuses the credentials", "sasl.jaas.config"),
+        ("guest", "wrong", "the broker rejected the credentials", "sasl.jaas.config"),
         (
             "guest",
             "guest",
@@ -73,7 +73,7 @@ def test_credentials_of_a_java_program_open_the_way(guarded_kafka, tmp_path):
     ],
     ids=["a wrong password", "no rights"],
 )
-def test_who_is_not_let_in_is_told_at_once_what_to_check(
+def test_rejected_user_gets_an_error_with_a_hint_at_once(
     guarded_kafka, user, password, message, hint, tmp_path
 ):
     with pytest.raises(JobExecutionError) as caught:

@@ -177,7 +177,7 @@ class TestDelta:
             strict()
         assert lenient() == [3]
 
-    def test_what_is_there_can_be_left_out(self, delta):
+    def test_existing_rows_can_be_skipped(self, delta):
         deltalake.write_deltalake(delta, pa.Table.from_pylist([{"id": 1}]))
         more = self.tail(delta, start_at_latest=True)
         assert more() == []
@@ -188,7 +188,7 @@ class TestDelta:
         deltalake.DeltaTable.create(delta, ARROW, partition_by=["day"])
         with pytest.raises(ArgumentError, match="other columns"):
             DeltaSink(delta, Types.ROW_NAMED(["id"], [Types.LONG()]))
-        with pytest.raises(ArgumentError, match="partitioned otherwise"):
+        with pytest.raises(ArgumentError, match="other partition columns"):
             DeltaSink(delta, partition_by=["shop"])
         assert DeltaSink(delta).partition_by == ["day"]
 

@@ -8,7 +8,7 @@ from tests.connectors.conftest import serving
 from tools.servers.postgres import PostgresServer
 
 
-def test_a_killed_server_has_what_was_committed_and_prepared_when_it_starts_again() -> None:
+def test_killed_server_keeps_committed_and_prepared_transactions() -> None:
     with serving(PostgresServer) as server:
         url = server.new_database()
         with psycopg.connect(url, autocommit=True) as connection:

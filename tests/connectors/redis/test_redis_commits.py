@@ -51,7 +51,7 @@ def test_another_attempt_or_subtask_is_another_commit(url, client, other):
     assert client.get("n") == "2"
 
 
-def test_an_epoch_number_that_comes_again_with_other_records_is_not_taken_for_done(url, client):
+def test_repeated_checkpoint_id_with_other_records_is_committed(url, client):
     """As after going back to an older savepoint of the job."""
     committer = sink(url).create_committer()
     committer.commit(request(INCREMENT, epoch=7, attempt="first-7"))
@@ -93,7 +93,7 @@ def test_a_commit_that_was_cut_off_between_two_chunks_is_done_to_its_end(url, cl
     assert client.lrange("all", 0, -1) == [str(n) for n in range(35)]
 
 
-def test_what_was_refused_is_refused_again_and_the_rest_is_done_once(url, client):
+def test_rejected_commands_are_reported_again_and_others_run_once(url, client):
     client.set("text", "abc")
     commands = [INCREMENT, ("INCRBY", "text", 1), INCREMENT]
     for _ in range(2):
@@ -117,7 +117,7 @@ def test_binary_keys_and_values_are_done_as_they_are(url, client):
         assert raw.get("é") == b"1.5"
 
 
-def test_what_a_writer_hands_over_is_what_is_done(url, client, tmp_path):
+def test_committed_commands_are_those_of_the_writer(url, client, tmp_path):
     target = RedisSink(
         url,
         lambda n: ("RPUSH", "all", n),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def test_what_was_acknowledged_survives_a_kill(redis_server, client):
+def test_acknowledged_writes_survive_a_kill(redis_server, client):
     client.set("a", "1")
     redis_server.kill()
     redis_server.start()

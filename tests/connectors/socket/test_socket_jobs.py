@@ -69,7 +69,7 @@ def test_no_line_comes_twice_after_a_failure_and_some_may_be_lost(mode):
                 connection.sendall(b"%d\n" % n)
             if start:
                 second.set()
-            else:  # whoever reads ahead must not have the second part before it fails
+            else:  # a reader that reads ahead must not have the second part before it fails
                 wait_until(lambda: bool(failed))
 
         return serve

@@ -43,7 +43,9 @@ def final(tables: TableEnvironment, query: str) -> Counter[tuple[Any, ...]]:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_what_is_written_is_read(tables: TableEnvironment, kafka: KafkaBroker, form: str) -> None:
+def test_written_rows_are_read_back(
+    tables: TableEnvironment, kafka: KafkaBroker, form: str
+) -> None:
     topic = kafka.create_topic(f"orders-{uuid.uuid4().hex}", 2)
     given = options(kafka, topic, connector="kafka", format=form)
     tables.execute_sql(
@@ -153,9 +155,7 @@ def test_metadata_is_written_and_read(tables: TableEnvironment, kafka: KafkaBrok
     assert rows == {(1, "2024-01-01 10:00:00.123", "a", 0, b"hi"): 1}
 
 
-def test_what_a_database_tells_of_a_change_is_metadata(
-    tables: TableEnvironment, kafka: KafkaBroker
-) -> None:
+def test_metadata_columns_of_change_events(tables: TableEnvironment, kafka: KafkaBroker) -> None:
     topic = kafka.create_topic(f"told-{uuid.uuid4().hex}", 1)
     reads = "'scan.startup.mode' = 'earliest-offset'"
     tables.execute_sql(
@@ -206,7 +206,7 @@ def test_metadata_that_only_kafka_knows_is_not_written(tables: TableEnvironment)
         tables.execute_sql("INSERT INTO t VALUES (1, 2)")
 
 
-def test_a_message_that_cannot_be_read_is_told_with_the_option_that_leaves_it_out(
+def test_malformed_message_error_names_the_option_to_skip_it(
     tables: TableEnvironment, kafka: KafkaBroker
 ) -> None:
     topic = kafka.create_topic(f"bad-{uuid.uuid4().hex}", 1)
@@ -233,7 +233,7 @@ def test_a_message_that_cannot_be_read_is_told_with_the_option_that_leaves_it_ou
             assert "on_error" not in told
 
 
-def test_a_group_without_offsets_is_told_with_the_option_that_says_where_to_begin(
+def test_group_without_offsets_error_names_the_startup_option(
     tables: TableEnvironment, kafka: KafkaBroker
 ) -> None:
     topic = kafka.create_topic(f"fresh-{uuid.uuid4().hex}", 1)
@@ -244,7 +244,7 @@ def test_a_group_without_offsets_is_told_with_the_option_that_says_where_to_begi
     )
     with MiniCluster():
         tables.execute_sql("INSERT INTO fresh VALUES ('a')").wait()
-        with pytest.raises(JobExecutionError, match="has no offset of") as caught:
+        with pytest.raises(JobExecutionError, match="has no offset for") as caught:
             final(tables, "SELECT * FROM fresh")
         assert "set 'properties.auto.offset.reset' to 'earliest' or 'latest'" in str(caught.value)
         assert final(tables, "SELECT * FROM reset") == {("a",): 1}

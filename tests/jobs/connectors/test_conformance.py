@@ -251,7 +251,7 @@ class TestSinkOfTheGuide(SinkConformance):
 
 
 class Append:
-    """A function with an effect: a line at the end of a file, for whoever calls."""
+    """A function with an effect: a line at the end of a file, for each caller."""
 
     def __init__(self, file):
         self.file = str(file)

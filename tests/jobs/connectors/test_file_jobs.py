@@ -76,7 +76,7 @@ def found(tmp_path):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_job_goes_on_where_every_third_call_fails(tmp_path, action, rolling, after):
+def test_job_continues_when_every_third_call_fails(tmp_path, action, rolling, after):
     (tmp_path / "in").mkdir()
     for part in range(3):
         text = "".join(f"{line}\n" for line in LINES[part::3])

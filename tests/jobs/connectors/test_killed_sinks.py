@@ -48,7 +48,7 @@ def test_hidden_files_of_a_killed_job_are_swept_when_it_starts_again_and_no_othe
     for job_id in (JOB_ID, OTHER_ID):
         command = [sys.executable, "-m", __name__, str(tmp_path), job_id]
         assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    # Whoever finds one sees whose it is.
+    # The name says whose it is.
     left = hidden(tmp_path)
     others = [name for name in left if name.endswith(f".{OTHER_ID}")]
     assert others

@@ -1,4 +1,4 @@
-"""Lines of files that are no records: to a side output with their place, or the job fails and names it."""
+"""Malformed lines of files: they go to a side output with their location, or the job fails and names it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_malformed_lines_go_to_the_side_output_once_also_after_a_failure(
 
 
 @pytest.mark.parametrize(("file_format", "good", "bad", "number"), FORMATS.values(), ids=FORMATS)
-def test_a_reader_that_goes_on_after_any_batch_finds_malformed_lines_once(
+def test_reader_resumed_after_any_batch_finds_malformed_lines_once(
     tmp_path, file_format, good, bad, number
 ):
     expected = write(tmp_path, good, bad)

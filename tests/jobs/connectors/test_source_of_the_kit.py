@@ -41,7 +41,7 @@ def test_other_jobs_read_batch_after_batch() -> None:
     assert list(batches) == [BATCH, [8, 10, 12, 14]]
 
 
-def test_what_is_held_back_is_read_once_it_may_be(tmp_path: Path) -> None:
+def test_held_back_records_are_read_once_released(tmp_path: Path) -> None:
     hold = tmp_path / "hold"
     hold.write_text("3")
     batches = reads(Steps(range(16), hold, pause_s=0).create_reader(), 0, OneLook())

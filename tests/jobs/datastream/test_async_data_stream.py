@@ -124,7 +124,7 @@ def test_wrong_arguments_are_refused_when_the_step_is_added(numbers, wait, argum
     [
         pytest.param(None, SECOND, "must not be None", id="no strategy"),
         pytest.param(3, SECOND, "an AsyncRetryStrategy is required", id="a number"),
-        pytest.param(RETRY, Time(0), "a timeout is needed", id="no timeout"),
+        pytest.param(RETRY, Time(0), "a timeout is required", id="no timeout"),
         pytest.param(NoPredicate(1, 1), SECOND, "retry predicate of NoPredicate is None", id="none"),
     ],
 )  # fmt: skip
@@ -136,7 +136,7 @@ def test_wrong_retry_strategies_are_refused(numbers, wait, strategy, timeout, me
         wait(numbers, Square(), timeout, strategy)
 
 
-def test_what_is_no_stream_is_refused(env):
+def test_non_stream_argument_is_rejected(env):
     with pytest.raises(ArgumentTypeError, match="data_stream must be a DataStream"):
         AsyncDataStream.ordered_wait([1, 2], Square(), SECOND)
 

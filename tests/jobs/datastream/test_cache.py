@@ -41,7 +41,7 @@ def calls(path):
     return len(path.read_text())
 
 
-def test_later_jobs_read_what_the_first_one_computed(env, tmp_path):
+def test_later_jobs_read_cached_elements(env, tmp_path):
     squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
     assert collect_sorted(squares) == [1, 4, 9]
     assert collect_sorted(squares.map(lambda x: -x)) == [-9, -4, -1]
@@ -94,5 +94,5 @@ def test_an_endless_stream_is_refused(env):
     endless = env.from_source(
         DataGeneratorSource(lambda i: i), WatermarkStrategy.no_watermarks(), "endless"
     )
-    with pytest.raises(InvalidProgramError, match="does not end"):
+    with pytest.raises(InvalidProgramError, match="an unbounded stream"):
         endless.map(lambda x: x).cache()

@@ -28,7 +28,7 @@ def test_a_record_that_cannot_be_collected_is_named():
     with MiniCluster(), pytest.raises(JobExecutionError) as failed:
         list(stream.execute_and_collect())
     message, detail, hint, *_ = str(failed.value).splitlines()
-    assert message == "a record cannot be sent to the program that collects it"
+    assert message == "cannot send a record to the collecting program"
     assert detail.startswith("detail: record <generator object")
     assert "TypeError: cannot pickle 'generator' object" in detail
-    assert "a list in the place of a generator" in hint
+    assert "a list instead of a generator" in hint

@@ -80,7 +80,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("build", "message"), [pytest.param(*r[1:], id=r[0]) for r in REFUSED])
-def test_what_cannot_be_connected_is_refused_at_once(numbers, words, build, message):
+def test_invalid_connections_are_rejected_at_once(numbers, words, build, message):
     with pytest.raises(ArgumentTypeError, match=message) as caught:
         build(numbers, words)
     assert caught.value.hint

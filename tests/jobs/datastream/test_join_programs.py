@@ -300,7 +300,7 @@ def interval(stream):
         pytest.param(lambda s: s.join(s).where(key_of).equal_to(key_of).window(EventTimeSessionWindows.with_gap(Time.seconds(1))).trigger(DeltaTrigger.of(1, lambda a, b: 0)), InvalidProgramError, "merg", id="a trigger that cannot merge"),
         pytest.param(lambda s: s.interval_join(s), InvalidProgramError, "needs a keyed stream", id="interval join without keys"),
         pytest.param(lambda s: s.key_by(key_of).interval_join(s), ArgumentTypeError, "KeyedStream", id="interval join with a stream without keys"),
-        pytest.param(lambda s: interval(s).between(5, 3), ArgumentError, "above its upper", id="bounds the wrong way round"),
+        pytest.param(lambda s: interval(s).between(5, 3), ArgumentError, "greater than its upper", id="bounds the wrong way round"),
         pytest.param(lambda s: interval(s).between("1 s", 3), ArgumentTypeError, "amount of time", id="a bound as text"),
         pytest.param(lambda s: interval(s).between(3, 3).lower_bound_exclusive().process(Joined()), InvalidProgramError, "no pair", id="nothing between the bounds"),
         pytest.param(lambda s: interval(s).between(3, 3).process(lambda a, b: a), ArgumentTypeError, "ProcessJoinFunction", id="a plain function"),

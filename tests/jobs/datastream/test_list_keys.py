@@ -72,7 +72,7 @@ def test_the_tables_of_state_show_lists(env, tmp_path):
     assert sorted(map(list, frame.key)) == [[], ["a"], ["a", "b"]]
 
 
-def test_a_job_goes_on_from_a_savepoint_with_lists(env, tmp_path):
+def test_job_resumes_from_a_savepoint_with_list_keys(env, tmp_path):
     writer = state.new_savepoint(max_parallelism=128)
     writer.put_value("counts", "count", [(["a", "b"], 10)], type_info=Types.INT())
     path = writer.write(str(tmp_path / "savepoints"))

@@ -100,7 +100,7 @@ DIFFERENCES = {
 
 
 def load(name):
-    """Import a module of tools/, which is no package."""
+    """Import a module of tools/, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

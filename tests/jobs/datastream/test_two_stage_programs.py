@@ -94,7 +94,7 @@ def test_only_accumulators_cross_the_exchange():
     assert sent["TumblingEventTimeWindows"] == 3
 
 
-def test_the_first_stage_is_chained_to_what_comes_before_whatever_its_parallelism():
+def test_first_stage_is_chained_to_the_upstream_operator():
     env = environment(3)
     timed = MONOTONOUS.with_timestamp_assigner(lambda value, _: value[1])
     stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(timed)
@@ -141,7 +141,7 @@ class Raising(Total):
         pytest.param(lambda w: w.aggregate(Raising(), local_global=True), "merge", id="a merge that raises"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_the_same_in_two_stages_is_refused(use, why):
+def test_unsupported_two_stage_windows_are_rejected(use, why):
     windows = events(environment()).key_by(key_of).window(TUMBLING)
     with pytest.raises(InvalidProgramError, match="two stages") as caught:
         use(windows)

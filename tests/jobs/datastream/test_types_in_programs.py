@@ -125,7 +125,7 @@ def test_a_sum_that_outgrows_its_type_is_an_error(stream):
         list(found)
 
 
-def test_what_one_branch_declares_is_not_seen_by_another(stream):
+def test_declared_type_applies_to_its_branch_only(stream):
     rows = stream.map(lambda each: Row(*each))
     named = rows.map(lambda row: row, NAMED).map(lambda row: ("named", row.get_field_names()))
     plain = rows.map(lambda row: ("plain", row.get_field_names()))

@@ -39,7 +39,7 @@ _UNUSED_STREAM = f"""
 tables = StreamTableEnvironment.create(env)
 tables.to_data_stream(tables.sql_query("SELECT 1"))
 """
-_SAYS = "the program ends without running what it defined"
+_SAYS = "the program ends without executing everything it defined"
 _RUN = ("-m", "penstock", "run", "--no-spark")
 
 
@@ -71,7 +71,7 @@ def test_a_program_without_execute_says_so_once(tmp_path: Path) -> None:
     assert ended.returncode == 0
     assert ended.stderr.strip() == (
         f"{_SAYS}: 4 operations were never executed, in 2 environments ('plus one', 'Print to Std. Out', 'plus one', "
-        "'Print to Std. Out'). Call execute() there, or close() of an environment if nothing is to run"
+        "'Print to Std. Out'). Call execute(), or close() of an environment if nothing should run"
     )
 
 

@@ -225,7 +225,7 @@ def test_another_collection_than_the_one_that_was_read_is_refused(
     ask = Ask(tmp_path, 1, stops=True)
     run(large_collection, ask)
     path = ask.answers[0].result(0)
-    with pytest.raises(RecordError, match="is not the one that the checkpoint was reading"):
+    with pytest.raises(RecordError, match="differs from the one that the checkpoint was reading"):
         run(
             lambda env: env.from_collection([1, 2]).uid("numbers").map(lambda n: n),
             lambda *_: None,

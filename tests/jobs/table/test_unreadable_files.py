@@ -45,7 +45,7 @@ CASES = {
         "csv",
         b"1,a\n2x,b\n",
         (
-            "a record of a file cannot be read: a CSV message cannot be read as a row: column 'a': '2x' cannot be read as INT",
+            "cannot read a record of a file: cannot read a CSV message as a row: column 'a': cannot read '2x' as INT",
             "detail: {path}, at byte 4: b'2x,b'",
         ),
         "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
@@ -53,14 +53,14 @@ CASES = {
     "CSV that is not UTF-8": Unreadable(
         "csv",
         b"1,a\n2,\xff\n",
-        ("a record of a file cannot be read: a CSV message cannot be read as a row: 'utf-8'",),
+        ("cannot read a record of a file: cannot read a CSV message as a row: 'utf-8'",),
         "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
     ),
     "JSON": Unreadable(
         "json",
         b'{"a": 1}\n{"a": "q"}\n',
         (
-            "a record of a file cannot be read: a JSON message cannot be read as a row: field 'a': 'q' cannot be read as INT",
+            "cannot read a record of a file: cannot read a JSON message as a row: field 'a': cannot read 'q' as INT",
             'detail: {path}, at byte 9: b\'{{"a": "q"}}\'',
         ),
         "set 'json.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
@@ -69,7 +69,7 @@ CASES = {
         "debezium-json",
         b"nonsense\n",
         (
-            "table `default_catalog`.`default_database`.`t`: a record of a file cannot be read: a message cannot be read as a change event of Debezium:",
+            "table `default_catalog`.`default_database`.`t`: cannot read a record of a file: a message is not a Debezium change event:",
             "detail: at file {path}, offset 0: b'nonsense'",
         ),
         "set 'debezium-json.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",

@@ -99,7 +99,7 @@ def test_records_that_were_read_do_not_wait_any_more(build, parallelism, batch_s
     assert reading.enumerator.backlog_unit == "records"
 
 
-def test_a_source_says_nothing_unless_it_is_told_to():
+def test_backlog_is_unknown_by_default():
     class Plain(SplitEnumerator):
         def discover(self):
             return []
@@ -136,7 +136,7 @@ def rated(count=None, parallelism=1):
         pytest.param(15, 2, 3.0, 15, id="bounded, two splits"),
     ],
 )
-def test_what_is_due_by_the_rate_waits(count, parallelism, seconds, waiting):
+def test_backlog_is_the_number_of_records_due_by_the_rate(count, parallelism, seconds, waiting):
     reading = rated(count, parallelism)
     reading.now += seconds
     assert reading.backlog() == waiting
@@ -154,7 +154,7 @@ def test_an_endless_generator_without_a_rate_cannot_tell():
 
 
 @given(st.integers(0, 500), st.integers(1, 5), st.booleans(), st.integers(1, 90))
-def test_a_generator_knows_what_is_left_of_every_share(count, parallelism, random, batch_size):
+def test_generator_backlog_counts_the_rest_of_every_split(count, parallelism, random, batch_size):
     function = (lambda i, r: i) if random else (lambda i: i)
     reading = Reading(DataGeneratorSource(function, count=count), parallelism)
     left = count
@@ -195,7 +195,7 @@ def test_new_files_of_a_watched_directory_wait(tmp_path):
     reading.enumerator.clock = lambda: 4e9
     assert reading.backlog() == 0
     write(tmp_path / "a.txt", 10)
-    assert reading.backlog() == 0  # nobody has looked yet
+    assert reading.backlog() == 0  # not requested yet
     reading.discover()
     assert reading.backlog() == 20
 
@@ -256,7 +256,7 @@ def test_a_cached_stream_counts_bytes(tmp_path):
 # Several sources
 
 
-def test_a_hybrid_source_tells_what_its_current_source_tells(tmp_path):
+def test_hybrid_source_reports_the_backlog_of_its_current_source(tmp_path):
     write(tmp_path / "a.txt", 10)
     source = (
         HybridSource.builder(lines(tmp_path))

@@ -46,7 +46,7 @@ def test_the_next_source_has_its_turn_when_all_splits_before_are_finished():
     assert len(set(names)) == 4
 
 
-def test_the_enumerator_goes_on_where_it_was():
+def test_restored_enumerator_continues_with_its_source():
     sources = [NumberSequenceSource(1, 2), NumberSequenceSource(3, 4)]
     enumerator = hybrid(*sources).create_enumerator(1)
     (split,) = enumerator.discover()
@@ -70,12 +70,12 @@ def test_sources_without_splits_are_skipped():
 
 
 def test_nothing_can_follow_an_unbounded_source():
-    with pytest.raises(InvalidProgramError, match="never ends"):
+    with pytest.raises(InvalidProgramError, match="is unbounded"):
         hybrid(Script([[1]], bounded=False), NumberSequenceSource(1, 2))
 
 
 def test_only_sources_are_taken():
-    with pytest.raises(ArgumentTypeError, match="made of sources"):
+    with pytest.raises(ArgumentTypeError, match="not a source"):
         HybridSource.builder([1, 2])
 
 

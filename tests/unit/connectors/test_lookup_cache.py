@@ -1,4 +1,4 @@
-"""What lookups keep, how long, and what is forgotten first."""
+"""Lookup cache: entries, their lifetime, and eviction order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_key_that_was_not_asked_for_longest_makes_room():
     assert cache.get_all(["a", "b", "c"]) == ({"a": 1, "c": 3}, ["b"])
 
 
-def test_that_there_is_no_answer_is_known_too_for_a_time_of_its_own():
+def test_missing_keys_are_cached_with_their_own_ttl():
     clock = Clock()
     cache = LookupCache(ttl=10, missing_ttl=1, clock=clock)
     cache.put_all({"a": None, "b": 2})
@@ -83,8 +83,8 @@ def test_a_cache_arrives_empty_in_a_task():
     ("arguments", "error", "message"),
     [
         ({"max_rows": -1}, ArgumentError, "negative"),
-        ({"max_rows": 1.5}, ArgumentTypeError, "whole number"),
-        ({"ttl": 0}, ArgumentError, "not positive"),
+        ({"max_rows": 1.5}, ArgumentTypeError, "not an integer"),
+        ({"ttl": 0}, ArgumentError, "must be positive"),
         ({"ttl": "1 min"}, ArgumentTypeError, "seconds"),
         ({"missing_ttl": -1}, ArgumentError, "missing_ttl"),
     ],

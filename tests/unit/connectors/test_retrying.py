@@ -25,7 +25,7 @@ def test_pauses_end_when_their_time_is_over_and_the_last_one_is_cut(now: list[fl
     assert found == pytest.approx([0.1, 0.2, 0.4, 0.3])
 
 
-def test_what_the_attempts_take_counts_too(now: list[float]) -> None:
+def test_time_of_the_attempts_counts(now: list[float]) -> None:
     pauses = Backoff(100, within_ms=1000, jitter=0).pauses()
     assert next(pauses) == pytest.approx(0.1)
     now[0] += 1

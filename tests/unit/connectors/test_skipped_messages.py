@@ -43,7 +43,7 @@ SCHEMAS = {
 }
 
 
-def test_rows_of_kafka_count_what_their_value_leaves_out():
+def test_kafka_rows_count_skipped_values():
     value = LenientJsonDeserializationSchema(RowType([RowField("a", IntType())]))
     rows = RecordRows(value, None, [Place("value", 0)])
     messages = [b'{"a": 1}', b"{x", None]
@@ -52,7 +52,7 @@ def test_rows_of_kafka_count_what_their_value_leaves_out():
     assert rows.skipped == 1
 
 
-def test_schemas_count_what_they_leave_out():
+def test_schemas_count_skipped_messages():
     def check(case):
         schema, good = case
         found = schema.deserialize_batch([good, b'{"a": ,', None, good, b"{x,"])

@@ -48,7 +48,7 @@ def test_a_restored_sequence_plans_no_split_again():
         (True, 2, ArgumentTypeError),
     ],
 )
-def test_a_sequence_refuses_what_is_no_range(start, end, error):
+def test_sequence_rejects_invalid_ranges(start, end, error):
     with pytest.raises(error):
         NumberSequenceSource(start, end)
 
@@ -96,19 +96,19 @@ def test_large_collections_are_stored_once(tmp_path):
     assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "job").iterdir()}
 
 
-def test_stored_elements_that_are_gone_are_named(tmp_path, monkeypatch):
+def test_missing_stored_elements_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(collection_module, "INLINE_LIMIT", 1)
     source = CollectionSource([1])
     source.attach_storage(str(tmp_path))
     (split,) = source.create_enumerator(1).discover()
     next(tmp_path.iterdir()).unlink()
-    with pytest.raises(RecordError, match="are gone"):
+    with pytest.raises(RecordError, match="no longer exist"):
         read_split(source.create_reader(), split)
 
 
 def test_a_collection_that_came_from_another_process_cannot_be_planned():
     source = pickle.loads(pickle.dumps(CollectionSource([1])))
-    with pytest.raises(RecordError, match="gone"):
+    with pytest.raises(RecordError, match="are missing"):
         source.create_enumerator(1)
     assert source.create_enumerator(1, "planned").discover() == []
 
@@ -130,7 +130,7 @@ def test_timestamps_must_be_as_many_as_elements():
 
 
 class Clock:
-    """Time that passes only when someone sleeps, or when it is told to."""
+    """A clock that advances only on sleep, or explicitly."""
 
     def __init__(self):
         self.now = 1000.0
@@ -220,7 +220,7 @@ def test_timestamps_are_computed_and_disordered_within_the_bound():
     assert again.timestamps == batch.timestamps
 
 
-def test_an_endless_generator_emits_what_is_due_and_returns():
+def test_unbounded_generator_emits_due_records_and_returns():
     clock = Clock()
     source = DataGeneratorSource(lambda index: index, rate_per_second=10)
     enumerator, (split,), reader = generator(source, clock)
@@ -355,5 +355,5 @@ def test_stored_elements_that_were_altered_are_not_unpickled(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(RecordError, match="are not those that were written"):
+    with pytest.raises(RecordError, match="do not match their checksum"):
         read_split(source.create_reader(), split)

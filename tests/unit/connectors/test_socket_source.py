@@ -48,7 +48,7 @@ def first_records(batches):
         (b"", "\n", []),
     ],
 )
-def test_records_are_what_stands_between_delimiters(data, delimiter, expected):
+def test_records_are_split_at_delimiters(data, delimiter, expected):
     with feeding(sends(data)) as address:
         assert read_all(SocketSource(*address, delimiter))[0] == expected
 
@@ -73,7 +73,7 @@ def test_after_a_hang_up_it_connects_again_as_often_as_it_may():
     assert found == ["a", "b", "c", "d"]
 
 
-def test_a_server_that_is_not_there_is_named_when_no_retry_is_left():
+def test_missing_server_is_named_when_no_retry_is_left():
     with (
         reserved_port() as port,
         pytest.raises(ConnectionFailedError, match=f"127.0.0.1:{port}") as caught,
@@ -108,7 +108,7 @@ def test_a_server_that_comes_late_is_waited_for(monkeypatch):
             reader.close()
 
 
-def test_what_a_broken_connection_left_of_a_record_is_no_record():
+def test_partial_record_of_a_broken_connection_is_dropped():
     def serve(connection):
         connection.sendall(b"whole\nhal")
         broken.wait(60)
@@ -128,7 +128,7 @@ def test_what_a_broken_connection_left_of_a_record_is_no_record():
         reader.close()
 
 
-def test_a_server_is_held_back_when_nobody_reads():
+def test_server_is_backpressured_when_the_source_is_not_read():
     sent, held_back = [], threading.Event()
 
     def serve(connection):
@@ -190,7 +190,7 @@ def test_one_look_does_not_wait_and_a_wake_up_tells_of_more(monkeypatch):
         reader.close()
 
 
-def test_what_is_no_text_is_malformed_with_its_number():
+def test_invalid_text_is_malformed_with_its_number():
     with feeding(sends(b"a\n\xff\nb\n")) as address:
         found, batches = read_all(SocketSource(*address))
     assert found == ["a", "b"]
@@ -215,7 +215,7 @@ def test_a_record_without_an_end_is_refused():
         read_all(SocketSource(*address, max_record_bytes=1000))
 
 
-def test_what_was_received_and_not_read_is_told(caplog):
+def test_received_but_unread_bytes_are_logged(caplog):
     closed = threading.Event()
 
     def serve(connection):
@@ -232,7 +232,7 @@ def test_what_was_received_and_not_read_is_told(caplog):
         closed.set()
     assert found == ["a"]
     assert "3 bytes" in caplog.text
-    assert "received and not read" in caplog.text
+    assert "were not read and are lost" in caplog.text
 
 
 @pytest.mark.parametrize(

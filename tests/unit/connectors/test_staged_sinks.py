@@ -204,7 +204,7 @@ def test_an_object_with_invoke_is_a_sink(tmp_path):
     assert calls == [*first, ("d", None, 3), "flush", "close"]
 
 
-def test_what_cannot_be_called_is_no_sink():
+def test_sink_function_must_be_callable():
     with pytest.raises(ArgumentTypeError):
         FunctionSink("print")
     with pytest.raises(ArgumentTypeError):
@@ -221,6 +221,6 @@ def test_collected_output_that_was_altered_is_not_unpickled(tmp_path):
     (output,) = written(sink, tmp_path, ["x" * 100_000])
     Path(output.path).write_bytes(pickle.dumps(["evil"]))
     sink.consumer = Consumer()
-    with pytest.raises(CheckpointError, match="collected output is not what was written"):
+    with pytest.raises(CheckpointError, match="collected output does not match its checksum"):
         sink.create_committer().commit(CommitRequest(1, [output]))
     assert found == []

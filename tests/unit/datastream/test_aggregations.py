@@ -40,7 +40,7 @@ FIRST, SECOND = ("a", 3), ("b", 2)
         pytest.param(MaxByReduce, ("a", 3), id="max_by keeps the whole element"),
     ],
 )
-def test_what_is_kept_of_a_tuple(function, expected):
+def test_aggregated_fields_of_a_tuple(function, expected):
     assert function(1).reduce(FIRST, SECOND) == expected
 
 
@@ -76,7 +76,7 @@ def test_sums_over_all_kinds_of_elements_leave_their_arguments_alone(
         pytest.param((1, 2), "n", id="a name in a tuple"),
     ],
 )
-def test_a_field_that_is_not_there_is_named(element, position):
+def test_missing_field_is_named_in_the_error(element, position):
     with pytest.raises(PenstockError, match=f"{position}"):
         SumReduce(position).reduce(element, element)
 

@@ -71,7 +71,7 @@ def test_closing_cancels_a_job_that_still_runs_and_ends_the_iteration(stream, ru
     elements.close()
     assert running.controllers[0].cancelled
     assert list(elements) == []
-    commit(sink, tmp_path, 2, ["b"])  # the job goes on for a while: nobody listens
+    commit(sink, tmp_path, 2, ["b"])  # the job continues for a while: the iterator is closed
     assert list(elements) == []
 
 

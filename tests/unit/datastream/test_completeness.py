@@ -54,7 +54,7 @@ def test_every_method_takes_pyflinks_arguments_by_name():
     check_all(coverages(), check)
 
 
-def test_what_is_not_implemented_is_known():
+def test_unimplemented_methods_are_listed():
     """A new entry here is a promise broken; an entry that goes away is good news."""
     features = {}
     for coverage in coverages().values():
@@ -80,7 +80,7 @@ def test_modules_without_an_implementation_are_known():
     assert refused == {"pyflink.table", "pyflink.table.catalog", "pyflink.table.types"}
 
 
-def test_the_comparison_sees_what_is_missing():
+def test_comparison_detects_missing_methods():
     described = {
         "init": ["stream", "speed=1"],
         "methods": {"map": ["func", "colour=None"], "teleport": []},

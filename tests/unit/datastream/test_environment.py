@@ -150,7 +150,7 @@ def test_settings_are_options_of_the_configuration(env, set_it, key, text):
 
 
 @pytest.mark.parametrize("path", ["/not/there", "file:///not/there", "file://localhost/not/there"])
-def test_a_cached_file_that_is_not_there_is_refused_at_the_call(env, path):
+def test_missing_cached_file_is_rejected_at_the_call(env, path):
     with pytest.raises(
         ArgumentError, match=f"'{path}' does not exist\\n.*looked for as /not/there"
     ):
@@ -158,12 +158,12 @@ def test_a_cached_file_that_is_not_there_is_refused_at_the_call(env, path):
     assert "pipeline.cached-files" not in env.get_configuration().to_dict()
 
 
-def test_the_host_of_a_local_path_is_no_part_of_it(env):
+def test_host_of_a_local_path_is_dropped(env):
     env.set_default_savepoint_directory("file://localhost/savepoints/")
     assert env.get_default_savepoint_directory() == "file://localhost/savepoints"
 
 
-def test_getters_say_what_holds_without_settings(env):
+def test_getters_return_defaults_without_settings(env):
     assert env.get_max_parallelism() == -1
     assert env.get_buffer_timeout() == 100
     assert env.is_chaining_enabled()
@@ -194,7 +194,7 @@ def test_options_that_were_written_into_the_configuration_are_checked_by_execute
         env.execute()
 
 
-def test_getters_see_what_was_configured(env):
+def test_getters_return_configured_values(env):
     env.configure(
         Configuration.from_dict(
             {
@@ -398,7 +398,7 @@ def test_a_collection_is_read_by_one_subtask(env):
         pytest.param([], Types.INT(), [], id="empty with a type"),
     ],
 )
-def test_the_elements_of_a_collection_become_what_their_type_says(env, elements, kind, expected):
+def test_collection_elements_are_converted_to_their_type(env, elements, kind, expected):
     source = env.from_collection(elements, kind).transformation.spec.source
     (split,) = source.create_enumerator(1).discover()
     from penstock.connectors.source import ReadLimits

@@ -169,7 +169,7 @@ def test_rocksdb_settings_become_options():
     }
 
 
-def test_checkpoint_storages_keep_what_they_are_given():
+def test_checkpoint_storages_keep_their_arguments():
     files = FileSystemCheckpointStorage("file:///c", 100, 200)
     assert files.get_checkpoint_path() == "file:/c"
     assert (files.get_min_file_size_threshold(), files.get_write_buffer_size()) == (100, 200)

@@ -163,7 +163,7 @@ def test_key_by_on_a_keyed_stream_starts_from_the_stream_before(stream):
     assert again.transformation.inputs == (stream.transformation,)
 
 
-def test_types_are_what_was_declared_and_pickled_objects_elsewhere(env):
+def test_undeclared_types_are_pickled_objects(env):
     numbers = env.from_collection([(1, "a")], Types.TUPLE([Types.INT(), Types.STRING()]))
     assert numbers.get_type() == Types.TUPLE([Types.INT(), Types.STRING()])
     assert numbers.filter(bool).get_type() == numbers.get_type()

@@ -313,7 +313,7 @@ def test_joins_are_taken_if_one_side_has_timestamps(env: Any) -> None:
         keyed(left).interval_join(keyed(right)).between(0, 1).process(Joined())
 
 
-def test_what_an_assigner_of_the_users_own_needs_is_not_known(env: Any) -> None:
+def test_custom_assigners_are_not_checked_for_timestamps(env: Any) -> None:
     for assigner in (ByElement(), TumblingByElement(1000, 0)):
         keyed(bare(env)).window(assigner).reduce(first)
 
@@ -344,7 +344,7 @@ def test_sessions_without_timestamps_run_as_in_flink_and_are_mentioned(
 
 
 def named(stream: DataStream) -> str | None:
-    """Return what the tasks of the last operator are told of their inputs."""
+    """Return the input descriptions of the last operator's tasks."""
     stream.print()
     env = stream.get_execution_environment()
     plans = compile_program(env._transformations, env._graph_settings(None))
@@ -470,8 +470,8 @@ def test_a_long_program_is_looked_through_without_recursion(env: Any) -> None:
     keyed(stream).window(TUMBLING)
 
 
-def test_what_needs_timestamps_gives_timestamps() -> None:
-    """Whoever goes by the timestamps of records emits records with timestamps."""
+def test_operations_that_need_timestamps_emit_timestamps() -> None:
+    """Operators that need timestamps of records emit records with timestamps."""
     for kind in spec_kinds():
         if kind.needs_timestamps is not OperatorSpec.needs_timestamps:
             assert kind.output_timestamps is not OperatorSpec.output_timestamps, kind

@@ -148,7 +148,7 @@ def test_formats_know_the_types(data_type: DataType, expected: FieldType) -> Non
 
 
 def test_no_format_has_bags() -> None:
-    with pytest.raises(ArgumentTypeError, match="type of a column is not known"):
+    with pytest.raises(ArgumentTypeError, match="unknown column type"):
         field_type(D.MULTISET(D.INT()))
 
 

@@ -54,7 +54,7 @@ def test_values_by_type(kind, text, value):
         ("_int4", "{1,{2}"),
     ],
 )
-def test_what_python_has_no_value_for_is_an_error(kind, text):
+def test_value_out_of_pythons_range_is_an_error(kind, text):
     with pytest.raises(ValueError):
         Types().converter(OIDS[kind])(text)
 

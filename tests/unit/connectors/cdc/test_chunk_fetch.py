@@ -117,7 +117,7 @@ def test_the_position_after_each_batch_is_its_last_key_and_none_at_the_end(monke
     ]
 
 
-def test_a_chunk_that_was_broken_off_goes_on_after_its_last_key_and_keeps_its_snapshots(
+def test_interrupted_chunk_resumes_after_its_last_key_and_keeps_its_snapshots(
     monkeypatch,
 ):
     Server(monkeypatch, range(1, 7), snapshot="2:2:")

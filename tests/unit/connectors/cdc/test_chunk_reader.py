@@ -110,7 +110,7 @@ def test_a_position_that_the_task_went_back_to_is_fetched_from_there(reading):
     assert reading.fetches[0].stopped
 
 
-def test_a_fetch_that_breaks_goes_on_after_the_last_key_with_another_snapshot(reading):
+def test_interrupted_fetch_resumes_after_the_last_key_with_another_snapshot(reading):
     reading.look(None)
     reading.fetches[0].send("1:1:", 1, 2)
     reading.fetches[0].mailbox.put(psycopg.OperationalError("cut"))

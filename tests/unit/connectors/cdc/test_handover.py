@@ -35,7 +35,7 @@ def test_a_log_sequence_number_is_read_as_it_is_written(lsn):
 
 
 @given(st.integers(3, 2**40), st.sets(st.integers(0, 20)), st.integers(0, 40))
-def test_a_snapshot_sees_what_had_ended_also_when_numbers_have_wrapped_around(xmin, running, ahead):
+def test_snapshot_visibility_with_wrapped_transaction_ids(xmin, running, ahead):
     """Transactions of the log are given by the lower half of their numbers."""
     xmax = xmin + 21
     text = f"{xmin}:{xmax}:{','.join(str(xmin + each) for each in sorted(running))}"

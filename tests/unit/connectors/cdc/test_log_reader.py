@@ -112,7 +112,7 @@ def test_the_position_within_a_transaction_is_its_commit_and_the_number_of_the_c
     assert places(reading.look(position, size=1)) == [(100, 1), (100, 2)]
 
 
-def test_a_position_within_a_transaction_goes_on_after_the_changes_before_it(reading):
+def test_position_within_a_transaction_skips_earlier_changes(reading):
     position = reading.start(StreamPosition(100, 1))
     reading.receiver.send(*TWO)  # the server sends all of the transaction
     batches = reading.look(position)
@@ -191,7 +191,7 @@ def test_a_position_that_was_reached_is_read_over_the_same_connection(reading):
     assert len(reading.receivers) == 1
 
 
-def test_a_transaction_that_a_broken_connection_cut_off_goes_on_after_its_last_change(reading):
+def test_interrupted_transaction_resumes_after_its_last_change(reading):
     position = reading.start()
     reading.receiver.send(*TWO[:3], ServerAwayError("it broke"))
     batches = reading.look(position)
@@ -270,7 +270,7 @@ def test_the_slot_is_confirmed_some_checkpoints_later(monkeypatch):
     assert confirmed == [0, 0, 20, 30]
 
 
-def test_a_new_connection_knows_what_was_confirmed(reading):
+def test_new_connection_keeps_the_confirmed_position(reading):
     reading.start()
     reading.reader.confirm(StreamPosition(20))
     reading.look(StreamPosition(15))
@@ -345,7 +345,7 @@ def test_a_change_outside_of_a_transaction_is_an_error(reading):
 def test_a_change_of_a_table_that_was_not_described_is_an_error(reading):
     position = reading.start()
     reading.receiver.send(begin(100), insert(1, 1))
-    with pytest.raises(RecordError, match="did not describe"):
+    with pytest.raises(RecordError, match="an unknown table"):
         reading.look(position)
 
 

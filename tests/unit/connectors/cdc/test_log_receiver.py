@@ -152,7 +152,7 @@ def test_messages_and_keepalives_come_in_order(server, start):
     assert found[1] == Reached(95)
 
 
-def test_what_was_received_is_not_confirmed(server, start):
+def test_received_positions_are_not_confirmed(server, start):
     receiver = start(confirmed=7)
     assert server.status() == (7, 7, 7, False)
     server.send(wal_data(90, begin(100)), keepalive(95, reply=True))
@@ -160,7 +160,7 @@ def test_what_was_received_is_not_confirmed(server, start):
     assert isinstance(next_item(receiver), Got)
 
 
-def test_a_confirmed_position_is_told_at_once(server, start):
+def test_confirmed_position_is_sent_at_once(server, start):
     receiver = start()
     server.status()
     receiver.confirm(80)
@@ -182,7 +182,7 @@ def test_a_keepalive_that_wants_an_answer_gets_one(server, start):
     assert server.status() == (20, 0, 0, False)
 
 
-def test_an_older_keepalive_does_not_set_back_what_was_received(server, start):
+def test_older_keepalive_does_not_reset_the_received_position(server, start):
     start()
     server.status()
     server.send(keepalive(95), keepalive(20, reply=True))
@@ -195,7 +195,7 @@ def test_a_server_that_must_hear_often_hears_without_any_message(server, start):
     assert {server.status() for _ in range(5)} == {(7, 7, 7, False)}
 
 
-def test_a_connection_that_ends_is_an_error_behind_what_came_before(server, start):
+def test_lost_connection_is_an_error_after_the_received_messages(server, start):
     receiver = start()
     server.send(keepalive(95), None)
     assert next_item(receiver) == Reached(95)
@@ -228,7 +228,7 @@ def test_nothing_more_is_taken_while_the_mailbox_is_full(server, start, monkeypa
     wait_until(lambda: receiver.mailbox.full)
     server.send(keepalive(150, reply=True))
     receiver.confirm(80)
-    while server.status()[1] != 80:  # it goes on to hear and to tell
+    while server.status()[1] != 80:  # it continues to receive and to send status updates
         pass
     assert len(receiver.mailbox._items) == 3
     assert [next_item(receiver) for _ in range(51)] == [Reached(each) for each in range(100, 151)]

@@ -7,7 +7,7 @@ import threading
 from penstock.connectors.cdc.mailbox import Mailbox
 
 
-def test_who_has_found_nothing_is_woken_once_by_what_comes():
+def test_consumer_of_an_empty_mailbox_is_woken_once():
     woken = []
     box = Mailbox(10, lambda: woken.append(1), lambda: None)
     assert box.take() is None

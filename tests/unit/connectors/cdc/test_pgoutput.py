@@ -41,7 +41,7 @@ def relation(identity):
     return Relation(16411, "public", "golden", identity, columns)
 
 
-def test_what_a_real_server_sent_is_what_was_done():
+def test_messages_of_a_real_server_are_decoded():
     messages = [decode(data) for data in GOLDEN]
     changes = [each for each in messages if not isinstance(each, Begin | Commit)]
     mood = TypeName(16407, "public", "mood")
@@ -82,7 +82,7 @@ def test_a_message_that_is_cut_or_too_long_is_an_error_that_shows_its_bytes(data
     for end in range(len(data) if len(data) < 500 else 100):
         with pytest.raises(RecordError):
             decode(data[:end])
-    with pytest.raises(RecordError, match="cannot be read"):
+    with pytest.raises(RecordError, match="cannot decode"):
         decode(data + b"\0")
 
 

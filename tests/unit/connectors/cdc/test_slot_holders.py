@@ -1,4 +1,4 @@
-"""A slot that somebody reads: readers of the same job are sent away, those of others are waited for."""
+"""A slot in use: readers of the same job are terminated, those of other jobs are waited for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Server:
         return SimpleNamespace(fetchone=lambda: (60_000,))
 
 
-def test_a_slot_that_nobody_reads_is_free(monkeypatch):
+def test_unused_slot_is_free(monkeypatch):
     server = Server(monkeypatch)
     free_slot(server, OPTIONS, "me", lambda: False)
     assert server.ended == []
@@ -65,7 +65,7 @@ def test_a_reader_of_another_job_is_waited_for_and_named_and_not_sent_away(monke
     assert server.now - begun > 60 + 30
 
 
-def test_whoever_is_stopped_does_not_wait(monkeypatch):
+def test_stopped_waiting_ends(monkeypatch):
     server = Server(monkeypatch, (7, "another job"))
     free_slot(server, OPTIONS, "me", lambda: True)
     assert server.looks == 0

@@ -1,4 +1,4 @@
-"""Slots that a job cannot go on from, and what the reader tells of itself."""
+"""Slots that a job cannot resume from, and the name of the reader's connection."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def slot(confirmed=100, status="reserved", plugin="pgoutput", database="shop"):
         (
             None,
             RestoreRefusedError,
-            "the replication slot 'orders' of db.example:5432/shop is not there",
+            "the replication slot 'orders' of db.example:5432/shop does not exist",
         ),
         (slot(status="lost"), RestoreRefusedError, "has removed log"),
-        (slot(confirmed=101), RestoreRefusedError, "has moved on past the checkpoint"),
-        (slot(plugin="test_decoding"), InvalidProgramError, "of another kind"),
-        (slot(database="other"), InvalidProgramError, "of another kind"),
+        (slot(confirmed=101), RestoreRefusedError, "has advanced past the checkpoint"),
+        (slot(plugin="test_decoding"), InvalidProgramError, "is not a pgoutput slot"),
+        (slot(database="other"), InvalidProgramError, "is not a pgoutput slot"),
     ],
 )
-def test_a_slot_that_lacks_what_is_needed_is_refused(found, error, message):
+def test_unusable_slot_is_rejected(found, error, message):
     with pytest.raises(error, match=message) as caught:
         check_slot(found, OPTIONS, StreamPosition(100))
     assert caught.value.hint

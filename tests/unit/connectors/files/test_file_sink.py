@@ -131,7 +131,7 @@ def test_a_file_rolls_within_an_epoch_at_its_size(tmp_path):
     assert [(file.size, file.records) for file in files] == [(12, 2), (4, 1)]
 
 
-def test_more_buckets_than_open_files_are_no_problem(tmp_path, monkeypatch):
+def test_more_buckets_than_open_files(tmp_path, monkeypatch):
     monkeypatch.setattr(file_writer, "MAX_OPEN_FILES", 3)
     sink = text_sink(tmp_path, ON_CHECKPOINT, BucketAssigner.of(lambda v: str(v % 7)))
     files = write(sink, [list(range(20)), list(range(20, 40))])
@@ -149,7 +149,7 @@ def test_a_failed_attempt_deletes_its_files(tmp_path):
     assert hidden(tmp_path) == []
 
 
-def test_a_writer_goes_on_from_epoch_to_epoch_under_other_names(tmp_path):
+def test_writer_uses_new_file_names_after_each_checkpoint(tmp_path):
     sink = text_sink(tmp_path, RollingPolicy.default_rolling_policy(part_size=3))
     writer = open_writer(sink, "/nowhere", epoch=1, attempt="a1")
     writer.write(["aaaa"], None, 0)
@@ -274,7 +274,7 @@ def test_every_file_is_published_once_and_in_order(epochs, policy):
         assert list(publication.parts) == sorted(publication.parts, key=lambda p: (p.epoch, p.name))
 
 
-def test_what_several_epochs_wrote_becomes_one_file(tmp_path):
+def test_files_of_several_checkpoints_become_one_file(tmp_path):
     sink = text_sink(tmp_path)
     committer = sink.create_committer()
     pending = None
@@ -394,12 +394,12 @@ def test_a_part_that_someone_deleted_is_an_error(tmp_path):
         file for epoch in (1, 2) for file in write(sink, ["a"], epoch=epoch, attempt=f"a{epoch}")
     ]
     (tmp_path / files[1].path).unlink()
-    with pytest.raises(CheckpointError, match="is gone"):
+    with pytest.raises(CheckpointError, match="no longer exists"):
         sink.create_committer().commit(CommitRequest(2, files, final=True))
     assert (tmp_path / files[0].path).exists()
 
 
-def test_the_sweep_deletes_what_no_checkpoint_names(tmp_path):
+def test_sweep_deletes_files_of_no_checkpoint(tmp_path):
     sink = text_sink(tmp_path, assigner=BucketAssigner.of(lambda v: v))
     kept = write(sink, ["a", "b"], epoch=1)
     write(sink, ["a"], epoch=1, attempt="lost")
@@ -469,7 +469,7 @@ def test_the_identical_compactor_publishes_files_as_they_are(tmp_path):
     [Encoder.simple_string_encoder(), SimpleStringSchema(), lambda value: value, Encoder.of(str)],
     ids=["encoder", "schema", "function", "encoder of function"],
 )
-def test_what_may_be_an_encoder(tmp_path, encoder):
+def test_accepted_encoders(tmp_path, encoder):
     sink = (
         FileSink.for_row_format(tmp_path, encoder)
         .with_bucket_assigner(lambda value: "b")

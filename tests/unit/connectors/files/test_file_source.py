@@ -240,7 +240,7 @@ def test_the_files_that_were_seen_survive_a_restore(tmp_path):
     assert watch.look() == ["two"]
 
 
-def test_files_that_are_gone_are_forgotten(tmp_path):
+def test_deleted_files_are_forgotten(tmp_path):
     watch = Watch(tmp_path)
     watch.write("one", "1", age=100)
     watch.look()

@@ -101,14 +101,14 @@ def test_a_row_is_written_as_flink_writes_it(row):
 
 
 @pytest.mark.parametrize("message", [b"", MESSAGE[:10], b"\xff" * 30])
-def test_a_message_that_is_no_record_is_named(message):
-    with pytest.raises(RecordError, match="no Avro record"):
+def test_invalid_message_is_named_in_the_error(message):
+    with pytest.raises(RecordError, match="not an Avro record"):
         AvroRowDeserializationSchema(avro_schema_string=TEXT).deserialize(message)
 
 
 @pytest.mark.parametrize("row", [Row(n="x", s="y"), Row(n=1), Row(n=2**40, s="y"), 5])
 def test_a_row_that_does_not_fit_is_named(row):
-    with pytest.raises(RecordError, match="does not fit"):
+    with pytest.raises(RecordError, match="does not match"):
         AvroRowSerializationSchema(avro_schema_string=str(PAIR)).serialize(row)
 
 
@@ -130,7 +130,7 @@ def test_row_schemas_need_a_schema_of_a_record_and_no_java():
             kind()
         with pytest.raises(ArgumentError, match="Java class"):
             kind("org.example.Word")
-        with pytest.raises(ArgumentTypeError, match="no record"):
+        with pytest.raises(ArgumentTypeError, match="not a record"):
             kind(avro_schema_string='"int"')
 
 
@@ -150,7 +150,7 @@ def test_a_schema_that_is_none_is_refused(text):
         AvroSchema.parse_string(text)
 
 
-def test_without_fastavro_the_message_says_what_to_install(monkeypatch):
+def test_missing_fastavro_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(PenstockError, match="fastavro is not installed") as caught:
         AvroSchema.parse_string(str(PAIR))
@@ -204,12 +204,12 @@ def test_the_readers_schema_decides_which_fields_there_are(tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"", b"no avro", b"Obj\x01junk"])
-def test_a_file_that_is_no_avro_is_named(tmp_path, data):
+def test_invalid_avro_file_is_named_in_the_error(tmp_path, data):
     (tmp_path / "f.avro").write_bytes(data)
     if not data:
         assert read_all(source_of(tmp_path)) == []
         return
-    with pytest.raises(RecordError, match="cannot be read as Avro") as caught:
+    with pytest.raises(RecordError, match="cannot read a file as Avro") as caught:
         read_all(source_of(tmp_path))
     assert "f.avro" in caught.value.detail
 
@@ -217,7 +217,7 @@ def test_a_file_that_is_no_avro_is_named(tmp_path, data):
 def test_a_file_that_was_cut_off_is_named(tmp_path):
     write_file(tmp_path / "f.avro", pairs(100), sync_interval=200)
     (tmp_path / "f.avro").write_bytes((tmp_path / "f.avro").read_bytes()[:-30])
-    with pytest.raises(RecordError, match="cannot be read"):
+    with pytest.raises(RecordError, match="cannot read"):
         read_all(source_of(tmp_path))
 
 
@@ -241,19 +241,19 @@ def test_files_are_written(codec):
     assert list(reader) == [{"n": 1, "s": "a"}, {"n": 2, "s": "b"}]
 
 
-def test_codecs_that_are_not_there_are_refused():
-    with pytest.raises(ArgumentError, match="codec is not known"):
+def test_unknown_codecs_are_rejected():
+    with pytest.raises(ArgumentError, match="unknown codec"):
         AvroBulkWriters.for_generic_record(PAIR, codec="zip")
 
 
 def test_a_record_that_does_not_fit_is_not_written():
-    with pytest.raises(RecordError, match="does not fit"):
+    with pytest.raises(RecordError, match="does not match"):
         written(AvroBulkWriters.for_generic_record(PAIR), [{"n": "one", "s": "a"}])
 
 
-def test_what_is_no_input_format_is_refused():
+def test_invalid_input_format_is_rejected():
     env = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(ArgumentTypeError, match="cannot be read"):
+    with pytest.raises(ArgumentTypeError, match="unsupported input format"):
         env.create_input("f.avro")
 
 
@@ -305,14 +305,14 @@ def test_unions_and_nulls_are_written_to_parquet_and_read(tmp_path):
     ).build()
     found = [record for batch in read_all(source) for record in batch]
     assert found == records
-    with pytest.raises(RecordError, match="is none of"):
+    with pytest.raises(RecordError, match="matches none of"):
         written(AvroParquetWriters.for_generic_record(schema), [{**records[0], "number": "x"}])
 
 
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ({"type": "array", "items": "Self"}, "contains itself"),
+        ({"type": "array", "items": "Self"}, "recursive type"),
     ],
 )
 def test_types_without_a_column_are_refused(kind, why):

@@ -118,7 +118,7 @@ def test_events_of_debezium_may_come_with_their_schema():
     text = json.dumps(schema, separators=(",", ":"))
     assert told(read, wrapped) == [("-U", *BEFORE, text), ("+U", *AFTER, text)]
     assert told(read, {"schema": None, "payload": None}) == []  # a tombstone
-    with pytest.raises(RecordError, match="schema_include=True right"):
+    with pytest.raises(RecordError, match="schema_include=True is for"):
         told(read, debezium("c", None, NEW))
     with pytest.raises(RecordError, match="need schema_include=True"):
         told(DEBEZIUM, wrapped)
@@ -174,17 +174,17 @@ def test_events_of_other_tables_are_left_out():
 BAD = {
     DEBEZIUM: [
         (debezium("u", None, NEW), "REPLICA IDENTITY FULL"), (debezium("d", None, None), "REPLICA IDENTITY FULL"),
-        (debezium("t", None, None), "op is none of"), (debezium("c", None, None), "after is no JSON object"),
-        (debezium("c", None, {"id": "x"}), "field 'id'"), ({}, "op is none of"),
+        (debezium("t", None, None), "op is not c"), (debezium("c", None, None), "after is not a JSON object"),
+        (debezium("c", None, {"id": "x"}), "field 'id'"), ({}, "op is not c"),
     ],
     CANAL: [
-        (canal("UPSERT", []), "type is none of"), (canal("INSERT", None), "data is no list"), (canal("INSERT", [5]), "no JSON object"),
-        (canal("UPDATE", [texts(NEW)], None), "old is no list of 1 rows"), (canal("UPDATE", [texts(NEW)], [{}, {}]), "of 1 rows"),
+        (canal("UPSERT", []), "type is not INSERT"), (canal("INSERT", None), "data is not a list"), (canal("INSERT", [5]), "not a JSON object"),
+        (canal("UPDATE", [texts(NEW)], None), "old is not a list of 1 rows"), (canal("UPDATE", [texts(NEW)], [{}, {}]), "of 1 rows"),
         (canal("DELETE", [{"id": "x"}]), "field 'id'"),
     ],
     MAXWELL: [
-        (maxwell("upsert", NEW), "type is none of"), (maxwell("insert", None), "data is no JSON object"),
-        (maxwell("update", NEW), "old is no JSON object"),
+        (maxwell("upsert", NEW), "type is not insert"), (maxwell("insert", None), "data is not a JSON object"),
+        (maxwell("update", NEW), "old is not a JSON object"),
     ],
 }  # fmt: skip
 GOOD = {
@@ -196,7 +196,7 @@ CASES = [
     pytest.param(schema, event, match, id=f"{schema.name} {index}")
     for schema, cases in BAD.items()
     for index, (event, match) in enumerate(
-        [*cases, (b"{", "cannot be read"), (b"[]", "no JSON object"), (b"\xff\xfe", "cannot be read"), (b"[" * 99999, "cannot be read")]
+        [*cases, (b"{", "change event"), (b"[]", "not a JSON object"), (b"\xff\xfe", "change event"), (b"[" * 99999, "change event")]
     )
 ]  # fmt: skip
 
@@ -244,7 +244,7 @@ ROWS = st.builds(
     ids=["debezium", "canal", "maxwell"],
 )
 @given(row=ROWS)
-def test_what_is_written_is_read_again_updates_as_delete_and_insert(write, read, row):
+def test_roundtrip_with_updates_as_delete_and_insert(write, read, row):
     [found] = read.deserialize_many(pickle.loads(pickle.dumps(write)).serialize(row))
     gone = row.get_row_kind() in {RowKind.DELETE, RowKind.UPDATE_BEFORE}
     assert found.get_row_kind() is (RowKind.DELETE if gone else RowKind.INSERT)
@@ -252,11 +252,11 @@ def test_what_is_written_is_read_again_updates_as_delete_and_insert(write, read,
 
 
 def test_a_row_that_json_cannot_hold_is_named():
-    with pytest.raises(RecordError, match="cannot be written as JSON"):
+    with pytest.raises(RecordError, match="cannot write a row as JSON"):
         DebeziumJsonSerializationSchema(TABLE).serialize((1, {1}, None))
 
 
-def test_one_message_one_record_is_only_asked_of_what_is_one():
+def test_deserialize_rejects_messages_with_several_rows():
     assert DEBEZIUM.deserialize(json.dumps(debezium("c", None, NEW)).encode()) == Row(**dict(zip(["id", "name", "weight"], AFTER, strict=True)))  # fmt: skip
     assert DEBEZIUM.deserialize(b"") is None
     with pytest.raises(UnsupportedOperationError, match="deserialize_many"):
@@ -273,6 +273,6 @@ def test_one_message_one_record_is_only_asked_of_what_is_one():
     ],
     ids=["unknown key", "a text", "a name twice", "pattern"],
 )
-def test_what_cannot_work_is_refused_when_it_is_given(act):
+def test_invalid_arguments_are_rejected_at_once(act):
     with pytest.raises(ArgumentError):
         act()

@@ -139,11 +139,11 @@ def test_csv_columns_of_all_kinds(tmp_path):
         pytest.param(
             "a,1\nb,two\nc,3\n",
             4,
-            "column 'age': 'two' cannot be read as BIGINT",
+            "column 'age': cannot read 'two' as BIGINT",
             id="not a number",
         ),
         pytest.param(
-            "a,1\nb,\nc,3\n", 4, "column 'age': '' cannot be read as BIGINT", id="empty number"
+            "a,1\nb,\nc,3\n", 4, "column 'age': cannot read '' as BIGINT", id="empty number"
         ),
         pytest.param('"a",1\n"b"x,2\nc,3\n', 6, "expected after", id="text after a quote"),
         pytest.param(
@@ -436,10 +436,10 @@ def test_a_timestamp_comes_back_from_parquet_without_a_time_zone(tmp_path, utc):
 
 
 def test_a_value_that_does_not_fit_its_parquet_column_is_named(tmp_path):
-    with pytest.raises(RecordError, match="does not fit its column") as caught:
+    with pytest.raises(RecordError, match="does not match its column") as caught:
         bulk_write(tmp_path, ParquetBulkWriters.for_row_type(PERSON), [("a", "one")])
     assert "'age'" in str(caught.value)
-    with pytest.raises(RecordError, match="does not fit the schema"):
+    with pytest.raises(RecordError, match="does not match the schema"):
         bulk_write(tmp_path, ParquetBulkWriters.for_row_type(PERSON), [("a",)])
 
 
@@ -471,13 +471,13 @@ def test_parquet_columns_by_name_and_case(tmp_path):
         Row(name="a")
     ]
     strict = ParquetColumnarRowInputFormat({"name": str})
-    with pytest.raises(RecordError, match="lacks columns"):
+    with pytest.raises(RecordError, match="columns of the row type are missing"):
         read_all(FileSource.for_bulk_file_format(strict, tmp_path).build())
     everything = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(), tmp_path).build()
     assert flat(read_all(everything)) == [Row(Name="a", other=1)]
 
 
-def test_a_file_that_is_no_parquet_is_named(tmp_path):
+def test_invalid_parquet_file_is_named_in_the_error(tmp_path):
     (tmp_path / "f.txt").write_text("text")
     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(), tmp_path).build()
     with pytest.raises(RecordError, match="as Parquet") as caught:

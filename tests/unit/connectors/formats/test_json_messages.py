@@ -98,7 +98,7 @@ def test_a_value_is_read_as_the_standard_library_reads_it(value):
 
 
 @given(VALUES)
-def test_what_is_written_is_what_the_standard_library_reads(value):
+def test_written_json_is_read_by_the_standard_library(value):
     for text in (
         JsonSerializationSchema().serialize(value),
         *JsonSerializationSchema().serialize_batch([value]),
@@ -107,7 +107,7 @@ def test_what_is_written_is_what_the_standard_library_reads(value):
 
 
 @given(st.lists(st.builds(as_json, ROWS) | ODD, max_size=6), st.booleans())
-def test_a_batch_of_rows_is_what_each_message_alone_is(messages, ignore):
+def test_batch_of_rows_equals_single_messages(messages, ignore):
     schema = JsonRowDeserializationSchema(ROW, ignore_parse_errors=ignore)
     alone = [outcome(lambda m=m: schema.deserialize(m)) for m in messages]
     found = schema.deserialize_batch(messages)
@@ -219,9 +219,9 @@ def test_rows_and_decimals_are_written_in_plain_values():
     schema = pickle.loads(pickle.dumps(JsonSerializationSchema()))
     assert schema.serialize(Row(a=1, b=Row(c=b"x"))) == b'{"a":1,"b":{"c":"eA=="}}'
     assert schema.serialize([Row(1, 2)]) == b"[[1,2]]"
-    with pytest.raises(RecordError, match="object has no form in JSON"):
+    with pytest.raises(RecordError, match="object cannot be written as JSON"):
         schema.serialize({"a": object()})
-    with pytest.raises(RecordError, match="object has no form in JSON"):
+    with pytest.raises(RecordError, match="object cannot be written as JSON"):
         schema.serialize_batch([1, object()])
 
 

@@ -90,17 +90,17 @@ def test_a_decimal_that_is_read_has_its_scale(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["x", "NaN", "Infinity", "", "1.5.5"])
-def test_what_is_no_decimal_is_a_bad_record(text):
+def test_invalid_decimal_is_a_malformed_record(text):
     row = Types.ROW_NAMED(["a"], [Types.BIG_DEC()])
     for schema in (row, DataTypes.ROW([DataTypes.FIELD("a", MONEY)])):
-        with pytest.raises(RecordError, match="cannot be read as DECIMAL"):
+        with pytest.raises(RecordError, match=r"cannot read .* as DECIMAL"):
             CsvRowDeserializationSchema.Builder(schema).build().deserialize(f'"{text}"'.encode())
 
 
 @pytest.mark.parametrize("value", ["x", Decimal("NaN"), b"1"])
-def test_what_is_no_number_is_not_written_as_one(value):
+def test_invalid_number_is_not_written(value):
     schema = CsvSchema.builder().add_number_column("a", MONEY).build()
-    with pytest.raises(RecordError, match="does not fit its column"):
+    with pytest.raises(RecordError, match="does not match its column"):
         written(schema, Row(value))
 
 
@@ -263,7 +263,7 @@ def test_the_separator_decides_which_texts_are_quoted(text, cell):
 
 
 def test_without_quotes_a_text_with_a_separator_is_refused_unless_it_can_be_escaped():
-    with pytest.raises(RecordError, match="holds a separator"):
+    with pytest.raises(RecordError, match="contains a separator"):
         written(texts_schema(disable_quote_char=()), Row("a,b", "z"))
     schema = texts_schema(disable_quote_char=(), set_escape_char=("\\",))
     assert written(schema, Row("a,b\\", "z")) == ["a\\,b\\\\,z"]
@@ -328,8 +328,8 @@ def test_rows_within_rows_are_read():
             read(bad)
 
 
-def test_a_map_is_no_column_of_csv():
-    with pytest.raises(ArgumentTypeError, match="cannot have this type"):
+def test_map_column_is_rejected_in_csv():
+    with pytest.raises(ArgumentTypeError, match="unsupported type"):
         CsvRowSerializationSchema.Builder(
             Types.ROW_NAMED(["m"], [Types.MAP(Types.STRING(), Types.INT())])
         ).build()
@@ -410,5 +410,5 @@ def test_decimals_in_json_have_their_scale():
 
 def test_a_row_that_json_cannot_hold_is_named():
     row = Types.ROW_NAMED(["a"], [Types.BIG_DEC()])
-    with pytest.raises(RecordError, match="cannot be written as JSON"):
+    with pytest.raises(RecordError, match="cannot write a row as JSON"):
         JsonRowSerializationSchema(row).serialize(Row("x"))

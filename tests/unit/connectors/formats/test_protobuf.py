@@ -84,7 +84,7 @@ def test_a_dict_is_written_as_protobufs_own_json_mapping_writes_it(order):
 
 
 @given(NESTED)
-def test_what_is_written_is_read_again_exactly(order):
+def test_roundtrip_is_exact(order):
     data = ProtobufSerializationSchema(ORDER).serialize(order)
     as_dicts = ProtobufDeserializationSchema(ORDER, target="dict").deserialize(data)
     assert as_dicts == order
@@ -186,8 +186,8 @@ def test_one_malformed_message_is_reported_alone_wherever_it_stands(bad):
     ("record", "match"),
     [
         ({"id": "x"}, "field 'id'"), ({"id": 2**63}, "field 'id'"), ({"count": -1}, "field 'count'"), ({"state": "GONE"}, "has no value 'GONE'"),
-        ({"unknown": 1}, "has no field 'unknown'"), ({"tags": [None]}, "cannot hold None"), ({"parts": {"a": None}}, "cannot hold None"),
-        ({"to": {"city": 5}}, "field 'to': field 'city'"), (timestamp_pb2.Timestamp(), "it is a google.protobuf.Timestamp"), (5, "does not fit"),
+        ({"unknown": 1}, "has no field 'unknown'"), ({"tags": [None]}, "cannot contain None"), ({"parts": {"a": None}}, "cannot contain None"),
+        ({"to": {"city": 5}}, "field 'to': field 'city'"), (timestamp_pb2.Timestamp(), "it is a google.protobuf.Timestamp"), (5, "does not match"),
     ],
 )  # fmt: skip
 def test_a_record_that_does_not_fit_is_named(record, match):
@@ -198,16 +198,16 @@ def test_a_record_that_does_not_fit_is_named(record, match):
 @pytest.mark.parametrize(
     ("act", "match"),
     [
-        (lambda: ProtobufDeserializationSchema(Row), "not a class of Protobuf"),
-        (lambda: ProtobufDeserializationSchema(ORDER, target="json"), "target is not known"),
+        (lambda: ProtobufDeserializationSchema(Row), "not a Protobuf message class"),
+        (lambda: ProtobufDeserializationSchema(ORDER, target="json"), "unknown target"),
         (lambda: ProtobufDeserializationSchema(ORDER, type_info={"x": int}), "no field 'x'"),
-        (lambda: ProtobufDeserializationSchema(ORDER, type_info={"id": str}), "'id' of shop.Order is no STRING"),
+        (lambda: ProtobufDeserializationSchema(ORDER, type_info={"id": str}), "'id' of shop.Order is not a STRING"),
         (lambda: ProtobufDeserializationSchema(ORDER, type_info={"to": {"street": str}}), "no field 'street'"),
         (lambda: ProtobufSerializationSchema.for_descriptor_set(SET, "shop.Nothing"), "no message 'shop.Nothing'"),
-        (lambda: ProtobufSerializationSchema.for_descriptor_set(b"\xff", "shop.Order"), "cannot be read"),
+        (lambda: ProtobufSerializationSchema.for_descriptor_set(b"\xff", "shop.Order"), "cannot read the descriptor set"),
     ],
 )  # fmt: skip
-def test_what_cannot_work_is_refused_when_it_is_given(act, match):
+def test_invalid_arguments_are_rejected_at_once(act, match):
     with pytest.raises((ArgumentError, ArgumentTypeError), match=match):
         act()
 

@@ -81,7 +81,7 @@ def test_a_batch_is_bounded_in_bytes():
     [SimpleStringSchema(), lambda v: v.encode(), lambda v: v],
     ids=["schema", "bytes", "str"],
 )
-def test_the_body_is_what_the_user_says(body):
+def test_body_is_serialized_as_configured(body):
     with http_server() as server:
         send(HttpSink(server.url, method="PUT", body=body), ["é"])
     assert server.bodies == ["é".encode()]
@@ -99,7 +99,7 @@ def test_each_record_may_have_its_url_and_batches_do_not_mix():
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
-def test_what_may_succeed_later_is_sent_again(status):
+def test_temporary_failures_are_retried(status):
     with http_server(flaky(status, status)) as server:
         send(HttpSink(server.url), [1])
     assert server.bodies == [b"1"] * 3
@@ -136,7 +136,7 @@ def test_a_server_that_stays_away_fails_with_its_address():
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 409, 413, 422])
-def test_what_is_refused_fails_at_once(status):
+def test_rejected_record_fails_at_once(status):
     with (
         http_server(lambda _: (status, {}, b"because")) as server,
         pytest.raises(RecordError) as caught,
@@ -147,7 +147,7 @@ def test_what_is_refused_fails_at_once(status):
     assert "{'n': 1}" in caught.value.detail
 
 
-def test_what_is_refused_may_be_given_to_a_function():
+def test_rejected_records_can_be_passed_to_a_function():
     rejected = []
     with http_server(lambda got: (400 if b"2" in got.body else 200, {}, b"two")) as server:
         send(HttpSink(server.url, on_rejected=rejected.append), [1, 2, 3])
@@ -155,7 +155,7 @@ def test_what_is_refused_may_be_given_to_a_function():
     assert (record, status, reason) == (2, 400, "two")
 
 
-def test_what_is_refused_may_go_to_another_sink_with_its_commits():
+def test_rejected_records_can_go_to_another_sink_with_its_commits():
     class Consumer:
         def put(self, epoch, elements):
             found.extend(elements)
@@ -292,12 +292,12 @@ def test_arguments_are_checked_at_once(arguments, options, error):
         HttpSink(*arguments, **options)
 
 
-def test_what_cannot_be_written_as_json_is_named():
+def test_value_without_json_form_is_named_in_the_error():
     with http_server() as server, pytest.raises(RecordError, match="object"):
         send(HttpSink(server.url), [object()])
 
 
-def test_a_function_sink_takes_what_is_refused_too():
+def test_rejected_records_can_go_to_a_function_sink():
     with http_server(lambda _: (400, {}, b"")) as server:
         send(HttpSink(server.url, on_rejected=FunctionSink(refused.append)), [5])
     assert [each.record for each in refused] == [5]

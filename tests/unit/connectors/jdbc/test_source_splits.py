@@ -1,4 +1,4 @@
-"""The JDBC source over SQLite: every row is in one split, and reading goes on after the row of the position."""
+"""The JDBC source over SQLite: every row is in one split, and reading resumes after the row of the position."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_row_is_in_exactly_one_split(database, table, bounds):
 
 @pytest.mark.parametrize("table", ["keyed", "bare"])
 @pytest.mark.parametrize("column", ["part", "id", None])
-def test_reading_goes_on_after_the_last_row_of_every_position(database, table, column):
+def test_reading_resumes_after_the_last_row_of_every_position(database, table, column):
     found = source(database, table, column)
     for split in all_splits(found):
         whole = ids(read(found, split))
@@ -89,7 +89,7 @@ def test_a_reader_that_is_sent_back_reads_from_there_and_not_from_its_open_curso
     reader.close()
 
 
-def test_a_reader_goes_on_with_its_open_cursor_where_it_was(database, monkeypatch):
+def test_reader_reuses_its_open_cursor_at_the_same_position(database, monkeypatch):
     found = source(database, "keyed", None)
     (split,) = all_splits(found)
     reader = found.create_reader()

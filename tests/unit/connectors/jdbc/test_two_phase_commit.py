@@ -112,14 +112,14 @@ def test_a_commit_that_is_repeated_writes_nothing_again(sink):
     assert sink.rows == {1: "changed since"}
 
 
-def test_a_transaction_that_is_gone_is_an_error(sink):
+def test_missing_transaction_is_an_error(sink):
     (prepared,) = epoch(sink.writer(), 1, [(1, "a")])
     del sink.database.prepared[prepared.name]
-    with pytest.raises(DatabaseError, match="is gone"):
+    with pytest.raises(DatabaseError, match="no longer exists"):
         sink.committer().commit(request(1, [prepared]))
 
 
-def test_a_transaction_that_is_gone_and_older_than_the_ledger_counts_as_committed(sink):
+def test_missing_transaction_older_than_the_ledger_counts_as_committed(sink):
     (prepared,) = epoch(sink.writer(), 1, [(1, "a")])
     del sink.database.prepared[prepared.name]
     old = PreparedTransaction(prepared.name, prepared.prepared_ms - 31 * 24 * 3600 * 1000)
@@ -136,7 +136,7 @@ def test_two_attempts_at_an_epoch_are_two_transactions_and_one_is_committed(sink
     assert sink.in_doubt == []
 
 
-def test_attempts_that_share_no_row_are_told_apart_by_their_names(sink):
+def test_attempts_without_shared_rows_have_different_names(sink):
     epoch(sink.writer(), 1, [(1, "given up")], attempt="x")
     kept = epoch(sink.writer(), 1, [(2, "kept")], attempt="y")
     sink.committer().commit(request(1, kept))
@@ -144,7 +144,7 @@ def test_attempts_that_share_no_row_are_told_apart_by_their_names(sink):
     assert sink.in_doubt == []
 
 
-def test_a_commit_leaves_what_was_prepared_for_a_later_checkpoint(sink):
+def test_commit_keeps_transactions_of_later_checkpoints(sink):
     writers = [sink.writer(subtask) for subtask in (0, 1)]
     one = epoch(writers[0], 1, [(1, "a")])
     two = epoch(writers[1], 2, [(2, "b")])
@@ -180,7 +180,7 @@ def test_a_later_checkpoint_does_not_overtake_rows_that_wait(sink):
     writer = sink.writer()
     one = epoch(writer, 1, [(1, "first")])
     two = epoch(writer, 2, [(1, "second"), (9, "second")])
-    three = epoch(writer, 3, [(9, "third")])  # nobody holds row 9
+    three = epoch(writer, 3, [(9, "third")])  # row 9 is not locked
     assert kinds(three) == [HeldRows]
     sink.committer().commit(request(3, one, two, three))
     assert sink.rows == {1: "second", 9: "third"}
@@ -194,7 +194,7 @@ def test_rows_of_one_epoch_do_not_overtake_those_before_them_that_are_held(sink)
     writer.write([(1, "first"), (2, "x"), (3, "x")], None, 0)  # meets row 1
     theirs = other.prepare_commit()
     sink.committer().commit(request(1, theirs))
-    writer.write([(1, "last")] * 3, None, 0)  # nobody holds row 1 any more
+    writer.write([(1, "last")] * 3, None, 0)  # row 1 is no longer locked
     ours = writer.prepare_commit()
     assert kinds(ours) == [HeldRows]
     sink.committer().commit(request(1, ours))
@@ -249,7 +249,7 @@ def test_rows_that_a_later_checkpoint_holds_are_given_back_and_the_job_repeats_i
     second.on_committed(1)
     later = epoch(second, 2, [(1, "later")])
     kept = epoch(second, 1, [(7, "of this checkpoint")], attempt="other")
-    with pytest.raises(DatabaseError, match="held by other transactions"):
+    with pytest.raises(DatabaseError, match="locked by other transactions"):
         sink.committer().commit(CommitRequest(1, [*held, *kept]))
     assert later[0].name not in sink.in_doubt
     sink.committer().commit(CommitRequest(1, [*held, *kept]))
@@ -280,7 +280,7 @@ def test_many_held_rows_go_through_a_file_that_is_deleted_after_the_commit(sink)
 # After a failure
 
 
-def test_clean_up_rolls_back_what_no_checkpoint_names(sink):
+def test_clean_up_rolls_back_transactions_of_no_checkpoint(sink):
     kept = epoch(sink.writer(0), 1, [(1, "kept")])
     epoch(sink.writer(1), 2, [(2, "stray")])
     committer = sink.committer()
@@ -346,7 +346,7 @@ def test_a_server_that_stays_away_is_an_error(sink):
     assert sink.in_doubt == [each.name for each in prepared]
 
 
-def test_a_transaction_that_broke_after_its_first_batch_is_not_gone_on_with(sink):
+def test_transaction_broken_after_its_first_batch_is_not_resumed(sink):
     writer = sink.writer(batch=2)
     writer.begin(EpochContext(1, "a1"))
     writer.write([(1, "a"), (2, "a")], None, 0)
@@ -356,7 +356,7 @@ def test_a_transaction_that_broke_after_its_first_batch_is_not_gone_on_with(sink
     assert sink.in_doubt == []
 
 
-def test_a_transaction_that_broke_between_two_batches_of_one_write_is_not_gone_on_with(sink):
+def test_transaction_broken_between_two_batches_of_a_write_is_not_resumed(sink):
     writer = sink.writer(batch=2)
     writer.begin(EpochContext(1, "a1"))
     sink.database.failures = [None, AWAY]

@@ -65,7 +65,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
         ),
     ],
 )
-def test_postgres_is_told_what_the_url_says(url, expected):
+def test_postgres_settings_come_from_the_url(url, expected):
     target = parse_url(url)
     assert target.kind == "postgresql"
     assert target.settings == expected

@@ -96,7 +96,7 @@ def test_a_broker_that_is_down_is_logged_once(
     assert (
         said[0]
         .getMessage()
-        .endswith(f": {down}: Connect to ipv4#{down} failed: Connection refused; it is tried again")
+        .endswith(f": {down}: Connect to ipv4#{down} failed: Connection refused; retrying")
     )
 
 
@@ -111,7 +111,7 @@ def test_all_clients_and_addresses_of_a_broker_count_as_one() -> None:
     )
     assert times == 1
     assert text == (
-        "shop-enumerator: localhost:9092: Connect to ipv4#127.0.0.1:9092 failed: Connection refused; it is tried again"
+        "shop-enumerator: localhost:9092: Connect to ipv4#127.0.0.1:9092 failed: Connection refused; retrying"
     )
     again = read(
         "FAIL [rdkafka#producer-1] [thrd:localhost:9092/1]: localhost:9092/1: Connect to ipv6#[::1]:9092 failed: "
@@ -125,7 +125,7 @@ def test_all_clients_and_addresses_of_a_broker_count_as_one() -> None:
     assert other[0] != kind
 
 
-def test_what_is_not_about_a_connection_keeps_its_level_and_its_words() -> None:
+def test_lines_about_other_things_keep_level_and_text() -> None:
     text = "CONFWARN [rdkafka#consumer-1] [thrd:app]: Configuration property acks is ignored"
     line = read_client_line(logging.LogRecord("any", logging.INFO, "", 1, text, (), None))
     assert (line.text, line.level) == (

@@ -1,4 +1,4 @@
-"""What has become of a transaction that a checkpoint counts on, and which ids may be fenced."""
+"""The state of a checkpoint's transaction, and which transactional ids may be fenced."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def found(state, epoch=3, started=1000, timeout=60_000, producer=7):
         pytest.param(None, Verdict.LOST, id="unknown to the cluster"),
     ],
 )
-def test_the_coordinator_tells_what_has_become_of_a_transaction(transaction, verdict):
+def test_state_of_a_transaction_at_the_coordinator(transaction, verdict):
     assert judge(OURS, transaction) is verdict
 
 
@@ -89,6 +89,6 @@ def test_ids_tell_the_sink_and_the_subtask():
     assert subtask_of(f"{prefix}probe") is None
 
 
-def test_a_state_of_a_newer_broker_is_not_taken_for_another():
+def test_state_of_a_newer_broker_is_unknown():
     assert TransactionState.of("Prepared") is TransactionState.UNKNOWN
     assert judge(OURS, found(TransactionState.UNKNOWN)) is Verdict.LOST

@@ -148,7 +148,7 @@ def test_a_commit_that_finds_strays_leaves_transactions_of_other_sinks_alone(coo
     assert coordinators.state(other) is ONGOING
 
 
-def test_clean_up_aborts_what_no_checkpoint_counts_on(coordinators):
+def test_clean_up_aborts_transactions_of_no_checkpoint(coordinators):
     kept, stray = coordinators.begin(0), coordinators.begin(1)
     committer(coordinators).clean_up([request(1, kept)], "job")
     assert coordinators.state(kept) is ONGOING

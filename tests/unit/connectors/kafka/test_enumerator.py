@@ -137,7 +137,7 @@ def test_a_job_that_begins_again_begins_where_it_began(cluster):
     assert found(enumerator(cluster, start=LATEST)) == {"a-0": (25, None), "a-1": (35, None)}
 
 
-def test_brokers_that_are_away_later_are_waited_for_and_a_topic_that_is_gone_is_not(cluster):
+def test_brokers_down_later_are_retried_but_a_deleted_topic_is_an_error(cluster):
     running = enumerator(cluster)
     found(running)
     cluster.away = True
@@ -156,7 +156,7 @@ def test_brokers_that_are_away_at_the_start_are_an_error(cluster):
         found(enumerator(cluster))
 
 
-def test_what_waits_is_what_the_brokers_have_beyond_the_positions(cluster):
+def test_backlog_is_the_distance_to_the_end_offsets(cluster):
     running = enumerator(cluster)
     splits = list(running.discover())
     running.observe(splits)
@@ -172,7 +172,7 @@ def test_what_waits_is_what_the_brokers_have_beyond_the_positions(cluster):
     assert bounded.backlog(ends) == 8 + 18
 
 
-def test_the_group_is_told_of_what_is_new(cluster):
+def test_only_new_offsets_are_committed_to_the_group(cluster):
     bounded = enumerator(cluster, stop=LATEST)
     splits = list(bounded.discover())
     for positions in ([12, 10], [12, 15], [12, 15]):

@@ -43,7 +43,7 @@ def test_messages_leave_in_order_and_in_pieces_of_the_wanted_size():
     assert (found.count, found.bytes, found.fetched) == (0, 0, 12)
 
 
-def test_what_was_delivered_before_is_left_out():
+def test_redelivered_messages_are_dropped():
     found = buffer(5)
     found.add(messages(3, 8))
     found.add(messages(6, 8))

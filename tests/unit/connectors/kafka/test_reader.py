@@ -1,4 +1,4 @@
-"""The reader of a Kafka source, over a consumer that is a dictionary: which messages, from where, and where to go on."""
+"""The reader of a Kafka source, over a consumer that is a dictionary: messages, starting offsets and positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUT_OF_RANGE = confluent_kafka.KafkaError._AUTO_OFFSET_RESET
 
 
 class Message:
-    """A message, or an event in the place of one."""
+    """A message, or an event instead of one."""
 
     def __init__(self, topic, partition, offset, value=b"", error=None):
         self._place, self._value, self._error = (topic, partition, offset), value, error
@@ -84,7 +84,7 @@ class Consumer:
         self.broker = broker
         self.places = {}
         self.paused = set()
-        self.ended = set()  # partitions whose end was told
+        self.ended = set()  # partitions whose end was reported
         self.closed = False
 
     def incremental_assign(self, partitions):
@@ -192,7 +192,7 @@ def test_the_position_after_a_batch_is_the_offset_after_its_last_message(monkeyp
     assert batch.timestamps == [1_000_000 + offset for offset in range(5)]
 
 
-def test_reading_goes_on_with_the_same_consumer_from_the_position_it_reached(monkeypatch):
+def test_reading_reuses_the_consumer_at_the_reached_position(monkeypatch):
     broker = Broker(p0=numbered(3))
     reader = open_reader(monkeypatch, broker)
     position = look(reader, split(), 0)[-1].position
@@ -276,14 +276,14 @@ def test_each_partition_gets_its_own_messages(monkeypatch):
     assert found == [list(range(4)), list(range(100, 104))]
 
 
-def test_an_offset_that_is_gone_is_an_error_that_says_what_the_broker_has(monkeypatch):
+def test_deleted_offset_is_an_error_with_the_available_offsets(monkeypatch):
     reader = open_reader(monkeypatch, Broker(p0=numbered(5, 8)))
     with pytest.raises(PenstockError, match="does not have offset 2") as caught:
         look(reader, split(start=2), 2)
     assert "offsets 5 to 8" in caught.value.detail
 
 
-def test_an_offset_that_is_gone_is_skipped_where_the_program_wants_the_earliest(monkeypatch):
+def test_deleted_offset_is_reset_to_earliest(monkeypatch):
     reader = open_reader(
         monkeypatch, Broker(p0=numbered(5, 8)), **{"auto.offset.reset": "earliest"}
     )
@@ -291,7 +291,7 @@ def test_an_offset_that_is_gone_is_skipped_where_the_program_wants_the_earliest(
     assert records(batches) == [5, 6, 7]
 
 
-def test_a_partition_that_begins_with_its_first_message_begins_with_what_is_left(monkeypatch):
+def test_partition_read_from_earliest_starts_at_the_first_remaining_message(monkeypatch):
     reader = open_reader(monkeypatch, Broker(p0=numbered(5, 8)))
     part = split(start=2, from_earliest=True)
     assert records(look(reader, part, 2) or look(reader, part, 2)) == [5, 6, 7]
@@ -303,7 +303,7 @@ def test_a_partition_that_was_read_in_part_is_not_continued_after_a_gap(monkeypa
         look(reader, split(start=2, from_earliest=True), 3)
 
 
-def test_a_partition_that_nobody_reads_is_paused_when_enough_of_it_was_fetched(monkeypatch):
+def test_unread_partition_is_paused_when_its_buffer_is_full(monkeypatch):
     monkeypatch.setattr("penstock.connectors.kafka.partition_buffer.MOST_MESSAGES", 10)
     broker = Broker(p0=numbered(100), p1=numbered(100))
     broker.at_once = 6

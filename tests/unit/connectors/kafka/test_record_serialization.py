@@ -97,7 +97,7 @@ def test_a_key_field_may_have_a_schema_of_its_own():
 @pytest.mark.parametrize(("field", "record"), [("id", {"x": 1}), (4, (1, 2)), ("id", "text")])
 def test_a_record_without_the_key_field_is_named(field, record):
     schema = built(("set_topic", "a"), ("set_key_field", field), value=AsText())
-    with pytest.raises(RecordError, match="has no field"):
+    with pytest.raises(RecordError, match="has no key field"):
         messages(schema, [record])
 
 
@@ -117,7 +117,7 @@ def test_headers_are_pairs():
     assert found.headers == [[("kind", "x"), ("raw", b"1")], None]
 
 
-def test_a_header_that_is_no_text_is_named():
+def test_invalid_header_is_named_in_the_error():
     schema = built(("set_topic", "a"), ("set_headers", lambda data: {"kind": 5}))
     with pytest.raises(RecordError, match="'kind': 5"):
         messages(schema, ["x"])
@@ -190,15 +190,15 @@ def test_arguments_are_checked_at_once(name, argument, error):
         getattr(KafkaRecordSerializationSchema.builder(), name)(argument)
 
 
-def test_what_is_missing_is_named():
+def test_missing_settings_are_named_in_the_error():
     builder = KafkaRecordSerializationSchema.builder()
     with pytest.raises(ArgumentError, match="no topic"):
         builder.build()
     builder.set_topic("a")
-    with pytest.raises(ArgumentError, match="schema of values"):
+    with pytest.raises(ArgumentError, match="value serialization schema"):
         builder.build()
     builder.set_value_serialization_schema(ByteArraySchema()).set_tombstones(lambda record: False)
     with pytest.raises(ArgumentError, match="tombstones need keys"):
         builder.build()
-    with pytest.raises(ArgumentError, match="set already"):
+    with pytest.raises(ArgumentError, match="already set"):
         builder.set_topic("b")

@@ -91,7 +91,7 @@ def test_properties_are_checked_when_the_sink_is_built(properties, error, messag
         builder.set_properties(properties).build()
 
 
-def test_what_is_missing_is_named():
+def test_missing_settings_are_named_in_the_error():
     with pytest.raises(ArgumentError, match="no bootstrap servers"):
         KafkaSink.builder().set_record_serializer(serializer()).build()
     with pytest.raises(ArgumentError, match="no record serializer"):

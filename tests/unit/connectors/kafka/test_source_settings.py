@@ -1,4 +1,4 @@
-"""What a Kafka source is told is checked when it is told, and means what it means in Flink."""
+"""Settings of a Kafka source are checked when they are set, and mean the same as in Flink."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def builder():
         lambda: builder().set_property("auto.offset.reset", "middle").build(),
     ],
 )
-def test_what_cannot_work_is_refused_at_once(call):
+def test_invalid_arguments_are_rejected_at_once(call):
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
     assert isinstance(caught.value, PenstockError)
@@ -79,7 +79,7 @@ def test_what_cannot_work_is_refused_at_once(call):
             lambda: KafkaSource.builder().set_bootstrap_servers("a:1").set_topics("a").build(),
             "no deserializer",
         ),
-        (lambda: builder().set_topic_pattern("b.*"), "reads a already"),
+        (lambda: builder().set_topic_pattern("b.*"), "already reads a"),
         (
             lambda: (
                 builder().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build()
@@ -88,7 +88,7 @@ def test_what_cannot_work_is_refused_at_once(call):
         ),
     ],
 )
-def test_what_is_missing_is_named(build, message):
+def test_missing_settings_are_named_in_the_error(build, message):
     with pytest.raises(InvalidProgramError, match=message):
         build()
 
@@ -130,7 +130,7 @@ def test_properties_of_the_java_client_and_of_librdkafka_become_one_configuratio
     )
 
 
-def test_what_is_not_said_is_as_in_flink():
+def test_defaults_are_those_of_flink():
     options = source_options(SERVERS)
     assert options.discovery_ms == 300_000
     assert not options.committed_only
@@ -211,7 +211,7 @@ def test_offsets_are_looked_up_as_the_program_says(initializer, expected):
 
 def test_offsets_without_a_strategy_must_be_there():
     committed = KafkaOffsetsInitializer.committed_offsets()
-    with pytest.raises(PenstockError, match="group 'g' has no offset of a-1"):
+    with pytest.raises(PenstockError, match="group 'g' has no offset for a-1"):
         committed.resolve([FIRST, SECOND], Lookup())
     with pytest.raises(PenstockError, match="offset 5 of a-0 is out of range") as caught:
         committed.resolve([FIRST], Lookup(committed=5))

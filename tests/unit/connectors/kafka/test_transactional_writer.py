@@ -80,7 +80,7 @@ def writing(monkeypatch) -> Iterator[Writing]:
     found.writer.close()
 
 
-def test_what_is_handed_over_has_all_records_of_the_epoch(writing):
+def test_committable_has_all_records_of_the_checkpoint(writing):
     committable = writing.pre_commit(1, "a", "b")
     assert writing.records(committable) == [b"a", b"b"]
     assert writing.coordinators.state(committable) is ONGOING
@@ -163,7 +163,7 @@ def test_a_pre_commit_of_a_transaction_that_timed_out_is_an_error(writing):
     current = writing.writer._current
     current.producer.flush()
     writing.coordinators.end(current.transactional_id, ABORTED)
-    with pytest.raises(KafkaSinkError, match="is not open any more"):
+    with pytest.raises(KafkaSinkError, match="ended before its checkpoint"):
         writing.writer.prepare_commit()
 
 
@@ -171,11 +171,11 @@ def test_a_pre_commit_of_a_writer_that_was_fenced_is_an_error(writing):
     writing.write(1, "a")
     name = writing.writer._current.transactional_id
     writing.coordinators.initialize(name, FENCED_TIMEOUT_MS)
-    with pytest.raises(KafkaSinkError, match="is not open any more"):
+    with pytest.raises(KafkaSinkError, match="ended before its checkpoint"):
         writing.writer.prepare_commit()
 
 
-def test_close_aborts_the_epoch_under_way_and_leaves_what_was_handed_over(writing):
+def test_close_aborts_the_current_transaction_and_keeps_committables(writing):
     handed_over = writing.pre_commit(1, "a")
     writing.write(2, "b")
     current = writing.writer._current

@@ -122,7 +122,7 @@ def test_a_commit_waits_while_the_coordinator_is_at_work_on_the_transaction(aski
     assert len(asking.clients) == 1  # the connection is fine
 
 
-def test_an_abort_that_is_under_way_is_told_and_not_waited_for(asking):
+def test_abort_in_progress_is_reported_without_waiting(asking):
     asking.answers += [CONCURRENT, 0]
     assert asking.transactions.initialize("a", 60_000) is False
     assert asking.transactions.initialize("a", 60_000) is True
@@ -143,9 +143,9 @@ def test_a_cluster_that_stays_away_is_an_error_that_names_it(asking):
 
 
 @pytest.mark.parametrize("code", [INVALID_EPOCH, DENIED])
-def test_what_the_brokers_refuse_is_an_error_at_once(asking, code):
+def test_rejected_request_is_an_error_at_once(asking, code):
     asking.answers.append(code)
-    with pytest.raises(KafkaSinkError, match="refused to commit"):
+    with pytest.raises(KafkaSinkError, match="rejected the request to commit"):
         asking.transactions.commit("a", 7, 3)
     assert asking.pauses == []
 

@@ -53,7 +53,7 @@ def test_a_password_is_not_shown():
 @pytest.mark.parametrize(
     "mapped", ["SET", 7, ("SET", "a", None), ("SET", "a", True), [("SET", object())], [7], (1, 2)]
 )
-def test_what_is_no_command_is_named_with_its_record(mapped):
+def test_invalid_command_is_reported_with_its_record(mapped):
     with pytest.raises(RecordError, match=r"command|argument") as caught:
         commands_of(mapped, "the record")
     assert "the record" in caught.value.detail

@@ -53,7 +53,7 @@ def test_lost_transactions_are_told_with_the_option_that_ignores_them(
         commit_a_lost_transaction(sink_of(), monkeypatch)
     assert caught.value.hint is not None
     assert caught.value.hint.endswith(
-        "to go on without these records: 'sink.ignore-lost-transactions' = 'true'"
+        "to continue without these records: 'sink.ignore-lost-transactions' = 'true'"
     )
 
 
