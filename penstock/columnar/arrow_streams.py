@@ -13,7 +13,9 @@ import polars as pl
 import pyarrow as pa
 
 _BY_PYARROW: Final = ord("a")
-_HEAD: Final = 8  # bytes before the stream: its columns are read where they lie, which has to be at multiples of eight
+_HEAD: Final = (
+    8  # padding before the stream: columns are read in place and must be aligned to eight bytes
+)
 _LITTLE: Final = 4096
 _MOST_WASTE: Final = 1.25
 _UNKNOWN_TO_ARROW: Final = (pl.Int128, pl.UInt128)
@@ -48,7 +50,7 @@ def _batches(frame: pl.DataFrame) -> list[pa.RecordBatch]:
 
 def decode_frame(payload: bytes) -> pl.DataFrame:
     """Return the frame that `encode_frame` was given."""
-    if payload[1] != _BY_PYARROW:  # a stream itself, which begins with another byte
+    if payload[1] != _BY_PYARROW:  # a plain stream, which starts with another byte
         stream = io.BytesIO(payload)
         stream.seek(1)
         return pl.read_ipc_stream(stream)

@@ -1,4 +1,4 @@
-"""ColumnBatch: rows of a table on their way between operators, as columns."""
+"""ColumnBatch: a batch of rows of a table, as columns, passed between operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.runtime.user_code import call_each
 class ColumnBatch(Batch):
     """Rows as a polars.DataFrame with the columns `c0`, `c1`, ..., and `$kind` if not all of them are inserts.
 
-    Frames are never changed in place, so batches share them. What is appended stays in parts until somebody asks for the whole.
+    Frames are never changed in place, so batches share them. Appended parts are concatenated only when `frame` is read.
     """
 
     __slots__ = ("_length", "_parts", "keys", "timestamps")
@@ -111,7 +111,7 @@ class ColumnBatch(Batch):
         )
 
     def copy(self) -> ColumnBatch:
-        """Share the columns: what grows is the list of parts."""
+        """Share the columns: only the list of parts grows."""
         return ColumnBatch(
             self.frame,
             None if self.timestamps is None else list(self.timestamps),
@@ -130,14 +130,14 @@ class ColumnBatch(Batch):
         return self._length
 
     def isolated(self) -> ColumnBatch:
-        """Share the columns: nobody changes them."""
+        """Share the columns: they are never changed in place."""
         return ColumnBatch(self.frame, self.timestamps)
 
     def apply_types(self, apply: Callable[[list[Any]], list[Any]]) -> None:
         """Do nothing: columns have their types."""
 
     def encode(self) -> bytes:
-        """Write an Arrow stream after the tag. Keys are not sent: whoever needs them has the columns."""
+        """Write an Arrow stream after the tag. Keys are not sent: receivers extract them from the columns."""
         return encode_frame(self.frame, self.TAG)
 
     @classmethod
@@ -149,7 +149,7 @@ class ColumnBatch(Batch):
 def batch_of_columns(
     frame: pl.DataFrame, timestamps: list[int | None] | None = None
 ) -> ColumnBatch:
-    """Return what a source has read, whose columns have names, as a batch, whose columns have places."""
+    """Return a frame with named columns, as read by a source, as a batch with positional columns."""
     names = [name for name in frame.columns if name != KIND]
     wanted = [column(index) for index in range(len(names))]
     if names != wanted or frame.columns[: len(names)] != names:

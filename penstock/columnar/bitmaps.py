@@ -1,6 +1,6 @@
 """Bitmaps, as columns hold them: sets of integers of 32 bits in the portable format of RoaringBitmap.
 
-Of all ways to write a set, columns hold one only, so that bitmaps are equal if their bytes are. Numbers are unsigned in a bitmap: -1 is 4294967295.
+Columns hold a canonical encoding, so that bitmaps are equal if their bytes are. Numbers are unsigned in a bitmap: -1 is 4294967295.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WITH_RUNS = b";0"
 _WITHOUT_RUNS = b":0\0\0"
 _LONGEST_ARRAY = 4096  # a container of more numbers is a field of 65536 bits
 _FIELD = 8192
-_WITHOUT_OFFSETS = 4  # so few containers, some of them runs, have no table of places
+_WITHOUT_OFFSETS = 4  # with fewer containers, some of them runs, there is no offset table
 _UNSIGNED = 0xFFFFFFFF
 
 
@@ -38,14 +38,14 @@ def written(bitmap: Any) -> bytes:
 
 
 def normal(data: bytes) -> bytes:
-    """Return bytes of anybody's as a column's value; RecordError if they are no bitmap."""
+    """Return bytes from any source in canonical form; RecordError if they are not a bitmap."""
     try:
         bitmap = BitMap.deserialize(bytes(data))
     except (ValueError, IndexError) as error:
         raise RecordError(
-            "bytes are no bitmap",
+            "not a serialized bitmap",
             detail=f"{len(data)} bytes: {error}",
-            hint="they must be in the portable format of RoaringBitmap, with numbers of 32 bits",
+            hint="use the portable RoaringBitmap format with 32-bit values",
         ) from None
     return written(bitmap)
 
@@ -74,7 +74,7 @@ def text_of(data: bytes) -> str:
 
 
 def _settled(data: bytes) -> bytes:
-    """Return the bytes of containers, each in the smallest form. Of an array and runs of one size, which is there depends on how the set was made: it is an array here."""
+    """Return the bytes of containers, each in the smallest form. If an array and runs have the same size, the array is chosen, so that the encoding is canonical."""
     containers = list(_containers(data))
     return _assembled(containers) if any(each.changed for each in containers) else data
 

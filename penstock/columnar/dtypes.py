@@ -33,7 +33,7 @@ _SIMPLE: dict[type[t.DataType], pl.DataType] = {
 
 
 def time_unit(precision: int) -> Any:
-    """Return the unit that holds so many digits of a second's fraction.
+    """Return the time unit for a number of fractional digits.
 
     >>> time_unit(3), time_unit(6), time_unit(9)
     ('ms', 'us', 'ns')
@@ -69,7 +69,7 @@ def dtype_of(data_type: t.DataType) -> pl.DataType:
         return _SIMPLE[kind]
     if kind in _COMPOSED:
         return _COMPOSED[kind](data_type)
-    raise UnsupportedOperationError(f"there are no columns of type {data_type}")
+    raise UnsupportedOperationError(f"unsupported column type {data_type}")
 
 
 def schema_of(types: Sequence[t.DataType]) -> dict[str, pl.DataType]:

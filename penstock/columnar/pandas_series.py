@@ -23,7 +23,7 @@ from penstock.errors import RecordError
 from penstock.table import types as t
 
 _COMPOSED = (t.ArrayType, t.MapType, t.MultisetType, t.RowType)
-# What pandas has no type for, or another one than PyFlink's programs get.
+# Types that pandas does not have, or maps differently than PyFlink.
 _AS_OBJECTS = (
     t.ArrayType,
     t.MapType,
@@ -72,7 +72,7 @@ def as_series(given: Any) -> Any:
 
 
 def from_pandas(result: Any, data_type: t.DataType, name: str) -> pl.Series:
-    """Return what a function gave as a column: a Series, values, or for a ROW a DataFrame, whose columns count by their position."""
+    """Return the result of a function as a column: a Series, values, or for a ROW a DataFrame, whose columns count by their position."""
     import pandas as pd
 
     if isinstance(result, pd.DataFrame):
@@ -98,12 +98,12 @@ def _from_frame(frame: Any, data_type: t.DataType, name: str) -> pl.Series:
     if not isinstance(data_type, t.RowType):
         raise RecordError(
             f"{returned}, but its result type is {data_type}",
-            hint="return a Series with one value for each row, or declare a ROW as result_type",
+            hint="return a Series with one value per row, or declare a ROW as result_type",
         )
     if len(frame.columns) != len(data_type.fields):
         raise RecordError(
             f"{returned} with {len(frame.columns)} columns, but its result type {data_type} has {len(data_type.fields)} fields",
-            hint="return one column for each field, in the order of the fields",
+            hint="return one column per field, in the order of the fields",
         )
     fields = [
         from_pandas(frame.iloc[:, at], field.data_type, name).alias(field.name)
@@ -121,7 +121,7 @@ def _values_as_series(result: Any, name: str) -> Any:
         raise RecordError(
             f"pandas function '{shown_name(name)}' returned {described(result)}, which is not a Series",
             detail=str(error),
-            hint="return a Series with one value for each row",
+            hint="return a Series with one value per row",
         ) from error
 
 
@@ -143,7 +143,7 @@ def _from_values(result: Any, data_type: t.DataType, name: str) -> pl.Series:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is what pandas has in the place of NULL: NaN, NaT, NA."""
+    """Whether a value is one that pandas uses for NULL: NaN, NaT, NA."""
     import pandas as pd
 
     return pd.isna(value) is True
@@ -158,7 +158,7 @@ def _plain(value: Any, data_type: t.DataType) -> Any:
         value = list(value) if value.ndim else value.item()
     if isinstance(data_type, t.RowType) and isinstance(value, Row | dict | list | tuple):
         fields, kinds = fields_of(value, data_type.names), data_type.field_types()
-        # If it has another number of fields, an error tells of it as it is.
+        # With another number of fields, an error shows the value unchanged.
         return tuple(map(_plain, fields, kinds)) if len(fields) == len(kinds) else value
     if isinstance(value, list | tuple):
         inner = data_type.element_type if isinstance(data_type, t.ArrayType) else data_type

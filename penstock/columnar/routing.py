@@ -1,6 +1,6 @@
-"""Where the rows of a batch go by their keys, for all rows at once.
+"""Hash routing of the rows of a batch by key, vectorized.
 
-The arithmetic is exactly that of `penstock.graph.key_groups`: a key of state must be found by whoever looks for it by itself.
+The arithmetic is exactly that of `penstock.graph.key_groups`: keyed state must be found by single-key lookups, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.graph.key_groups import stable_hash
 
 Numbers = np.ndarray[Any, np.dtype[np.uint32]]
 
-_PRIME: Final = (1 << 61) - 1  # what Python takes the remainder by to hash whole numbers
+_PRIME: Final = (1 << 61) - 1  # modulus of Python's hash of integers
 _NONE: Final = np.uint32(stable_hash(None))
 _KEPT: Final = 200_000
 

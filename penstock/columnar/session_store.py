@@ -49,7 +49,7 @@ class SessionStore:
         self._schemas = [{TIME: pl.Int64(), **each} for each in rows]
         self._parts: list[pl.DataFrame] = []
         self._rows: list[list[pl.DataFrame]] = [[] for _ in rows]
-        self._touched: list[pl.DataFrame] = []  # keys that the table has otherwise
+        self._touched: list[pl.DataFrame] = []  # keys whose table entry is outdated
         self._load()
 
     def add(self, main: pl.DataFrame, rows: Sequence[pl.DataFrame]) -> None:
@@ -135,7 +135,7 @@ class SessionStore:
         return keys_of(frame, range(len(self._keys))) if self._keys else [()] * frame.height
 
     def flush(self) -> None:
-        """Write what has changed to the table: before every snapshot."""
+        """Write the changed entries to the state table, before every snapshot."""
         if not self._touched:
             return
         touched = pl.concat(self._touched).unique()

@@ -1,4 +1,4 @@
-"""What is known of windows that have not ended: per slice of time, parts that rows were folded to.
+"""State of windows that have not ended: parts (folded rows) per time slice.
 
 Parts are appended as they come and merged when there are many, or when a window ends: no key is looked up by itself. Before each snapshot what has changed goes
 to the state table, as one entry per key and slice; a slice that is not in memory is read from there.
@@ -35,8 +35,8 @@ class Part:
 
 @dataclass(slots=True)
 class _Slice:
-    clean: Part | None = None  # what the table has, too
-    fresh: list[Part] = field(default_factory=list)  # what it does not have yet
+    clean: Part | None = None  # parts that the table already has
+    fresh: list[Part] = field(default_factory=list)  # parts that are not written yet
     stored: bool = False  # whether the table has entries
     complete: bool = True  # whether all that the table has is in memory
 
@@ -113,7 +113,7 @@ class SliceStore:
             self._table.drop_pane(window)
 
     def relieve(self) -> None:
-        """Let go of slices, the largest first, if there is too much in memory and the table is elsewhere."""
+        """Evict slices, the largest first, if memory exceeds its bound and state is on disk."""
         if self._in_memory:
             return
         total = sum(each.height for each in self._slices.values())
@@ -130,7 +130,7 @@ class SliceStore:
     # The state table
 
     def flush(self) -> None:
-        """Write what has changed to the table: before every snapshot."""
+        """Write the changed entries to the state table, before every snapshot."""
         for window, found in self._slices.items():
             if found.fresh:
                 self._write(window, found)
@@ -149,7 +149,7 @@ class SliceStore:
         self._table.pane(window)[0].update(self._entries(changed))
 
     def _only(self, part: Part, chosen: Part) -> Part:
-        """Return what a part has of the keys of another one."""
+        """Return the rows of a part whose keys are in another part."""
         names = self._key_names
         if not names:
             return part

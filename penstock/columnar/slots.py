@@ -1,7 +1,7 @@
 """Accumulators of many keys in arrays: the working set of an aggregation, in front of its state table.
 
 Each key has a slot, a place in every array. Rows of a batch are folded first, so a batch touches each slot once, all of them at a time. What has changed is
-written to the table before each snapshot, as one tuple per key; what was not used lately is let go when there is too much.
+written to the table before each snapshot, as one tuple per key; keys that were not used lately are evicted when there are too many.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Column(Protocol):
     """One accumulator of all slots."""
 
     def grow(self, size: int) -> None:
-        """Have so many slots."""
+        """Grow to this number of slots."""
 
     def read(self, slots: Slots) -> pl.Series:
         """Return the values of some slots."""
@@ -42,11 +42,11 @@ class Column(Protocol):
         """Return the values of some slots as the state table has them."""
 
     def clear(self, slots: Slots) -> None:
-        """Set some slots to the beginning."""
+        """Reset some slots to the initial value."""
 
 
 class NumberColumn:
-    """Numbers, times and truth values, in an array; with another one that tells which are NULL, if they may be."""
+    """Numbers, times and truth values, in an array; with a second array for NULLs, if nullable."""
 
     def __init__(self, name: str, dtype: pl.DataType, *, nullable: bool) -> None:
         self._name = name
@@ -57,7 +57,7 @@ class NumberColumn:
         self._there: Mask | None = np.zeros(_FIRST, dtype=np.bool_) if nullable else None
 
     def grow(self, size: int) -> None:
-        """Have so many slots."""
+        """Grow to this number of slots."""
         more = size - len(self._values)
         self._values = np.concatenate([self._values, np.zeros(more, self._values.dtype)])
         if self._there is not None:
@@ -119,7 +119,7 @@ class ObjectColumn:
         self._values: list[Any] = [neutral] * _FIRST
 
     def grow(self, size: int) -> None:
-        """Have so many slots."""
+        """Grow to this number of slots."""
         self._values += [self._neutral] * (size - len(self._values))
 
     def read(self, slots: Slots) -> pl.Series:
@@ -141,14 +141,14 @@ class ObjectColumn:
         return list(map(self._values.__getitem__, slots.tolist()))
 
     def clear(self, slots: Slots) -> None:
-        """Set some slots to the beginning."""
+        """Reset some slots to the initial value."""
         mine, neutral = self._values, self._neutral
         for slot in slots.tolist():
             mine[slot] = neutral
 
 
 def create_column(name: str, dtype: pl.DataType, neutral: Any) -> Column:
-    """Return what holds values of a type; `neutral` is what a new slot has."""
+    """Return a column for values of a type; `neutral` is the value of a new slot."""
     in_arrays = dtype.is_integer() or dtype.is_float() or dtype.is_temporal() or dtype == pl.Boolean
     if in_arrays and dtype != pl.Int128 and neutral in (None, 0):
         return NumberColumn(name, dtype, nullable=neutral is None)
@@ -177,10 +177,10 @@ class SlotStore:
         self._size = _FIRST
         self._live: Mask = np.zeros(_FIRST, np.bool_)  # whether the key has an entry
         self._dirty: Mask = np.zeros(_FIRST, np.bool_)  # whether the table has another one
-        self._used = np.zeros(_FIRST, np.int64)  # the turn in which a slot was last used
+        self._used = np.zeros(_FIRST, np.int64)  # the batch in which a slot was last used
         self._written = np.zeros(_FIRST, np.int64)  # when, in epoch milliseconds
         self._turn = 0
-        self._complete = is_empty(table)  # whether the table has nothing that is not here
+        self._complete = is_empty(table)  # whether all entries of the table are in memory
 
     def __len__(self) -> int:
         """Return how many keys have slots."""
@@ -250,14 +250,14 @@ class SlotStore:
             self._written[slots] = now
 
     def remove(self, slots: Slots) -> None:
-        """Let these slots have no entry."""
+        """Remove the entries of these slots."""
         for column in self._columns.values():
             column.clear(slots)
         self._live[slots] = False
         self._dirty[slots] = True
 
     def flush(self) -> None:
-        """Write what has changed to the table: before every snapshot."""
+        """Write the changed entries to the state table, before every snapshot."""
         count = len(self._keys)
         dirty = self._dirty[:count]
         changed = np.flatnonzero(dirty)
@@ -273,7 +273,7 @@ class SlotStore:
             self._keep(np.flatnonzero(self._live[:count]))
 
     def forget(self) -> None:
-        """Write nothing of what is not in the table yet."""
+        """Discard changes that have not been written to the table."""
         self._dirty[:] = False
 
     def _gone(self) -> int:
@@ -287,7 +287,7 @@ class SlotStore:
         return list(zip(*columns, strict=True)) if columns else [()] * len(slots)
 
     def relieve(self) -> None:
-        """Let go of what was not used lately, if there is too much: to be called between batches."""
+        """Evict keys that were not used lately if there are too many; called between batches."""
         count = len(self._keys)
         if count > self._bound:
             self.flush()
@@ -298,7 +298,7 @@ class SlotStore:
             self._keep(np.sort(recent))
 
     def _keep(self, slots: Slots) -> None:
-        """Have these slots only, after everything was written."""
+        """Keep only these slots, after everything was written."""
         keys = [self._keys[slot] for slot in slots.tolist()]
         count, before = len(keys), len(self._keys)
         chosen = np.arange(count, dtype=np.int64)

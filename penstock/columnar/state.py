@@ -1,7 +1,7 @@
-"""Working sets of keyed state: what an operator reads and writes often, in front of the tables that hold the truth.
+"""Working sets of keyed state: a cache in front of the state tables.
 
 A write-behind cache: misses are read from the table, changes are written to it before each snapshot (`flush`, called in `barrier()`), and
-when the cache has grown over its bound, which also lets go of what was not used lately. Values are not to be changed in place: a snapshot
+when the cache has grown over its bound, which also evicts entries that were not used lately. Values are not to be changed in place: a snapshot
 may still be written while they would change.
 """
 
@@ -45,7 +45,7 @@ class KeyedCache:
     def __init__(self, table: Any, bound: int = BOUND) -> None:
         self._table = table
         self._bound = bound
-        self._live: dict[Any, Any] = {}  # MISSING for what is known not to be there
+        self._live: dict[Any, Any] = {}  # MISSING for keys that are known to have no entry
         self._dirty: dict[Any, None] = {}
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -90,20 +90,20 @@ class KeyedCache:
         return len(self._live)
 
     def relieve(self) -> None:
-        """Let go of what was not used lately, if there is too much: to be called between batches."""
+        """Evict entries that were not used lately if there are too many; called between batches."""
         if len(self._live) > self._bound:
             self.flush()
-            # Dictionaries keep the order of insertion: the older half is let go.
+            # Dictionaries keep insertion order: the older half is evicted.
             keep = len(self._live) // 2
             entries = list(self._live.items())[-keep:]
             self._live = {key: value for key, value in entries if value is not MISSING}
 
     def forget(self) -> None:
-        """Write nothing of what is not in the table yet."""
+        """Discard changes that have not been written to the table."""
         self._dirty = {}
 
     def flush(self) -> None:
-        """Write what has changed to the table: before every snapshot."""
+        """Write the changed entries to the state table, before every snapshot."""
         live, table = self._live, self._table
         put, remove = table.put, table.remove
         for key in self._dirty:

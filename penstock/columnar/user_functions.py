@@ -1,4 +1,4 @@
-"""Opening and closing the users' functions that expressions call, and what is reported when one fails."""
+"""Opening and closing the user functions that expressions call, and reporting their failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_functions(expressions: Iterable[Rex | None], runtime_context: Any) -> l
 
 
 def open_named(name: str, function: Any, runtime_context: Any) -> None:
-    """Open a function; what it raises is reported with its name."""
+    """Open a function; errors are reported with its name."""
     try:
         open_function(function, runtime_context)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Values between rows and columns: what Python programs hold, and what Polars holds of the same.
+"""Conversion of values between rows (Python objects) and columns (Polars).
 
 MAP and MULTISET are dictionaries in rows and lists of entries in columns, ROW is a Row and a struct, TIMESTAMP_LTZ is a datetime in UTC.
 """
@@ -28,7 +28,7 @@ _FLOATS = (t.FloatType, t.DoubleType)
 
 
 def encoder(data_type: t.DataType) -> Convert | None:
-    """Return what makes a column's value of a row's; None: it is the same."""
+    """Return a converter from row values to column values; None if they are the same."""
     convert = _encoder(data_type)
     return None if convert is None else lambda value: None if value is None else convert(value)
 
@@ -59,7 +59,7 @@ def _encoder(data_type: t.DataType) -> Convert | None:
 
 
 def _decimal_of(data_type: t.DecimalType) -> Convert:
-    """Return what rounds numbers to a type's digits. As in Flink, one that has too many digits is NULL."""
+    """Return a function that rounds numbers to a type's scale. As in Flink, one that has too many digits is NULL."""
     unit = Decimal(1).scaleb(-data_type.scale)
     room = data_type.precision - data_type.scale  # digits before the point
 
@@ -142,7 +142,7 @@ def _same(value: Any) -> Any:
 
 
 def decoder(data_type: t.DataType) -> Convert | None:
-    """Return what makes a row's value of a column's; None: it is the same."""
+    """Return a converter from column values to row values; None if they are the same."""
     convert = _decoder(data_type)
     return None if convert is None else lambda value: None if value is None else convert(value)
 
@@ -188,14 +188,14 @@ def series_of(name: str, values: Sequence[Any], data_type: t.DataType, shown: st
         return unchecked_series(name, values, data_type)
     except Exception as error:
         raise RecordError(
-            f"column '{shown}' of type {data_type} got a value that does not fit",
-            detail=f"it is {described(values[first_misfit(values, data_type)])}",
-            hint="declare the column with the type that the records have, or convert them before",
+            f"column '{shown}' of type {data_type} got a value of another type",
+            detail=f"the value is {described(values[first_misfit(values, data_type)])}",
+            hint="declare the column with the type of the records, or convert them first",
         ) from error
 
 
 def unchecked_series(name: str, values: Sequence[Any], data_type: t.DataType) -> pl.Series:
-    """Return a column of values of rows; whatever Polars or a conversion raises if one does not fit."""
+    """Return a column of values of rows; raises the error of Polars or of a conversion if one does not fit."""
     convert = encoder(data_type)
     made = values if convert is None else [convert(each) for each in values]
     dtype = dtype_of(data_type)
@@ -216,7 +216,7 @@ def _of_datetimes(series: pl.Series, values: Sequence[Any], dtype: pl.DataType) 
 
 
 def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
-    """Return which of some values is the first that a column cannot hold.
+    """Return the position of the first value that a column cannot hold.
 
     >>> first_misfit([1, 2, "x"], t.IntType())
     2
@@ -232,12 +232,12 @@ def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
 def wrong_result(
     function: str, data_type: t.DataType, result: Any, operands: Sequence[Any] | None = None
 ) -> RecordError:
-    """Return what is reported when a user's function returns something that is not of its result type."""
+    """Return the error for a user function whose result does not match its result type."""
     name = shown_name(function)
     return RecordError(
         f"function '{name}' returned {described(result)}, but its result type is {data_type}",
         detail=None if operands is None else f"in function {name}({shorten_all(operands)})",
-        hint="convert the result, or declare the type that it has as result_type",
+        hint="convert the result, or declare its actual type as result_type",
     )
 
 

@@ -1,4 +1,4 @@
-"""The names of columns that windows need on their way."""
+"""Names of the internal columns of windows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Windows over time attributes: which slices of time rows belong to, and which windows are made of which slices.
 
 The line of time is cut into slices that no window cuts: a row belongs to one slice, a window is some slices in a row. All is in *local* milliseconds: epoch milliseconds, or those of
-the clock on the wall in a time zone where the time attribute is a TIMESTAMP_LTZ.
+the wall clock in a time zone where the time attribute is a TIMESTAMP_LTZ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "UCT", "Zulu"})
 
 
 class LocalTime:
-    """Between epoch milliseconds and those of the clock on the wall in a zone; None and UTC: they are the same."""
+    """Between epoch milliseconds and those of the wall clock in a zone; None and UTC: they are the same."""
 
     def __init__(self, zone: str | None) -> None:
         self._name = None if zone is None or zone in _UTC_NAMES else zone
@@ -59,7 +59,7 @@ class LocalTime:
         return self._zone is None
 
     def to_epoch(self, millis: int) -> int:
-        """Return local milliseconds as epoch ones; a time that is there twice is the first one."""
+        """Return local milliseconds as epoch ones; an ambiguous time (clocks set back) is the earlier one."""
         if self._zone is None:
             return millis
         local = (_EPOCH + dt.timedelta(milliseconds=millis)).replace(tzinfo=self._zone)
@@ -117,7 +117,7 @@ class Slices:
         elif kind == "CUMULATE":
             self.length = self.step
         else:
-            raise UnsupportedOperationError(f"windows of kind {kind} have no slices")
+            raise UnsupportedOperationError(f"{kind} windows cannot be sliced")
 
     def ends_of(self, frame: pl.DataFrame) -> Millis:
         """Return the slice of each row, by the time attribute, which must not be NULL."""

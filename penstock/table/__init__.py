@@ -82,13 +82,13 @@ _MODULES = {
     "TableSchema": "table_schema",
     "WindowGroupedTable": "table",
 }
-_NO_COMPILED = "plans are made anew from the statement; a job goes on from its checkpoints"
+_NO_COMPILED = "plans are compiled again from the statement; a job resumes from its checkpoints"
 _NOT_THERE = {
     "CompiledPlan": _NO_COMPILED,
-    "Module": "the functions of SQL are one set, without modules to be loaded",
-    "ModuleEntry": "the functions of SQL are one set, without modules to be loaded",
+    "Module": "SQL functions are built in; there are no loadable modules",
+    "ModuleEntry": "SQL functions are built in; there are no loadable modules",
     "PlanReference": _NO_COMPILED,
-    "UserDefinedType": "columns hold SQL's types only",
+    "UserDefinedType": "only SQL types are supported in columns",
 }
 
 

@@ -182,8 +182,8 @@ class DataTypes:
             days = types.DayTimeIntervalType.DayTimeResolution[units]
             return types.DayTimeIntervalType(days, digits.get("DAY", 2), digits.get("SECOND", 6))
         raise ArgumentError(
-            f"there is no interval of {units.replace('_TO_', ' to ').lower()}",
-            hint="years and months are one kind of interval, days to seconds the other",
+            f"unsupported interval {units.replace('_TO_', ' to ').lower()}",
+            hint="intervals are either YEAR TO MONTH or DAY TO SECOND",
         )
 
     @staticmethod

@@ -96,7 +96,7 @@ class MapView(DataView, Generic[K, V]):
         return self._dict.values()
 
     def is_empty(self) -> bool:
-        """Whether there is no key."""
+        """Whether the view is empty."""
         return not self._dict
 
     def clear(self) -> None:

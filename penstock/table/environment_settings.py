@@ -1,4 +1,4 @@
-"""EnvironmentSettings: what a TableEnvironment begins with."""
+"""EnvironmentSettings: the initial settings of a TableEnvironment."""
 
 from __future__ import annotations
 

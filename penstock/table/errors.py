@@ -1,4 +1,4 @@
-"""Errors of SQL: what is wrong, where in the statement, and what may have been meant."""
+"""Errors of SQL, with a position in the statement and suggestions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class SqlError(InvalidProgramError):
 
     With a position and the statement, the detail shows the line with the offending text underlined.
 
-    >>> print(SqlError("column 'b' is not there", position=(1, 8), statement="SELECT b FROM t"))
-    column 'b' is not there (line 1, column 8)
+    >>> print(SqlError("column 'b' not found", position=(1, 8), statement="SELECT b FROM t"))
+    column 'b' not found (line 1, column 8)
     detail:
       SELECT b FROM t
              ^
@@ -75,7 +75,7 @@ class SqlParseError(SqlError):
 
 
 class ValidationError(SqlError):
-    """A statement names what is not there, or puts together what does not fit."""
+    """A statement refers to unknown objects, or its types do not match."""
 
 
 class UnsupportedQueryError(ValidationError):
@@ -119,7 +119,7 @@ def underlined(statement: str, position: Position, length: int = 1, width: int =
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most like `name`, whatever the case, if any is near.
+    """Return the known name that is most like `name`, ignoring case, if any is near.
 
     >>> nearest("bidder_nme", ["bidder_name", "price"])
     'bidder_name'

@@ -1,4 +1,4 @@
-"""ExplainDetail: what more a plan's text shall tell."""
+"""ExplainDetail: additional details in the output of EXPLAIN."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class QueryScope:
-    """What a query knows: the environment with its functions and tables, the windows that were declared for it."""
+    """Scope of a query: the environment with its functions and tables, and the windows declared for the query."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class QueryScope:
         return str(table)
 
     def over(self, alias: str) -> str:
-        """Return what OVER says for a window with this alias."""
+        """Return the OVER clause of the window with this alias."""
         if alias not in self._over:
             raise ArgumentError(
-                f"there is no window '{alias}'", hint="declare it with over_window(...)"
+                f"unknown window '{alias}'", hint="declare it with over_window(...)"
             )
         return self._over[alias].sql(self)
 
@@ -53,12 +53,14 @@ class QueryScope:
         """Return the time and the sizes of the group window."""
         assert self._window is not None
         if self._window.time is None:
-            raise ArgumentError("the window has no time", hint="call on(col('rowtime')) on it")
+            raise ArgumentError(
+                "the window has no time attribute", hint="call on(col('rowtime')) on it"
+            )
         operands = (self._window.time, *self._window.sizes)
         return ", ".join(each.sql(self) for each in operands)
 
     def grouping(self, keys: Iterable[Expression]) -> str:
-        """Return what GROUP BY says: the window among the keys is its function."""
+        """Return the GROUP BY clause: a window among the keys is rendered as its function."""
         shown = []
         for key in keys:
             if (
@@ -78,7 +80,7 @@ def to_sql(environment: TableEnvironment, expression: Any) -> str:
 
 
 def expanded(fields: Iterable[Any], known: list[str]) -> list[Expression]:
-    """Return what select is given as expressions: texts are columns, with_columns becomes the columns that it means."""
+    """Return the arguments of select as expressions: a str is a column, with_columns is expanded."""
     found: list[Expression] = []
     for each in fields:
         if isinstance(each, Columns):

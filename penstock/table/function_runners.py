@@ -1,4 +1,4 @@
-"""Users' functions in tasks: how they are opened, called, and given what they ask for."""
+"""User-defined functions in tasks: opening, calling and closing them."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class RowTakingAggregate(RowTaking):
         self._function.accumulate(accumulator, self._row(args))
 
     def retract(self, accumulator: Any, *args: Any) -> None:
-        """Take a row back."""
+        """Retract a row."""
         self._function.retract(accumulator, self._row(args))
 
     def __getattr__(self, name: str) -> Any:
@@ -155,7 +155,7 @@ class RowTakingAggregate(RowTaking):
 
 
 class FunctionRunner:
-    """A function in a task: opened with what a FunctionContext tells, or before its first call if nobody opened it."""
+    """A function in a task: opened with a FunctionContext, or before its first call if it was not opened."""
 
     def __init__(self, function: UserDefinedFunction) -> None:
         self.function = function
@@ -187,7 +187,7 @@ class ScalarRunner(FunctionRunner):
 class AsyncCallSettings:
     """How an asynchronous scalar function is called (`table.exec.async-scalar.*`), with Flink's defaults.
 
-    `capacity`: calls that are under way at once. `timeout_s`: of a call with all its attempts. `retries`: attempts after the first one, `delay_s` apart.
+    `capacity`: calls in flight. `timeout_s`: of a call with all its attempts. `retries`: attempts after the first one, `delay_s` apart.
     """
 
     capacity: int = 10
@@ -197,7 +197,7 @@ class AsyncCallSettings:
 
 
 class AsyncRunner(FunctionRunner):
-    """An asynchronous scalar function in a task: the rows of a batch are waited for together, so many at a time."""
+    """An asynchronous scalar function in a task: the rows of a batch are processed concurrently, up to the capacity."""
 
     def __init__(
         self, function: UserDefinedFunction, settings: AsyncCallSettings | None = None
@@ -233,7 +233,7 @@ class AsyncRunner(FunctionRunner):
         try:
             return list(await asyncio.gather(*calls))
         except BaseException:
-            # The others must not go on in the loop when the next batch runs there.
+            # The other calls must not keep running in the loop when the next batch starts.
             for each in calls:
                 each.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
@@ -256,7 +256,7 @@ class AsyncRunner(FunctionRunner):
                     self.settings.delay_s,
                 )
             await asyncio.sleep(self.settings.delay_s)
-        raise AssertionError("attempts have no end")
+        raise AssertionError("unreachable: the loop ends with a result or an error")
 
     def close(self) -> None:
         """Close the function and its loop."""
@@ -294,7 +294,7 @@ class AggregateRunner(FunctionRunner):
 
 
 def name_of_user_code(function: Any) -> str:
-    """Return the name of the class or function that the user wrote, whatever runs it."""
+    """Return the name of the user's class or function, without wrappers."""
     if isinstance(function, FunctionRunner):
         return name_of_user_code(function.function)
     if isinstance(function, RowTaking):
@@ -313,7 +313,7 @@ RUNNERS: dict[str, type[FunctionRunner]] = {
 
 
 def context_of(context: Any) -> FunctionContext:
-    """Return what a function is told of where it runs."""
+    """Return the FunctionContext of a function in a task."""
     if context is None or not hasattr(context, "get_job_parameter"):
         return FunctionContext(None, None)
     return _RuntimeFunctionContext(context)

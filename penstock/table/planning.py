@@ -1,4 +1,4 @@
-"""The way from statements to jobs: names and types, rules, physical plan, transformations, execution."""
+"""From statements to jobs: validation, rules, physical plan, transformations, execution."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Planning:
         return self.query(parse_query(f"SELECT * FROM {path}"))  # noqa: S608 - a name
 
     def check_table(self, table: ResolvedTable) -> None:
-        """Refuse a table whose computed columns or watermark mean nothing."""
+        """Reject a table whose computed columns or watermark mean nothing."""
         self.read_table(table)
 
     def read_table(self, table: ResolvedTable) -> Node:
@@ -152,7 +152,7 @@ class Planning:
         return CloseableIterator(buffer, client), client
 
     def _start(self, transformations: Sequence[Transformation], job_name: str) -> JobClient:
-        """Start a job of its own: the program of streams, if there is one, stays as it is."""
+        """Start a separate job: the transformations of a DataStream program are not touched."""
         below = self._environment.get_configuration()
         job = StreamExecutionEnvironment(override(below, self._config.get_configuration()))
         for each in transformations:

@@ -75,9 +75,7 @@ class ResolvedSchema:
     ) -> ResolvedSchema:
         """Return a schema of names and types."""
         if len(column_names) != len(column_data_types):
-            raise ArgumentError(
-                f"{len(column_names)} names do not fit {len(column_data_types)} types"
-            )
+            raise ArgumentError(f"got {len(column_names)} names for {len(column_data_types)} types")
         pairs = zip(column_names, column_data_types, strict=True)
         return ResolvedSchema(ResolvedColumn(name, kind) for name, kind in pairs)
 

@@ -1,4 +1,4 @@
-"""ResultKind: what a statement gave back."""
+"""ResultKind: the kind of a statement's result."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Convert = Callable[[Any], Any]
 
 
 def without_names(data_types: Sequence[t.DataType]) -> Callable[[Row], Row]:
-    """Return what takes the names from a row with fields of these types, and from the rows inside.
+    """Return a function that removes the field names of a row and of nested rows.
 
     >>> without_names([t.IntType()])(Row(id=1))
     <Row(1)>
@@ -29,7 +29,7 @@ def without_names(data_types: Sequence[t.DataType]) -> Callable[[Row], Row]:
 
 
 def _inner(data_type: t.DataType) -> Convert | None:
-    """Return what changes a value of a type; None: nothing has to be changed."""
+    """Return a converter for values of a type; None if no conversion is needed."""
     match data_type:
         case t.RowType():
             found: Convert | None = without_names(data_type.field_types())

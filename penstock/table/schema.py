@@ -105,7 +105,7 @@ class Schema:
             """Add columns, names and types apart."""
             if len(field_names) != len(field_data_types):
                 raise ArgumentError(
-                    f"{len(field_names)} names do not fit {len(field_data_types)} types"
+                    f"got {len(field_names)} names for {len(field_data_types)} types"
                 )
             for name, kind in zip(field_names, field_data_types, strict=True):
                 self.column(name, kind)
@@ -143,14 +143,14 @@ class Schema:
         def with_comment(self, comment: str) -> Builder:
             """Comment on the last column."""
             if not self._columns:
-                raise ArgumentError("there is no column to comment on")
+                raise ArgumentError("with_comment needs a preceding column")
             self._columns[-1] = replace(self._columns[-1], comment=comment)
             return self
 
         def watermark(self, column_name: str, watermark_expr: str | Expression) -> Builder:
             """Declare the event time: a column, and what the watermark is, such as "ts - INTERVAL '5' SECOND"."""
             if self._watermark is not None:
-                raise ArgumentError("a table has one watermark")
+                raise ArgumentError("the schema already has a watermark")
             self._watermark = (check_text(column_name, "column_name"), watermark_expr)
             return self
 
@@ -163,7 +163,7 @@ class Schema:
             if not column_names:
                 raise ArgumentError("a primary key needs at least one column")
             if self._key is not None:
-                raise ArgumentError("a table has one primary key")
+                raise ArgumentError("the schema already has a primary key")
             self._key = tuple(check_text(name, "a column name") for name in column_names)
             self._key_name = constraint_name
             return self
@@ -174,7 +174,7 @@ class Schema:
 
         def _add(self, column: DeclaredColumn) -> Builder:
             if any(each.name == column.name for each in self._columns):
-                raise ArgumentError(f"there are two columns named '{column.name}'")
+                raise ArgumentError(f"duplicate column '{column.name}'")
             self._columns.append(column)
             return self
 
@@ -186,7 +186,7 @@ def _type(given: Any) -> DataType | str:
     if isinstance(given, DataType) or (isinstance(given, str) and given):
         return given
     raise ArgumentTypeError(
-        f"{given!r} is no type of a column",
+        f"invalid column type {given!r}",
         hint='use DataTypes.BIGINT() or a text such as "BIGINT"',
     )
 

@@ -30,7 +30,7 @@ _LONGEST = 2**31 - 1
 
 
 def rows_of(elements: Iterable[Any]) -> list[Any]:
-    """Return elements as a list; refuse what is not a collection of rows."""
+    """Return elements as a list; reject anything but a collection of rows."""
     refuse_data_frame(elements, "from_elements")
     if isinstance(elements, str | bytes | dict) or not isinstance(elements, Iterable):
         raise ArgumentTypeError(
@@ -69,7 +69,7 @@ def table_of_expressions(
     elif schema is not None:
         names = list(schema)
     if len(names) != width:
-        raise ArgumentError(f"{len(names)} names do not fit rows of {width} fields")
+        raise ArgumentError(f"got {len(names)} names for rows of {width} fields")
     chosen = ", ".join(
         quoted_name(name) if kind is None else f"CAST({quoted_name(name)} AS {kind.nullable()}) AS {quoted_name(name)}"
         for name, kind in zip(names, types, strict=True)
@@ -110,7 +110,7 @@ def scan_of_rows(rows: list[tuple[Any, ...]], row_type: t.RowType) -> StreamScan
 
 
 def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
-    """Return the type of rows: what the schema says, with guesses for what it leaves open."""
+    """Return the type of rows: that of the schema, with inferred types where it has none."""
     if isinstance(schema, t.RowType):
         return schema
     if isinstance(schema, t.DataType):
@@ -120,12 +120,12 @@ def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
         return t.RowType([t.RowField(f"_{n}", kind) for n, kind in enumerate(names, 1)])
     if names is not None and not all(isinstance(each, str) for each in names):
         raise ArgumentTypeError(
-            f"schema cannot be {schema!r}",
-            hint="give DataTypes.ROW([...]), or a list with the names of the columns",
+            f"invalid schema {schema!r}",
+            hint="use DataTypes.ROW([...]), or a list of column names",
         )
     if not rows:
         raise ArgumentError(
-            "the types of no elements cannot be guessed", hint="give a schema: DataTypes.ROW([...])"
+            "cannot infer types from an empty list", hint="pass a schema: DataTypes.ROW([...])"
         )
     if names is None:
         names = _names(rows[0])
@@ -160,9 +160,11 @@ def _values(row: Any, names: Sequence[str]) -> tuple[Any, ...]:
     elif len(names) == 1:
         found = (row,)
     else:
-        raise ArgumentTypeError(f"element {row!r} is no row", hint="use tuples or Rows")
+        raise ArgumentTypeError(f"element {row!r} is not a row", hint="use tuples or Rows")
     if len(found) != len(names):
-        raise ArgumentError(f"element {row!r} has {len(found)} fields, the schema {len(names)}")
+        raise ArgumentError(
+            f"element {row!r} has {len(found)} fields, but the schema has {len(names)}"
+        )
     return found
 
 
@@ -201,13 +203,13 @@ def guess(values: Iterable[Any], where: str) -> t.DataType:
             found = kind if isinstance(found, t.NullType) else found
         else:
             raise ArgumentTypeError(
-                f"column '{where}' has values of types {found} and {kind}",
-                hint="give a schema: DataTypes.ROW([...])",
+                f"column '{where}' mixes types {found} and {kind}",
+                hint="pass a schema: DataTypes.ROW([...])",
             )
     if found is None:
         raise ArgumentTypeError(
-            f"column '{where}' has only None: its type cannot be guessed",
-            hint="give a schema: DataTypes.ROW([...])",
+            f"column '{where}' contains only None: cannot infer its type",
+            hint="pass a schema: DataTypes.ROW([...])",
         )
     return found
 
@@ -229,8 +231,8 @@ def _guess_one(value: Any, where: str) -> t.DataType:
             ]
         )
     raise ArgumentTypeError(
-        f"column '{where}' has values of {type(value).__name__}, which is no type of SQL",
-        hint="give a schema: DataTypes.ROW([...])",
+        f"column '{where}' has values of Python type {type(value).__name__}, which maps to no SQL type",
+        hint="pass a schema: DataTypes.ROW([...])",
     )
 
 
@@ -277,8 +279,8 @@ def _verify(row: tuple[Any, ...], row_type: t.RowType) -> None:
             not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted)
         ):
             raise ArgumentTypeError(
-                f"{value!r} in column '{field.name}' is no {kind.nullable()}",
-                hint="give another schema, or convert the value",
+                f"{value!r} in column '{field.name}' is not of type {kind.nullable()}",
+                hint="change the schema, or convert the value",
             )
         bits = _BITS.get(type(kind))
         if bits is not None and not -(1 << bits - 1) <= value < 1 << bits - 1:
@@ -315,7 +317,9 @@ def _pandas_schema(frame: Any, schema: Any) -> tuple[list[str], list[t.DataType]
     else:
         names, types = list(map(str, frame.columns)), list(given)
     if len(names) != frame.width or len(types) != frame.width:
-        raise ArgumentError(f"the DataFrame has {frame.width} columns, the schema {len(names)}")
+        raise ArgumentError(
+            f"the DataFrame has {frame.width} columns, but the schema has {len(names)}"
+        )
     return names, types
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class StatementSet:
-    """INSERTs that share what they read: their plans are put together, and run as one job."""
+    """A set of INSERTs that share their sources: they are planned together and run as one job."""
 
     compile_plan = not_implemented(
-        "plans are made anew from the statements; a job goes on from its checkpoints"
+        "plans are compiled again from the statements; a job resumes from its checkpoints"
     )
 
     def __init__(self, environment: TableEnvironment) -> None:
@@ -32,7 +32,7 @@ class StatementSet:
         self._unexecuted = Definitions("statement set")
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
-        """Add what a table's insert_into made."""
+        """Add a TablePipeline, as insert_into returns."""
         from penstock.table.table import TablePipeline
 
         check_instance(table_pipeline, TablePipeline, "table_pipeline")

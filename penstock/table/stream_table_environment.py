@@ -28,7 +28,7 @@ from penstock.table.types import RowField, RowType
 
 
 class StreamTableEnvironment(TableEnvironment):
-    """A TableEnvironment beside a StreamExecutionEnvironment: streams become tables, and tables streams.
+    """A TableEnvironment on top of a StreamExecutionEnvironment: streams become tables, and tables streams.
 
     A stream made of a table belongs to the program of streams, and runs with its execute(). INSERT and SELECT run at once, as jobs of their own.
     """
@@ -38,7 +38,7 @@ class StreamTableEnvironment(TableEnvironment):
         stream_execution_environment: StreamExecutionEnvironment | None = None,
         environment_settings: EnvironmentSettings | None = None,
     ) -> StreamTableEnvironment:
-        """Return a new environment beside one of streams."""
+        """Return a new environment on top of a StreamExecutionEnvironment."""
         if stream_execution_environment is None:
             stream_execution_environment = StreamExecutionEnvironment.get_execution_environment()
         check_instance(
@@ -74,7 +74,7 @@ class StreamTableEnvironment(TableEnvironment):
         upserts = mode.contains(RowKind.UPDATE_AFTER) and not mode.contains(RowKind.UPDATE_BEFORE)
         if upserts and (schema is None or schema.primary_key is None):
             raise ArgumentError(
-                "updates without what was there before need a primary key",
+                "updates without UPDATE_BEFORE need a primary key",
                 hint="declare it: Schema.new_builder().column(...).primary_key('id')",
             )
         plan = plan_of_stream(
@@ -184,8 +184,8 @@ def _key_columns(schema: Schema, plan: Node) -> tuple[int, ...] | None:
     for name in schema.primary_key:
         if name not in names:
             raise ValidationError(
-                f"the primary key has the column '{name}', and the table has not",
-                detail=f"its columns are {', '.join(names)}",
+                f"the primary key refers to unknown column '{name}'",
+                detail=f"the columns are {', '.join(names)}",
                 hint=did_you_mean(name, names),
             )
     return tuple(names.index(name) for name in schema.primary_key)
@@ -199,8 +199,8 @@ def _check_changes(changes: Changes, mode: ChangelogMode, what: str) -> None:
         refused = "delete"
     if refused is not None:
         raise UnsupportedQueryError(
-            f"the table has {refused} changes, and {what} takes a table without them",
-            hint="use to_changelog_stream, with a ChangelogMode that has them",
+            f"the table produces {refused} changes, which {what} does not support",
+            hint="use to_changelog_stream with a ChangelogMode that contains them",
         )
 
 
@@ -209,7 +209,7 @@ def _is_added(row: Row) -> bool:
 
 
 def _converter(info: TypeInformation) -> Callable[[Row], Any]:
-    """Return what makes a value of a type of a Row: a Row, a tuple, or the one field."""
+    """Return a converter from Rows to records of a type: a Row, a tuple, or the single field."""
     if isinstance(info, RowTypeInfo):
         return _plain_row
     if isinstance(info, TupleTypeInfo):

@@ -1,4 +1,4 @@
-"""Streams as tables: which columns a stream has, and what is declared about its times."""
+"""Streams as tables: columns and time attributes of a stream."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _StreamTable:
         self._schema = schema
         self._changes = changes
         self._upserts = upserts
-        self._chosen = chosen  # fields were named one by one: there are no others
+        self._chosen = chosen  # fields were listed explicitly: there are no others
 
     def plan(self) -> Node:
         """Return the scan, the columns in the order that was declared, and the watermark."""
@@ -101,7 +101,7 @@ class _StreamTable:
             if name not in names:
                 raise ValidationError(
                     f"the stream has no field '{name}'",
-                    detail=f"its fields are {', '.join(names)}",
+                    detail=f"the fields are {', '.join(names)}",
                     hint=did_you_mean(name, names),
                 )
         single = not isinstance(info, RowTypeInfo | TupleTypeInfo) and len(names) == 1
@@ -152,7 +152,7 @@ class _StreamTable:
         return [name for name, _ in fields], types
 
     def _columns(self, scan: StreamScan) -> list[str] | None:
-        """Return what is selected of the scan, as SQL; None if it is all as it is."""
+        """Return the projection over the scan, as SQL; None if all columns are unchanged."""
         columns = self._schema.columns
         own = [each.name for each in scan.schema]
         if not self._chosen and not any(each.kind == "physical" for each in columns):
@@ -194,14 +194,14 @@ class _StreamTable:
         names = [each.name for each in node.schema]
         if name not in names:
             raise ValidationError(
-                f"the watermark is for column '{name}', which is not there",
+                f"the watermark refers to unknown column '{name}'",
                 hint=did_you_mean(name, names),
             )
         index = names.index(name)
         kind = node.schema[index].type
         if not isinstance(kind, TimestampType | LocalZonedTimestampType) or kind.precision > 3:
             raise ValidationError(
-                f"the watermark is for column '{name}' of type {kind}",
+                f"invalid watermark column '{name}' of type {kind}",
                 hint="it must be TIMESTAMP(3) or TIMESTAMP_LTZ(3)",
             )
         schema = tuple(
@@ -229,8 +229,8 @@ def _check_metadata(column: DeclaredColumn) -> None:
     key = column.metadata_key or column.name
     if key != _ROWTIME:
         raise ValidationError(
-            f"a stream has no metadata '{key}'",
-            hint="it has 'rowtime': the timestamps of its records",
+            f"unknown metadata key '{key}'",
+            hint="a stream has 'rowtime', the timestamps of its records",
         )
 
 
@@ -261,7 +261,7 @@ def _schema_of_fields(stream: DataStream, fields: Sequence[Any]) -> Schema:
     plain = [each for each in fields if not isinstance(_inner(each), WindowProperty)]
     by_name = all(_name(each) in names for each in plain)
     if not by_name and len(plain) > len(own):
-        raise ArgumentError(f"{len(plain)} names are too many for {len(own)} fields")
+        raise ArgumentError(f"got {len(plain)} names for {len(own)} fields")
     columns: list[DeclaredColumn] = []
     watermark = None
     position = 0
@@ -314,7 +314,7 @@ def _name(field: Any) -> str:
     if isinstance(inner, Column):
         return inner.name
     if isinstance(field, Expression):
-        raise ArgumentError(f"{field} is no column of a stream", hint="write col('name')")
+        raise ArgumentError(f"{field} is not a column of a stream", hint="write col('name')")
     raise ArgumentTypeError(
-        f"{field!r} is no column of a stream", hint="give a Schema, or columns: col('name')"
+        f"{field!r} is not a column of a stream", hint="pass a Schema, or columns: col('name')"
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
 
 _RESULT = "$result"
-_MANY_ROWS = "functions of many rows that give many rows are not implemented"
+_MANY_ROWS = "table aggregate functions are not implemented"
 
 
 class Table:
@@ -44,8 +44,8 @@ class Table:
     """
 
     flat_aggregate = not_implemented(_MANY_ROWS, hint="use ROW_NUMBER() OVER (...)")
-    from_changelog = not_implemented("changes are read by from_changelog_stream")
-    to_changelog = not_implemented("changes are given by to_changelog_stream")
+    from_changelog = not_implemented("use from_changelog_stream to read changes")
+    to_changelog = not_implemented("use to_changelog_stream to get changes")
 
     def __init__(self, environment: TableEnvironment, plan: Node) -> None:
         self._environment = environment
@@ -76,7 +76,7 @@ class Table:
     def _names(self) -> list[str]:
         return [each.name for each in self.__dict__["_plan"].schema]
 
-    # What is known
+    # Properties
 
     def get_schema(self) -> TableSchema:
         """Return names and types of the columns, in PyFlink's old form."""
@@ -144,7 +144,7 @@ class Table:
         """Give the first columns other names."""
         names = [_name(each) for each in (field, *fields)]
         if len(names) > len(self._names):
-            raise ArgumentError(f"{len(names)} names are too many for {len(self._names)} columns")
+            raise ArgumentError(f"got {len(names)} names for {len(self._names)} columns")
         pairs = zip(self._names, [*names, *self._names[len(names) :]], strict=True)
         return self._select(f"{quoted_name(old)} AS {quoted_name(new)}" for old, new in pairs)
 
@@ -153,7 +153,7 @@ class Table:
         for name in map(_name_of, fields):
             if name in self._names:
                 raise ValidationError(
-                    f"there is a column '{name}' already", hint="use add_or_replace_columns"
+                    f"column '{name}' already exists", hint="use add_or_replace_columns"
                 )
         return self._select(["*", *self._shown(fields)])
 
@@ -168,7 +168,9 @@ class Table:
         renamed: dict[str, str] = {}
         for each in fields:
             if not (isinstance(each, Alias) and isinstance(each.expression, Column)):
-                raise ArgumentError(f"{each} renames no column", hint="write col('a').alias('b')")
+                raise ArgumentError(
+                    f"{each} does not rename a column", hint="write col('a').alias('b')"
+                )
             renamed[each.expression.name] = each.names[0]
         self._check_columns(renamed)
         return self.select(
@@ -188,7 +190,7 @@ class Table:
         for name in names:
             if name not in self._names:
                 raise ValidationError(
-                    f"there is no column '{name}'", hint=did_you_mean(name, self._names)
+                    f"column '{name}' not found", hint=did_you_mean(name, self._names)
                 )
 
     def map(self, func: Any) -> Table:
@@ -207,7 +209,8 @@ class Table:
             return func
         if not hasattr(func, "taking_row"):
             raise ArgumentTypeError(
-                f"{func!r} is no function with types", hint="make one with udf(), udtf() or udaf()"
+                f"{func!r} is not a user-defined function",
+                hint="create one with udf(), udtf() or udaf()",
             )
         operands = [Column(name) for name in self._names]
         call = UserFunctionCall(func.taking_row(self._names), operands)
@@ -248,7 +251,7 @@ class Table:
         return OrderedTable(self, keys)
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """Keep so many rows."""
+        """Keep at most this number of rows."""
         return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
 
     def offset(self, offset: int) -> Table:
@@ -256,7 +259,7 @@ class Table:
         return OrderedTable(self, "").offset(offset)
 
     def fetch(self, fetch: int) -> Table:
-        """Keep so many rows."""
+        """Keep at most this number of rows."""
         return OrderedTable(self, "").fetch(fetch)
 
     # Several tables
@@ -282,7 +285,7 @@ class Table:
         for name in right._names:
             if name in self._names:
                 raise ValidationError(
-                    f"column '{name}' is in both tables",
+                    f"column '{name}' exists in both tables",
                     hint="rename it first: rename_columns(col('a').alias('b'))",
                 )
         condition = "TRUE" if predicate is None else as_expression(predicate).sql(self._scope())
@@ -381,7 +384,7 @@ class Table:
             for n, each in enumerate(expanded(fields, self._names))
         ]
         if not shown:
-            raise ArgumentError("there is no column to select")
+            raise ArgumentError("select needs at least one column")
         return shown
 
     def _select(self, columns: Iterable[str], rest: str = "") -> Table:
@@ -392,7 +395,7 @@ class Table:
 
 
 class OrderedTable(Table):
-    """A table that is sorted, with offset and fetch still to be said."""
+    """A sorted table, which supports offset and fetch."""
 
     def __init__(self, base: Table, keys: str, start: int = 0, count: int | None = None) -> None:
         self._base = base
@@ -413,7 +416,7 @@ class OrderedTable(Table):
         return OrderedTable(self._base, self._keys, offset, self._count)
 
     def fetch(self, fetch: int) -> Table:
-        """Keep so many rows."""
+        """Keep at most this number of rows."""
         check_int(fetch, "fetch", minimum=0)
         if self._count is not None:
             return OrderedTable(self, "").fetch(fetch)
@@ -421,7 +424,7 @@ class OrderedTable(Table):
 
 
 class JoinedTable(Table):
-    """Two tables whose rows are put together; the condition is said by filter or where."""
+    """A join of two tables; the condition is given by filter or where."""
 
     def __init__(self, left: Table, right: Table) -> None:
         self._left = left
@@ -547,7 +550,7 @@ class TablePipeline:
     """A table and where its rows go."""
 
     compile_plan = not_implemented(
-        "plans are made anew from the statement; a job goes on from its checkpoints"
+        "plans are compiled again from the statement; a job resumes from its checkpoints"
     )
 
     def __init__(self, environment: TableEnvironment, write: Write) -> None:
@@ -557,7 +560,7 @@ class TablePipeline:
         self._unexecuted.add(f"INSERT INTO {write.table.path}")
 
     def hand_over(self) -> Write:
-        """Return the logical plan to what executes it instead."""
+        """Return the logical plan to the object that executes it instead."""
         self._unexecuted.done()
         return self._write
 
@@ -584,7 +587,7 @@ class TablePipeline:
 
 
 def _fields(kind: DataType, names: Sequence[str]) -> dict[str, str]:
-    """Return what SQL calls the parts of an aggregate's result, by the names that the program has for them."""
+    """Return the SQL names of the parts of an aggregate's result, by their names in the program."""
     if not isinstance(kind, RowType):
         return dict.fromkeys(names, quoted_name(_RESULT))
     pairs = zip(names, kind.field_names(), strict=False)
@@ -604,7 +607,7 @@ def _call_of(given: Any) -> tuple[Expression, list[str]]:
     if isinstance(given, Expression):
         return given, []
     raise ArgumentTypeError(
-        f"{given!r} is no call of a function", hint="write f(col('a')).alias('b')"
+        f"{given!r} is not a function call", hint="write f(col('a')).alias('b')"
     )
 
 
@@ -613,7 +616,7 @@ def _name(given: Any) -> str:
         return given
     if isinstance(given, Column):
         return given.name
-    raise ArgumentTypeError(f"{given!r} is no name of a column")
+    raise ArgumentTypeError(f"{given!r} is not a column name")
 
 
 def _name_of(given: Any) -> str | None:

@@ -25,7 +25,7 @@ _PYTHON = "python.executable"
 
 
 class TableConfig:
-    """Options of tables, over those of the environment: what is set here counts for queries.
+    """Options of tables, over those of the environment: values set here apply to queries.
 
     >>> TableConfig.get_default().set("table.exec.state.ttl", "1 h").get("table.exec.state.ttl", "")
     '1 h'
@@ -68,7 +68,7 @@ class TableConfig:
         return self
 
     def reset(self, key: str) -> bool:
-        """Set an option back to what it was in the beginning; return whether it was set."""
+        """Reset an option to its initial value; return whether it was set."""
         was_set = self._own.remove_config(key)
         if self._initial.contains_key(key):
             self._own.set(key, self._initial.raw(key))
@@ -119,7 +119,7 @@ class TableConfig:
         return dt.timedelta(milliseconds=duration_ms(self.get(STATE_TTL, "0 ms"), STATE_TTL))
 
     def get_max_generated_code_length(self) -> int:
-        """Return what was set: no code is generated."""
+        """Return the configured value: no code is generated."""
         return int(self.get(_CODE_LENGTH, "4000"))
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
@@ -180,7 +180,7 @@ def _linked_zone() -> str | None:
 
 
 def checked_zone(zone: Any) -> str:
-    """Refuse what is no time zone; return it as ZoneInfo knows it.
+    """Validate a time zone; return the name that ZoneInfo uses.
 
     >>> checked_zone("GMT+08:00"), checked_zone("Europe/Berlin")
     ('Etc/GMT-8', 'Europe/Berlin')
@@ -192,14 +192,14 @@ def checked_zone(zone: Any) -> str:
         sign, digits = zone[3], zone[4:]
         hours, _, minutes = digits.partition(":")
         if hours.isdigit() and int(hours) <= 14 and minutes in {"", "00"}:
-            # the names of IANA count the other way round
+            # the IANA names Etc/GMT+N have the opposite sign
             turned = "-" if sign == "+" else "+"
             return f"Etc/GMT{turned}{int(hours)}" if int(hours) else "UTC"
     try:
         return ZoneInfo(zone).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ArgumentError(
-            f"'{zone}' is no time zone",
+            f"unknown time zone '{zone}'",
             hint="use a name such as Europe/Berlin, UTC or GMT+08:00",
         ) from None
 
@@ -207,7 +207,7 @@ def checked_zone(zone: Any) -> str:
 def _check_dialect(name: Any) -> None:
     if str(name).lower() != "default":
         raise UnsupportedOperationError(
-            f"there is no SQL dialect '{name}'", hint="write Flink's own SQL: dialect 'default'"
+            f"unknown SQL dialect '{name}'", hint="use dialect 'default', Flink's own SQL"
         )
 
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
     from penstock.table.types import DataType
 
-_NO_PLANS = "plans are made anew from the statement; a job goes on from its checkpoints"
-_NO_MODULES = "the functions of SQL are one set, without modules to be loaded"
-_NO_MODELS = "there are no models in Penstock's SQL"
-_NO_JAVA = "there is no JVM that would call it"
+_NO_PLANS = "plans are compiled again from the statement; a job resumes from its checkpoints"
+_NO_MODULES = "SQL functions are built in; there are no loadable modules"
+_NO_MODELS = "models are not supported"
+_NO_JAVA = "there is no JVM to call it"
 _USE_PYTHON = "write the function in Python: create_temporary_function"
 
 
@@ -80,7 +80,7 @@ class TableEnvironment:
             checked_settings(environment_settings),
         )
 
-    # What the parts of tables share
+    # Shared by the parts of the Table API
 
     @property
     def manager(self) -> CatalogManager:
@@ -89,7 +89,7 @@ class TableEnvironment:
 
     @property
     def planning(self) -> Planning:
-        """What makes plans and jobs."""
+        """The planner, which makes plans and jobs."""
         return self._planning
 
     @property
@@ -200,7 +200,7 @@ class TableEnvironment:
         schema: DataType | Sequence[str] | Sequence[DataType] | None = None,
         splits_num: int = 1,
     ) -> Table:
-        """Return a table of a pandas.DataFrame; it is cut into so many splits."""
+        """Return a table of a pandas.DataFrame; it is cut into `splits_num` splits."""
         from penstock.table.sources import table_of_pandas
 
         return table_of_pandas(self, pdf, schema, splits_num)
@@ -332,7 +332,7 @@ class TableEnvironment:
         return self._manager.views()
 
     def list_materialized_tables(self) -> list[str]:
-        """Return nothing: there are no materialized tables."""
+        """Return an empty list: materialized tables are not supported."""
         return []
 
     def list_temporary_tables(self) -> list[str]:
@@ -346,11 +346,11 @@ class TableEnvironment:
         return self._manager.temporary(ResolvedView)
 
     def list_models(self) -> list[str]:
-        """Return nothing: there are no models."""
+        """Return an empty list: models are not supported."""
         return []
 
     def list_temporary_models(self) -> list[str]:
-        """Return nothing: there are no models."""
+        """Return an empty list: models are not supported."""
         return []
 
     def list_modules(self) -> list[str]:
@@ -365,19 +365,19 @@ class TableEnvironment:
         """Accept the one module, core."""
         if module_names != ("core",):
             raise ArgumentError(
-                f"there is no module {', '.join(module_names)}", hint="the one module is core"
+                f"unknown module {', '.join(module_names)}", hint="the only module is core"
             )
 
     # Functions
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
-        """Let statements call a function, whatever the catalog."""
+        """Register a function that statements can call in any catalog."""
         from penstock.table.udf import as_user_function
 
         made = as_user_function(check_text(name, "name"), function)
         if self._manager.has_system_function(name):
             raise ValidationError(
-                f"there is a function '{name}' already",
+                f"function '{name}' already exists",
                 hint="drop_temporary_system_function removes it",
             )
         self._manager.add_system_function(name, made)
@@ -399,7 +399,7 @@ class TableEnvironment:
         where = self._manager.qualify(self.parse_path(path))
         made = as_user_function(where.name, function)
         if self._manager.has_function(where, temporary=temporary):
-            raise ValidationError(f"there is a function {where} already", hint="drop it first")
+            raise ValidationError(f"function {where} already exists", hint="drop it first")
         self._manager.add_function(where, made, temporary=temporary)
 
     def drop_temporary_system_function(self, name: str) -> bool:
@@ -426,7 +426,7 @@ class TableEnvironment:
 
         return sorted({*built_in_functions(), *self._manager.functions()})
 
-    # What functions need
+    # Dependencies of functions
 
     def add_python_file(self, file_path: str) -> None:
         """Send a file or directory along with the functions."""
@@ -461,7 +461,7 @@ def _query_of(text: str) -> Query:
     statement = parse_one(text)
     if not isinstance(statement, statements.Query):
         raise ValidationError(
-            "sql_query takes a query", detail=text, hint="use execute_sql for other statements"
+            "sql_query needs a query", detail=text, hint="use execute_sql for other statements"
         )
     return statement
 
@@ -499,8 +499,8 @@ def parse_path(path: str) -> tuple[str, ...]:
             part, end = path[at:after].strip(), after
         if end < 0 or not part or path[after : after + 1] not in {"", "."}:
             raise ArgumentError(
-                f"'{path}' is no name of a table or function",
-                hint="write catalog.database.name; put parts with other characters into backticks",
+                f"invalid name of a table or function: '{path}'",
+                hint="write catalog.database.name; put parts with other characters in backticks",
             )
         parts.append(part)
         if after >= len(path):

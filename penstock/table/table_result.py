@@ -1,4 +1,4 @@
-"""TableResult: what a statement gave back, and the handle of the job that it started."""
+"""TableResult: the result of a statement, and the handle of the job that it started."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ class TableResult:
         if not isinstance(self._rows, Sequence):
             if self._taken:
                 raise InvalidProgramError(
-                    "the rows of this result were read already",
-                    hint="execute the statement again, or keep what collect() gave",
+                    "the rows of this result were already consumed",
+                    hint="execute the statement again, or keep the rows that collect() returned",
                 )
             self._taken = True
         return self._rows
@@ -124,7 +124,7 @@ class JobRows(Iterator[Row]):
         waiting.start()
         waiting.join(timeout)
         if waiting.is_alive():
-            raise TimeoutError("no row came within the time to wait")
+            raise TimeoutError("timed out waiting for the first row")
 
     def _look_ahead(self) -> None:
         try:
@@ -205,7 +205,7 @@ def of_text(name: str, text: str) -> TableResult:
 
 
 def of_inserts(names: Sequence[str], client: JobClient) -> TableResult:
-    """Return the result of a job that writes tables: -1 for each, since nobody counts rows."""
+    """Return the result of a job that writes tables: -1 for each, since rows are not counted."""
     schema = ResolvedSchema.physical(names, [BigIntType()] * len(names))
     row = named(schema, *[-1] * len(names))
     return TableResult(ResultKind.SUCCESS_WITH_CONTENT, schema, [row], client=client)

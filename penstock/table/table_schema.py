@@ -24,7 +24,7 @@ class TableSchema:
     ) -> None:
         names, types = list(field_names or ()), list(data_types or ())
         if len(names) != len(types):
-            raise ArgumentError(f"{len(names)} names do not fit {len(types)} types")
+            raise ArgumentError(f"got {len(names)} names for {len(types)} types")
         self._names = names
         self._types = types
 

@@ -67,8 +67,8 @@ def data_type_of(info: TypeInformation) -> t.DataType:
     if isinstance(info, MapTypeInfo):
         return t.MapType(data_type_of(info.key_type_info), data_type_of(info.value_type_info))
     raise ArgumentTypeError(
-        f"values of type {info!r} cannot be in a column",
-        hint="declare the type of the stream: map(f, output_type=Types.ROW_NAMED([...], [...])), or give a Schema",
+        f"type {info!r} cannot be used in a column",
+        hint="declare the type of the stream: map(f, output_type=Types.ROW_NAMED([...], [...])), or pass a Schema",
     )
 
 

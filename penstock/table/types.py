@@ -14,7 +14,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 LONGEST = 2**31 - 1  # the length of STRING and BYTES
 
 _E = TypeVar("_E", bound=Enum)
-_NO_PLANNER = "there is no SQL planner whose values would have to be converted"
+_NO_PLANNER = "values need no conversion to SQL"
 
 
 class DataType:
@@ -60,7 +60,7 @@ class DataType:
         return changed
 
     def _parts(self) -> tuple[Any, ...]:
-        """Return what tells this type from others of its class, besides whether it holds None."""
+        """Return the parameters of this type, without its nullability."""
         return ()
 
     def __eq__(self, other: object) -> bool:
@@ -486,7 +486,7 @@ class RowType(DataType):
             raise KeyError(f"the row type has no field named {key}")
         if isinstance(key, int):
             return self.fields[key]
-        raise TypeError(f"a field is named by a str, an int or a slice, not by {key!r}")
+        raise TypeError(f"field key must be a str, an int or a slice, got {key!r}")
 
     def __repr__(self) -> str:
         return f"RowType({','.join(map(repr, self.fields))})"

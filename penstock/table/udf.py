@@ -132,9 +132,7 @@ def udf(
     'add'
     """
     if func_type not in {GENERAL, PANDAS}:
-        raise ArgumentError(
-            f"func_type cannot be {func_type!r}", hint="it is 'general' or 'pandas'"
-        )
+        raise ArgumentError(f"invalid func_type {func_type!r}", hint="use 'general' or 'pandas'")
     if f is None:
         return functools.partial(
             udf,
@@ -155,7 +153,7 @@ def udf(
     elif isinstance(function, ScalarFunction | AsyncScalarFunction):
         made = function
     elif isinstance(function, UserDefinedFunction):
-        raise ArgumentTypeError(f"{_name_of(function)} is no ScalarFunction")
+        raise ArgumentTypeError(f"{_name_of(function)} is not a ScalarFunction")
     else:
         made = CalledScalar(function)
     return UserDefinedFunctionWrapper(
@@ -193,7 +191,7 @@ def udtf(
         )
     function = _instance(f)
     if isinstance(function, UserDefinedFunction) and not isinstance(function, TableFunction):
-        raise ArgumentTypeError(f"{_name_of(function)} is no TableFunction")
+        raise ArgumentTypeError(f"{_name_of(function)} is not a TableFunction")
     made = function if isinstance(function, TableFunction) else CalledTable(function)
     return UserDefinedFunctionWrapper(
         made,
@@ -233,8 +231,8 @@ def udaf(
         made = CalledAggregate(function)
     else:
         raise ArgumentTypeError(
-            f"{_name_of(function)} is no AggregateFunction",
-            hint="derive a class from AggregateFunction, or give func_type='pandas'",
+            f"{_name_of(function)} is not an AggregateFunction",
+            hint="derive a class from AggregateFunction, or pass func_type='pandas'",
         )
     return UserDefinedFunctionWrapper(
         made,
@@ -256,10 +254,10 @@ def udtaf(
     name: str | None = None,  # noqa: ARG001
     func_type: str = GENERAL,  # noqa: ARG001
 ) -> NoReturn:
-    """Refuse: functions of many rows that give many rows are not implemented."""
+    """Reject: table aggregate functions are not implemented."""
     raise UnsupportedOperationError(
         "table aggregate functions are not implemented",
-        hint="use ROW_NUMBER() OVER (...) for the best rows of a group",
+        hint="use ROW_NUMBER() OVER (...) for the top rows per group",
     )
 
 
@@ -272,7 +270,7 @@ def as_user_function(name: str, function: Any) -> UserFunction:
         made: UserDefinedFunctionWrapper = udaf(function)
         return made.as_user_function(name)
     raise ArgumentTypeError(
-        f"{function!r} is no function with types",
+        f"{function!r} is not a user-defined function",
         hint="wrap it: udf(f, result_type=DataTypes.BIGINT())",
     )
 
@@ -281,13 +279,15 @@ def import_function(name: str, where: str) -> UserFunction:
     """Return the function that 'module.attribute' names."""
     module_name, _, attribute = where.rpartition(".")
     if not module_name:
-        raise ArgumentError(f"'{where}' names no Python function", hint="write 'module.function'")
+        raise ArgumentError(
+            f"'{where}' does not name a Python function", hint="write 'module.function'"
+        )
     try:
         module = importlib.import_module(module_name)
         found = getattr(module, attribute)
     except (ImportError, AttributeError) as error:
         raise ArgumentError(
-            f"function '{where}' cannot be imported",
+            f"cannot import function '{where}'",
             detail=f"{type(error).__name__}: {error}",
             hint="it must be on the Python path of this program: add_python_file, or PYTHONPATH",
         ) from error
@@ -300,8 +300,8 @@ def _instance(function: Any) -> Any:
     if isinstance(function, UserDefinedFunction) or callable(function):
         return function
     raise ArgumentTypeError(
-        f"{function!r} is no function",
-        hint="give a callable, or an object of a ScalarFunction class",
+        f"{function!r} is not a function",
+        hint="pass a callable, or an instance of a ScalarFunction class",
     )
 
 

@@ -1,4 +1,4 @@
-"""What users derive their functions from."""
+"""Base classes of user-defined functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.table.types import DataType
 
 
 class FunctionContext:
-    """What a function learns when it is opened: metrics, parameters of the job, where it runs."""
+    """Context of a function when it is opened: metrics, job parameters, subtask."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class FunctionContext:
         return self._attempt_number
 
 
-class UserDefinedFunction(ABC):  # noqa: B024 - a base that nobody makes objects of
+class UserDefinedFunction(ABC):  # noqa: B024 - a base class that is never instantiated
     """Base of all functions of users: opened once per task, closed at its end."""
 
     def open(self, function_context: FunctionContext) -> None:
@@ -116,27 +116,27 @@ class ImperativeAggregateFunction(UserDefinedFunction):
         """Add a row."""
 
     def retract(self, accumulator: Any, *args: Any) -> None:
-        """Take a row back."""
+        """Retract a row."""
         raise UnsupportedOperationError(
-            f"{type(self).__name__} cannot take rows back", hint="implement retract()"
+            f"{type(self).__name__} does not support retraction", hint="implement retract()"
         )
 
     def merge(self, accumulator: Any, accumulators: Iterable[Any]) -> None:
         """Add other accumulators to one."""
         raise UnsupportedOperationError(
-            f"{type(self).__name__} cannot be merged", hint="implement merge()"
+            f"{type(self).__name__} does not support merge", hint="implement merge()"
         )
 
     def get_result_type(self) -> DataType | str:
         """Return the type of the result."""
         raise ArgumentError(
-            f"the type of {type(self).__name__} is not known",
-            hint="implement get_result_type(), or give result_type to udaf()",
+            f"unknown result type of {type(self).__name__}",
+            hint="implement get_result_type(), or pass result_type to udaf()",
         )
 
     def get_accumulator_type(self) -> DataType | str:
-        """Return the type of accumulators: they are kept as Python objects, so nothing has to be said."""
-        raise ArgumentError(f"{type(self).__name__} says nothing about its accumulators")
+        """Return the type of accumulators: they are kept as Python objects, so no type is needed."""
+        raise ArgumentError(f"{type(self).__name__} does not declare its accumulator type")
 
 
 class AggregateFunction(ImperativeAggregateFunction):

@@ -29,7 +29,7 @@ class GroupWindow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlideWithSize:
-    """A sliding window whose slide is left to be said."""
+    """A sliding window that still needs its slide."""
 
     size: Expression
 
@@ -68,12 +68,12 @@ class Session:
 def _interval(size: Any) -> Expression:
     if isinstance(size, RowCount):
         raise UnsupportedOperationError(
-            "windows of a number of rows are not implemented for tables",
+            "count windows are not implemented for tables",
             hint="use an interval of time, or count_window of a keyed DataStream",
         )
     if not isinstance(size, Expression):
         raise ArgumentTypeError(
-            f"{size!r} is no interval", hint="write lit(10).minutes or a similar expression"
+            f"{size!r} is not an interval", hint="write lit(10).minutes or a similar expression"
         )
     return size
 
@@ -103,7 +103,7 @@ class OverWindow:
     def sql(self, scope: Any) -> str:
         """Return what stands in OVER (...)."""
         if self.order is None:
-            raise ArgumentError("a window over rows needs order_by")
+            raise ArgumentError("an over window needs order_by")
         parts = []
         if self.partition:
             parts.append(f"PARTITION BY {', '.join(each.sql(scope) for each in self.partition)}")
@@ -115,7 +115,7 @@ class OverWindow:
             isinstance(self.upper, RowCount) and self.upper.count == 0
         ):
             raise UnsupportedOperationError(
-                "windows over rows end at the current row", hint="leave out following()"
+                "over windows must end at the current row", hint="remove following()"
             )
         parts.append(f"{'ROWS' if by_rows else 'RANGE'} BETWEEN {bound} PRECEDING AND CURRENT ROW")
         return " ".join(parts)
@@ -137,7 +137,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverWindowPartitioned:
-    """A range of rows whose order is left to be said."""
+    """An over window that still needs its order."""
 
     partition: tuple[Expression, ...]
 

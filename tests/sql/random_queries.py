@@ -73,7 +73,7 @@ def rows_of(name: str, seed: int = 1) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Columns:
-    """What expressions may use: SQL of columns by type."""
+    """The columns that expressions may use: their SQL, by type."""
 
     whole: tuple[str, ...]
     text: tuple[str, ...]

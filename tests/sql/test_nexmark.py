@@ -1,4 +1,4 @@
-"""Nexmark's queries give what Flink SQL gives, in both ways of running, also when the job fails in between.
+"""Nexmark's queries match the results of Flink SQL, in both execution modes, also when the job fails in between.
 
 `nexmark.json` has the digests of Flink's final tables over the same events: `python -m benchmarks.nexmark.compare --check` compares them row by row.
 """
@@ -95,7 +95,7 @@ def check(query: str, rows: list[str]) -> None:
         if mode == EPOCHS or query not in STATELESS
     ],
 )
-def test_a_query_gives_what_flink_gives(query: str, mode: str, events: Path) -> None:
+def test_query_matches_recorded_flink_result(query: str, mode: str, events: Path) -> None:
     check(query, run(query, events, penstock_execution_mode=mode))
 
 

@@ -53,7 +53,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableEnvironmen
 
 
 @pytest.mark.parametrize("number", range(PARTS))
-def test_queries_give_what_flink_gives(tables: TableEnvironment, number: int) -> None:
+def test_queries_match_recorded_flink_results(tables: TableEnvironment, number: int) -> None:
     def check(recorded: dict[str, Any]) -> None:
         final = FinalTable()
         with tables.execute_sql(recorded["query"]).collect() as rows:

@@ -1,7 +1,7 @@
 """Aggregates of bitmaps: how many rows have each number, as bitmaps of the bits of that count.
 
-The accumulator is [rows, numbers whose count is odd, numbers whose count has its second bit, ...]: as much as a few bitmaps, however many rows there are, and
-rows can be taken back.
+The accumulator is [rows, numbers whose count is odd, numbers whose count has its second bit, ...]. Its size is
+that of a few bitmaps, independent of the number of rows, and rows can be retracted.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class BitmapAggregate(RowAggregate):
         self._counts = call.function.endswith("_CARDINALITY_AGG")
 
     def create(self) -> Any:
-        """Return an accumulator of no rows."""
+        """Return an empty accumulator."""
         return [0]
 
     def add(self, accumulator: Any, values: Values) -> None:
-        """Take a row."""
+        """Accumulate a row."""
         self.update(accumulator, [values], [1])
 
     def retract(self, accumulator: Any, values: Values) -> None:
-        """Take a row back."""
+        """Retract a row."""
         self.update(accumulator, [values], [-1])
 
     def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
-        """Take rows so often as it is said; back, if that is below zero."""
+        """Accumulate rows with a count each; a negative count retracts."""
         numbers: Counter[int] = Counter()
         for (value,), times in zip(rows, signs, strict=True):
             if value is None or not times:
@@ -56,7 +56,7 @@ class BitmapAggregate(RowAggregate):
             _count(accumulator, of_numbers(by_times[times]), times)
 
     def result(self, accumulator: Any) -> Any:
-        """Return the bitmap, or how many numbers it has; NULL of no rows."""
+        """Return the bitmap or its cardinality; NULL without rows."""
         if accumulator[0] <= 0:
             return None
         found = self._numbers(accumulator[0], accumulator[1:])
@@ -72,7 +72,7 @@ class BitmapAggregate(RowAggregate):
 
 
 def _count(accumulator: list[Any], bitmap: Any, times: int) -> None:
-    """Let all numbers of a bitmap be there so much more often, or less often."""
+    """Add a (possibly negative) count to all numbers of a bitmap."""
     for bit in range(abs(times).bit_length()):
         if abs(times) >> bit & 1:
             (_raise if times > 0 else _lower)(accumulator, bitmap, bit + 1)
@@ -91,7 +91,7 @@ def _raise(accumulator: list[Any], carry: Any, place: int) -> None:
 
 
 def _lower(accumulator: list[Any], borrow: Any, place: int) -> None:
-    # What is not there so often, because its state has expired, cannot be taken back.
+    # Numbers whose state has expired cannot be retracted.
     borrow &= BitMap.union(BitMap(), *accumulator[place:])
     while borrow:
         plane = accumulator[place]
@@ -101,7 +101,7 @@ def _lower(accumulator: list[Any], borrow: Any, place: int) -> None:
 
 
 def _counted(rows: int, planes: list[Any]) -> Any:
-    """Return the numbers that all rows have."""
+    """Return the numbers that all rows contain."""
     if rows.bit_length() > len(planes):
         return BitMap()
     found = planes[rows.bit_length() - 1].copy()

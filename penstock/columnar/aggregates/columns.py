@@ -18,7 +18,7 @@ from penstock.columnar.expressions import compile_expression
 from penstock.table import types as t
 from penstock.table.expressions.nodes import AggregateCall, InputRef, Rex
 
-SIGN: Final = "$sign"  # Int64: 1 for rows that come, -1 for rows that go
+SIGN: Final = "$sign"  # Int64: 1 for accumulated rows, -1 for retracted rows
 _DIGITS = Context(prec=76)
 
 
@@ -40,7 +40,7 @@ class ColumnAggregate:
     partial: list[pl.Expr] = field(default_factory=list)
     merged: list[pl.Expr] = field(default_factory=list)
     aligned: list[pl.Expr] = field(default_factory=list)
-    neutral: list[Any] = field(default_factory=list)  # what accumulators of no rows are
+    neutral: list[Any] = field(default_factory=list)  # initial values of accumulators
     finish: pl.Expr = field(default_factory=lambda: pl.lit(None))
 
     def add_sum(self, name: str, dtype: pl.DataType, partial: pl.Expr, zero: Any = 0) -> pl.Expr:
@@ -72,7 +72,7 @@ class ColumnAggregate:
 
 
 class _Making:
-    """A ColumnAggregate on its way: knows the call, and where rows may go, the sign."""
+    """Builder of a ColumnAggregate: holds the call and, for retracting inputs, the sign."""
 
     def __init__(self, call: AggregateCall, index: int, signed: bool, zone: str) -> None:
         self.call = call
@@ -91,12 +91,12 @@ class _Making:
 
     @property
     def always_there(self) -> bool:
-        """Whether every group has a value: then none has to be counted. The group of all rows may have no row."""
+        """Whether every group has a value, so that values need no count. A global group may be empty."""
         nullable = self.operand.type.is_nullable or self.call.type.is_nullable
         return not (self.signed or self.filter is not None or nullable)
 
     def value(self) -> pl.Expr:
-        """The operand of each row, NULL where the filter leaves it out."""
+        """The operand of each row, NULL where the filter excludes it."""
         return self._mask(compile_expression(self.operand, self.zone))
 
     def _mask(self, value: pl.Expr) -> pl.Expr:
@@ -114,7 +114,7 @@ class _Making:
         return pl.when(pl.col(SIGN) < 0).then(-value).otherwise(value) if self.signed else value
 
     def count(self, part: str = "n") -> pl.Expr:
-        """An accumulator: how many rows have all operands."""
+        """Add an accumulator: the number of rows whose operands are all non-NULL."""
         name, operands = self.name(part), self.call.operands
         if not self.signed and self.filter is None and _plain_count(operands):
             column = compile_expression(operands[0], self.zone) if operands else None
@@ -130,7 +130,7 @@ class _Making:
         return self.made.add_sum(name, pl.Int64(), self.prepare(part, counted).sum())
 
     def sum(self, part: str, value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-        """An accumulator: the sum of a value."""
+        """Add an accumulator: the sum of a value."""
         taken = self.prepare(part, self.signed_value(value))
         zero = Decimal(0) if dtype.is_decimal() else 0
         return self.made.add_sum(self.name(part), dtype, taken.cast(dtype).sum(), zero)
@@ -235,7 +235,7 @@ def _first_or_last(making: _Making) -> pl.Expr:
     return making.made.add_choice(name, dtype, *steps).cast(dtype_of(making.call.type))
 
 
-# function -> what makes it, and whether rows can be taken back
+# function -> its builder, and whether it supports retraction
 _FUNCTIONS: Final[dict[str, tuple[Callable[[_Making], pl.Expr], bool]]] = {
     "COUNT": (_count, True),
     "SUM": (_sum, True),
@@ -256,11 +256,11 @@ _FUNCTIONS: Final[dict[str, tuple[Callable[[_Making], pl.Expr], bool]]] = {
 
 
 def is_in_columns(call: AggregateCall, retracts: bool) -> bool:
-    """Whether a call, apart from DISTINCT, is done in columns."""
+    """Whether a call, ignoring DISTINCT, can be computed in columns."""
     known = _FUNCTIONS.get(call.function)
     if known is None or call.user is not None or (retracts and not known[1]):
         return False
-    # A month's INTERVAL and a second's are numbers; other values that are no numbers have no sum.
+    # Intervals are numbers; other non-numeric values have no sum.
     if call.function in {"MIN", "MAX"}:
         return not isinstance(call.operands[0].type, t.BinaryType | t.VarBinaryType)
     return not call.order

@@ -32,7 +32,7 @@ class DistinctState:
     ) -> None:
         self._plan = plan
         self._group = group
-        # What only grows and never ends is bits in arrays; what may go or expire is objects.
+        # Values that are never retracted and never expire are bits in arrays; all others are objects.
         self._cache: SeenValues | MarkedValues = (
             MarkedValues(table, group.number, len(group.values))
             if not plan.retracts and not ttl_ms
@@ -77,7 +77,7 @@ class DistinctState:
         return plan.with_neutral(joined, group)
 
     def _selected(self, frame: pl.DataFrame, extra: Sequence[pl.Expr]) -> pl.DataFrame:
-        """Return keys and values of the rows that at least one call wants; those without a value are nobody's."""
+        """Return keys and values of the rows that at least one call needs; rows without a value are skipped."""
         group, plan = self._group, self._plan
         keys = [pl.col(name).alias(new) for name, new in zip(plan.keys, self._keys, strict=True)]
         values = [each.alias(name) for each, name in zip(group.values, self._values, strict=True)]
@@ -88,7 +88,7 @@ class DistinctState:
         return rows.group_by(*self._keys, *self._values, maintain_order=self._in_order)
 
     def _marked(self, frame: pl.DataFrame, now: int) -> pl.DataFrame:
-        """Return values that a call has not had before."""
+        """Return values that are new to a call."""
         filters = self._group.filters
         if all(each is None for each in filters):
             every = (1 << len(filters)) - 1
@@ -162,7 +162,7 @@ class DistinctState:
         )
 
     def _entries(self, rows: pl.DataFrame) -> list[Any]:
-        """Return what values are known by here: the key, then the values."""
+        """Return the entries of values: the key, then the values."""
         keyed = rows.select(pl.col(name).alias(column(at)) for at, name in enumerate(self._keys))
         keys = keys_of(keyed, range(len(self._keys))) if self._keys else [()] * rows.height
         return list(zip(keys, *(values_of(rows[name]) for name in self._values), strict=True))
@@ -181,15 +181,15 @@ class DistinctState:
         self._cache.put_many(entries, values)
 
     def relieve(self) -> None:
-        """Let go of what was not used lately, if there is too much."""
+        """Evict entries that were not used lately if there are too many."""
         self._cache.relieve()
 
     def flush(self) -> None:
-        """Write what has changed to the table."""
+        """Write the changed entries to the state table."""
         self._cache.flush()
 
     def forget(self) -> None:
-        """Write nothing of what is not in the table yet."""
+        """Discard changes that have not been written to the table."""
         self._cache.forget()
 
 
@@ -202,13 +202,13 @@ class SeenValues:
         self._bound = bound
         self._live: dict[Any, Any] = {}
         self._dirty: set[Any] = set()
-        self._complete = is_empty(table)  # whether the table has nothing that is not here
+        self._complete = is_empty(table)  # whether all entries of the table are in memory
 
     def _stored(self, entry: Any) -> Any:
         return entry[0], (self._number, *entry[1:])
 
     def get_many(self, entries: list[Any]) -> list[Any]:
-        """Return what is known of values; 0 for those that have not been seen."""
+        """Return the entries of values; 0 for values that have not been seen."""
         live = self._live
         found = list(map(live.get, entries, repeat(0)))
         if self._complete or all(found):
@@ -222,12 +222,12 @@ class SeenValues:
         return found
 
     def put_many(self, entries: list[Any], values: list[Any]) -> None:
-        """Set what is known of values."""
+        """Set the entries of values."""
         self._live.update(zip(entries, values, strict=True))
         self._dirty.update(entries)
 
     def flush(self) -> None:
-        """Write what has changed to the table."""
+        """Write the changed entries to the state table."""
         live, stored = self._live, self._stored
         kept = [entry for entry in self._dirty if live[entry]]
         # Entries of a key share it: a snapshot has it once, which takes half of the time to write.
@@ -242,11 +242,11 @@ class SeenValues:
         self._dirty = set()
 
     def forget(self) -> None:
-        """Write nothing of what is not in the table yet."""
+        """Discard changes that have not been written to the table."""
         self._dirty = set()
 
     def relieve(self) -> None:
-        """Let go of the older half, if there is too much."""
+        """Evict the older half if there are too many entries."""
         if len(self._live) > self._bound:
             self.flush()
             self._complete = False

@@ -32,7 +32,7 @@ class MarkedValues:
         self._number = number
         self._single = width == 1  # whether a value is one column
         self._bound = bound
-        self._complete = is_empty(table)  # whether the table has nothing that is not here
+        self._complete = is_empty(table)  # whether all entries of the table are in memory
         self.clear()
 
     def clear(self) -> None:
@@ -75,7 +75,7 @@ class MarkedValues:
         return joined[_SLOT].to_numpy()
 
     def _entries(self, at: Numbers) -> list[Any]:
-        """Return what pairs are known by in the state table."""
+        """Return the state table entries of pairs."""
         pairs = self._pairs.numbers[at]
         keys = self._objects(self._keys, pairs >> _WORD)
         values = self._objects(self._values, pairs & np.int64(0xFFFFFFFF))
@@ -92,21 +92,21 @@ class MarkedValues:
         self._bits.values[at] = read_many(self._table, self._entries(at), 0)
 
     def flush(self) -> None:
-        """Write what has changed to the table."""
+        """Write the changed entries to the state table."""
         changed = np.flatnonzero(self._dirty.values)
         if len(changed):
             self._table.put_many(self._entries(changed), self._bits.values[changed].tolist())
             self._dirty.values[changed] = False
 
     def relieve(self) -> None:
-        """Let go of everything, if there is too much: what is wanted again comes from the table."""
+        """Evict all entries if there are too many; they are read from the table again on demand."""
         if len(self._pairs) > self._bound:
             self.flush()
             self.clear()
             self._complete = False
 
     def forget(self) -> None:
-        """Write nothing of what is not in the table yet."""
+        """Discard changes that have not been written to the table."""
         self._dirty.values[:] = False
 
 
@@ -115,5 +115,5 @@ def _is_number(frame: pl.DataFrame) -> bool:
 
 
 def _is_plain(dtype: pl.DataType) -> bool:
-    """Whether Polars knows of two values whether they are the same as Python does."""
+    """Whether Polars compares values of the type for equality like Python does."""
     return dtype.is_integer() or dtype.is_temporal() or dtype in (pl.String, pl.Boolean)

@@ -1,4 +1,4 @@
-"""What an aggregation does with a batch: rows are folded by key, into one row of accumulators each."""
+"""Plan of an aggregation: a batch is folded by key into one row of accumulators per key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.columnar.specs.common import KIND, column
 from penstock.table import types as t
 from penstock.table.expressions.nodes import AggregateCall, InputRef, Rex, Symbol
 
-ROWS: Final = "$n"  # the accumulator that counts rows, where they may go
+ROWS: Final = "$n"  # the accumulator that counts rows, if the input retracts
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class AggregatePlan:
         return [*self.rows, *(each for group in self.distinct for each in group.rows)]
 
     def signed(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return rows with their signs, where rows may go."""
+        """Return rows with their signs if the input retracts."""
         if not self.retracts:
             return frame
         if KIND not in frame.columns:
@@ -160,7 +160,7 @@ class AggregatePlan:
     def fold(
         self, frame: pl.DataFrame, keys: Sequence[str], more: Sequence[pl.Expr] = ()
     ) -> pl.DataFrame:
-        """Return one row per key: the keys, what is asked for besides, then the accumulators that need no memory of values. Rows are signed."""
+        """Return one row per key: the keys, the extra columns, then the accumulators that need no stored values. Rows are signed."""
         if self._prepared:
             frame = frame.with_columns(self._prepared)
         return grouped(frame, keys, [*more, *self._partial])
@@ -190,14 +190,14 @@ class AggregatePlan:
 
 
 def counts_rows_of_windows(calls: Sequence[AggregateCall], retracts: bool) -> bool:
-    """Whether windows count their rows: if those may go, or if nothing else is kept of them."""
+    """Whether windows count their rows: if the input retracts, or if no other accumulator exists."""
     return retracts or not any(
         is_in_columns(call, retracts) and not call.distinct for call in calls
     )
 
 
 def grouped(frame: pl.DataFrame, keys: Sequence[str], steps: Sequence[pl.Expr]) -> pl.DataFrame:
-    """Group rows, also without keys: then there is one group, if there are any rows."""
+    """Group rows; without keys there is one group, if there are any rows."""
     if keys:
         return frame.group_by(list(keys)).agg(list(steps))
     if not steps or not frame.height:

@@ -45,7 +45,7 @@ class RowState:
         for row, (key, there) in enumerate(zip(keys, known.tolist(), strict=True)):
             found = [each.get(key) for each in lists]
             if there and not any(found):
-                continue  # nothing that these calls want has come
+                continue  # no row passes the filters of these calls
             accumulators = self._cache.get(key) if there else None
             if accumulators is None:
                 accumulators = [call.function.create() for call in self._calls]
@@ -79,15 +79,15 @@ class RowState:
             self._cache.remove(key)
 
     def flush(self) -> None:
-        """Write what has changed to the table."""
+        """Write the changed entries to the state table."""
         self._cache.flush()
 
     def forget(self) -> None:
-        """Write nothing of what is not in the table yet."""
+        """Discard changes that have not been written to the table."""
         self._cache.forget()
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         for call in self._calls:
             call.function.close()
 
@@ -109,7 +109,7 @@ def rows_of(call: RowCall, frame: pl.DataFrame, key_names: Sequence[str]) -> Lis
     values = [f"v{at}" for at in range(len(call.operands))]
     keys = [column(at) for at in range(len(key_names))]
     if SIGN in frame.columns and not call.function.in_order and not _nested(named, values):
-        # What comes and goes within a batch is nothing.
+        # An insert and a retraction within one batch cancel out.
         named = named.group_by(keys + values, maintain_order=True).agg(pl.col(SIGN).sum())
         named = named.filter(pl.col(SIGN) != 0)
     if not keys:

@@ -1,6 +1,6 @@
-"""Aggregate functions that keep their values: as Python objects, row by row. Rows can be taken back.
+"""Aggregate functions that keep their values as Python objects, computed row by row, with retraction.
 
-Accumulators are lists and dictionaries of values, so that they can be pickled whatever becomes of this module. They are changed in place.
+Accumulators are lists and dictionaries of values, so that they can be unpickled whatever becomes of this module. They are changed in place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Values = tuple[Any, ...]
 
 
 class RowAggregate:
-    """A call of an aggregate function: makes accumulators, adds rows to them, takes rows back, gives results."""
+    """A call of an aggregate function: creates accumulators, accumulates and retracts rows, returns results."""
 
     in_order = True  # whether the order of rows matters, or each of them by itself
 
@@ -35,13 +35,13 @@ class RowAggregate:
         self.call = call
 
     def open(self, context: Any) -> None:
-        """Prepare a user's function."""
+        """Prepare a user function."""
 
     def close(self) -> None:
-        """Release a user's function."""
+        """Release a user function."""
 
     def create(self) -> Any:
-        """Return an accumulator without rows."""
+        """Return an empty accumulator."""
         return []
 
     def add(self, accumulator: Any, values: Values) -> None:
@@ -49,7 +49,7 @@ class RowAggregate:
         raise NotImplementedError
 
     def retract(self, accumulator: Any, values: Values) -> None:
-        """Take a row back that was added."""
+        """Retract a row that was added."""
         raise NotImplementedError
 
     def result(self, accumulator: Any) -> Any:
@@ -57,7 +57,7 @@ class RowAggregate:
         raise NotImplementedError
 
     def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
-        """Take rows that come and rows that go."""
+        """Accumulate and retract rows."""
         for values, sign in zip(rows, signs, strict=True):
             if sign > 0:
                 self.add(accumulator, values)
@@ -66,7 +66,7 @@ class RowAggregate:
 
 
 def hashable(value: Any) -> Any:
-    """Return what stands for a value in a dictionary."""
+    """Return a hashable stand-in for a value."""
     if isinstance(value, list):
         return tuple(map(hashable, value))
     if isinstance(value, dict):
@@ -83,12 +83,12 @@ class _Bag(RowAggregate):
         return {}
 
     def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
-        """Take values, with how much more or less often each is there."""
+        """Add the change of count of each value."""
         for values, times in zip(rows, signs, strict=True):
             self.take(accumulator, values, times)
 
     def take(self, accumulator: Any, values: Values, times: int) -> None:
-        """Take a row so often; back, if that is below zero."""
+        """Accumulate a row a number of times; a negative number retracts it."""
         self.change(accumulator, values[0], times)
 
     def add(self, accumulator: Any, values: Values) -> None:
@@ -98,7 +98,7 @@ class _Bag(RowAggregate):
         self.change(accumulator, values[0], -1)
 
     def change(self, accumulator: Any, value: Any, times: int) -> None:
-        """Let a value be there more or less often."""
+        """Change the count of a value."""
         if value is None or not times:
             return
         key = hashable(value)
@@ -112,7 +112,7 @@ class _Bag(RowAggregate):
 
 
 class _Extreme(_Bag):
-    """MIN and MAX of values that may go. The best value is looked for again only if it has gone."""
+    """MIN and MAX with retraction. The best value is searched again only after it was retracted."""
 
     def __init__(self, call: AggregateCall) -> None:
         super().__init__(call)
@@ -149,12 +149,12 @@ class _InOrder(RowAggregate):
             accumulator.remove(kept)
 
     def kept(self, values: Values) -> Any:
-        """Return what is kept of a row."""
+        """Return the stored part of a row."""
         return values[0]
 
 
 class _FirstOrLast(_InOrder):
-    """FIRST_VALUE and LAST_VALUE of rows that may go."""
+    """FIRST_VALUE and LAST_VALUE with retraction."""
 
     def result(self, accumulator: Any) -> Any:
         if not accumulator:
@@ -170,9 +170,9 @@ class _SingleValue(_InOrder):
     def result(self, accumulator: Any) -> Any:
         if len(accumulator) > 1:
             raise RecordError(
-                "a scalar subquery has more than one row",
-                detail=f"it has {len(accumulator)}",
-                hint="let it have one, by LIMIT 1 or by an aggregate such as MAX",
+                "scalar subquery returned more than one row",
+                detail=f"it returned {len(accumulator)} rows",
+                hint="add LIMIT 1, or an aggregate such as MAX",
             )
         return accumulator[0] if accumulator else None
 
@@ -208,7 +208,7 @@ class _Percentile(_Bag):
         return {"percentages": None, "values": {}}
 
     def take(self, accumulator: Any, values: Values, times: int) -> None:
-        """Take a row so often; back, if that is below zero."""
+        """Accumulate a row a number of times; a negative number retracts it."""
         accumulator["percentages"] = values[1]
         weight = int(values[2] or 0) if len(values) > 2 else 1
         self.change(accumulator["values"], values[0], times * weight)
@@ -292,8 +292,8 @@ class _JsonObject(RowAggregate):
         key, value = values[0], values[1]
         if key is None:
             raise RecordError(
-                "a key of JSON_OBJECTAGG is NULL",
-                hint="leave such rows out: FILTER (WHERE key IS NOT NULL)",
+                "JSON_OBJECTAGG got a NULL key",
+                hint="exclude such rows with FILTER (WHERE key IS NOT NULL)",
             )
         if value is not None or self._keeps_nulls:
             accumulator.append((key, value))
@@ -344,7 +344,7 @@ def _json_value(value: Any) -> Any:
 
 
 class _Counted(RowAggregate):
-    """COUNT, SUM and AVG row by row, for those who need results between rows (OVER): [sum, count]."""
+    """COUNT, SUM and AVG row by row, for callers that need a result after each row (OVER): [sum, count]."""
 
     def create(self) -> Any:
         return [0, 0]
@@ -443,7 +443,7 @@ class _Spread(RowAggregate):
 
 
 def plain_check(data_type: t.DataType) -> Callable[[Any], bool]:
-    """Return what says of a value at once that a column of the type holds it as it is; of others it says False.
+    """Return a quick check that is True for values which a column of the type holds unchanged, else False.
 
     >>> is_plain = plain_check(t.IntType())
     >>> is_plain(7), is_plain(2**31), is_plain("7")
@@ -462,7 +462,7 @@ def plain_check(data_type: t.DataType) -> Callable[[Any], bool]:
 
 
 class UserAggregate(RowAggregate):
-    """A user's aggregate function: create_accumulator, accumulate, retract, get_value."""
+    """A user-defined aggregate function: create_accumulator, accumulate, retract, get_value."""
 
     def open(self, context: Any) -> None:
         """Open the function; its operands and results are values of rows."""
@@ -484,14 +484,14 @@ class UserAggregate(RowAggregate):
             closed()
 
     def create(self) -> Any:
-        """Ask the function."""
+        """Call the user function."""
         try:
             return self.call.user.create_accumulator()
         except Exception as error:
             raise self._failed("create_accumulator", error) from error
 
     def add(self, accumulator: Any, values: Values) -> None:
-        """Ask the function."""
+        """Call the user function."""
         given = self._decoded(values)
         try:
             self.call.user.accumulate(accumulator, *given)
@@ -499,7 +499,7 @@ class UserAggregate(RowAggregate):
             raise self._failed("accumulate", error, given) from error
 
     def retract(self, accumulator: Any, values: Values) -> None:
-        """Ask the function."""
+        """Call the user function."""
         given = self._decoded(values)
         try:
             self.call.user.retract(accumulator, *given)
@@ -507,7 +507,7 @@ class UserAggregate(RowAggregate):
             raise self._failed("retract", error, given) from error
 
     def result(self, accumulator: Any) -> Any:
-        """Ask the function."""
+        """Call the user function."""
         try:
             found = self.call.user.get_value(accumulator)
         except Exception as error:
@@ -580,7 +580,7 @@ def row_aggregate(call: AggregateCall) -> RowAggregate:
     known = _FUNCTIONS.get(function)
     if known is None:
         raise UnsupportedOperationError(
-            f"there is no aggregate function {call.function}",
-            hint="docs/sql-coverage.md lists those that there are",
+            f"unknown aggregate function {call.function}",
+            hint="docs/sql-coverage.md lists the supported ones",
         )
     return known(call)

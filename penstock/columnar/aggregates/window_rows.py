@@ -22,7 +22,7 @@ def key_names(count: int) -> list[str]:
 
 
 class RowSet:
-    """What is kept for one function, or for several that share values: rows of keys and `schema`."""
+    """Stored rows of one function, or of several that share values: keys and `schema`."""
 
     schema: dict[str, pl.DataType]
 
@@ -34,15 +34,15 @@ class RowSet:
         ]
 
     def take(self, frame: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
-        """Return what is kept of (signed) rows: keys, the columns `extra`, values."""
+        """Return the stored part of (signed) rows: keys, the columns `extra`, values."""
         raise NotImplementedError
 
     def merge(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Make what is kept smaller, if it can be."""
+        """Compact the stored rows, if possible."""
         return frame
 
     def results(self, frame: pl.DataFrame, keys: Sequence[str]) -> list[pl.DataFrame]:
-        """Return keys and accumulators, or results, one row per key, of all that windows have; `keys` tell windows apart, too."""
+        """Return keys and accumulators, or results, one row per key, for all stored rows; `keys` also identify the windows."""
         raise NotImplementedError
 
 
@@ -148,7 +148,7 @@ def row_results(call: RowCall, frame: pl.DataFrame, keys: Sequence[str]) -> pl.D
 
 
 def row_sets(plan: AggregatePlan) -> list[RowSet]:
-    """Return what windows keep besides accumulators."""
+    """Return the row sets that windows store in addition to accumulators."""
     sets: list[RowSet] = [CallRows(plan, call) for call in plan.rows]
     sets += [DistinctRows(plan, group) for group in plan.distinct]
     return sets
@@ -161,7 +161,7 @@ def with_results(
     plan: AggregatePlan,
     keys: Sequence[str],
 ) -> pl.DataFrame:
-    """Return the accumulators of a window with what was computed of kept values."""
+    """Return the accumulators of a window with the results of stored values."""
     for each, frame in zip(sets, rows, strict=True):
         for found in each.results(frame, keys):
             if keys:
@@ -182,7 +182,7 @@ def with_results(
 
 
 def _without_rows(main: pl.DataFrame, call: RowCall) -> pl.DataFrame:
-    """Give keys without rows what the function gives without rows."""
+    """Fill in the function's result for no rows where a key has none."""
     if not main[call.name].null_count():
         return main
     nothing = call.function.result(call.function.create())

@@ -37,9 +37,9 @@ _GROUPS = (
 
 
 def compile_expression(rex: Rex, zone: str = "UTC", watermark: Watermark | None = None) -> pl.Expr:
-    """Return the Polars expression that computes `rex` over columns c0, c1, ...; `zone` is the session time zone, `watermark` tells the operator's.
+    """Return the Polars expression that computes `rex` over columns c0, c1, ...; `zone` is the session time zone, `watermark` returns the operator's.
 
-    It gives as many values as there are rows, or one if it is constant: put it beside other columns (with_columns, filter).
+    It gives as many values as there are rows, or one if it is constant: use it together with other columns (with_columns, filter).
     """
     return Compiler(Zone(zone).check(), watermark=watermark).compile(rex)
 

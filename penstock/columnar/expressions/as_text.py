@@ -123,7 +123,7 @@ def months_text(value: int) -> str:
 
 
 def text_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], str]:
-    """Return what makes text of one value, as it stands in arrays, maps and rows."""
+    """Return a function that formats one value within arrays, maps and rows."""
     inner = _nested_text(source, compiler)
     if inner is not None:
         return inner

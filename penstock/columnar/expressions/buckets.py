@@ -1,4 +1,4 @@
-"""The bucket of a value, for rules that spread rows: no function of the language."""
+"""The bucket of a value: an internal function for rules that distribute rows."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _cast(compiler: Compiler, call: Call) -> pl.Expr:
 def cast_expression(
     compiler: Compiler, value: pl.Expr, source: t.DataType, target: t.DataType, *, safe: bool
 ) -> pl.Expr:
-    """Return values of one type as those of another. What cannot be read fails, or is NULL if `safe`."""
+    """Cast values from one type to another. Values that cannot be cast fail, or become NULL if `safe`."""
     if source.nullable() == target.nullable():
         return value
     if isinstance(source, t.NullType):
@@ -139,7 +139,7 @@ def _read_timestamp(compiler: Compiler, text: pl.Expr, target: t.DataType) -> pl
 
 
 def local_times(text: pl.Expr, precision: int = 6) -> pl.Expr:
-    """Return texts as timestamps; NULL for those that are none."""
+    """Parse texts as timestamps; NULL for those that are invalid."""
     fine = precision > MICROS
     quick = from_text.plain_times(text, "ns" if fine else "us")
     slow = from_text.nanoseconds if fine else from_text.microseconds
@@ -156,8 +156,8 @@ def _checked(made: pl.Expr, given: pl.Expr, target: t.DataType) -> pl.Expr:
         if failed.any():
             text = (texts.filter(failed) if len(texts) == len(failed) else texts)[0]
             raise RecordError(
-                f"the text {text!r} cannot be cast to {shown}",
-                hint=f"TRY_CAST(... AS {shown}) gives NULL instead",
+                f"cannot cast {text!r} to {shown}",
+                hint=f"TRY_CAST(... AS {shown}) returns NULL instead",
             )
         return result
 
@@ -260,7 +260,7 @@ def _from_time(
 
 
 def _to_precision(value: pl.Expr, precision: int, before: int = 9) -> pl.Expr:
-    """Return timestamps with so many digits of a second's fraction; further ones are cut off."""
+    """Truncate timestamps to a number of fractional digits."""
     if precision < before and precision not in {3, 6, 9}:
         step = {0: "1s", 1: "100ms", 2: "10ms", 4: "100us", 5: "10us", 7: "100ns", 8: "10ns"}
         value = value.dt.truncate(step[precision])
@@ -270,13 +270,13 @@ def _to_precision(value: pl.Expr, precision: int, before: int = 9) -> pl.Expr:
 
 
 def _in_nanoseconds(values: pl.Series) -> pl.Series:
-    """Return times in nanoseconds, of which 64 bits reach from 1677 to 2262: numbers beyond would be those of other times."""
+    """Return times in nanoseconds, of which 64 bits reach from 1677 to 2262: numbers beyond that range would wrap around."""
     micros = values.dt.cast_time_unit("us").to_physical()
     beyond = ~micros.is_between(FIRST_MICROS, LAST_MICROS)
     if beyond.any():
         raise RecordError(
-            f"the time {values.filter(beyond)[0]} has no nanoseconds",
-            detail="columns of a precision above 6 hold the years 1678 to 2261",
+            f"timestamp {values.filter(beyond)[0]} is out of range for nanosecond precision",
+            detail="columns with a precision above 6 cover the years 1678 to 2261",
             hint="use a precision of 6 or less",
         )
     return values.dt.cast_time_unit("ns")

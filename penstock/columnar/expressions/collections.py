@@ -110,7 +110,7 @@ def _cardinality(compiler: Compiler, call: Call) -> pl.Expr:
 
 def _element(values: _Array) -> Any:
     if len(values) > 1:
-        raise RecordError(f"ELEMENT takes an array of one element, got {len(values)}")
+        raise RecordError(f"ELEMENT needs an array with exactly one element, got {len(values)}")
     return values[0] if values else None
 
 
@@ -208,7 +208,7 @@ def _union(*maps: _Entries) -> _Entries:
 def _from_arrays(keys: _Array, values: _Array) -> _Entries:
     if len(keys) != len(values):
         raise RecordError(
-            "MAP_FROM_ARRAYS takes arrays of one length",
+            "MAP_FROM_ARRAYS needs arrays of equal length",
             detail=f"got {len(keys)} keys and {len(values)} values",
         )
     pairs = zip(keys, values, strict=True)

@@ -21,12 +21,12 @@ EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 Watermark = Callable[[], int | None]
 Compiled = Callable[["Compiler", Call], pl.Expr]
 COMPILERS: dict[str, Compiled] = {}
-# what fails for some values: only computed where CASE, AND, OR and COALESCE need it
+# functions that fail for some values: only computed where CASE, AND, OR and COALESCE need them
 FALLIBLE: set[str] = {"CAST", "/", "%"}
 
 
 def compiles(*names: str, fallible: bool = False) -> Callable[[Compiled], Compiled]:
-    """Register what makes a Polars expression of a call of these functions."""
+    """Register the compiler of calls of these functions into Polars expressions."""
 
     def register(compiled: Compiled) -> Compiled:
         for name in names:
@@ -50,7 +50,7 @@ def simply(name: str, build: Callable[..., pl.Expr], *, fallible: bool = False) 
 class Compiler:
     """Compiles expressions for one session time zone.
 
-    With a `guard`, what may fail is computed only for rows where the guard is true. `watermark` gives the operator's watermark, if it has one.
+    With a `guard`, expressions that may fail are computed only for rows where the guard is true. `watermark` gives the operator's watermark, if it has one.
     """
 
     __slots__ = ("guard", "watermark", "zone")
@@ -63,7 +63,7 @@ class Compiler:
         self.watermark = watermark
 
     def under(self, condition: pl.Expr) -> Compiler:
-        """Return a compiler for what is only looked at where the condition is true."""
+        """Return a compiler for expressions that are only needed where the condition is true."""
         guard = condition if self.guard is None else self.guard & condition
         return Compiler(self.zone, guard, self.watermark)
 
@@ -76,16 +76,16 @@ class Compiler:
         if isinstance(rex, Call):
             compiled = COMPILERS.get(rex.function)
             if compiled is None:
-                raise UnsupportedOperationError(f"the function {rex.function} is not there yet")
+                raise UnsupportedOperationError(f"function {rex.function} is not supported yet")
             return compiled(self, rex)
         if isinstance(rex, UserCall):
             from penstock.columnar.expressions.user import compile_user_call
 
             return compile_user_call(self, rex)
-        raise UnsupportedOperationError(f"{rex} is no value")
+        raise UnsupportedOperationError(f"{rex} is not a scalar expression")
 
     def operands(self, call: Call) -> list[pl.Expr]:
-        """Return the expressions of the operands, without symbols. What may fail gets NULL where the guard is not true."""
+        """Return the expressions of the operands, without symbols. Expressions that may fail get NULL where the guard is not true."""
         values = [self.compile(each) for each in call.operands if not isinstance(each, Symbol)]
         if self.guard is not None and values and call.function in FALLIBLE:
             values[0] = pl.when(self.guard).then(values[0])

@@ -40,7 +40,7 @@ def digits_of(data_type: t.DataType) -> int:
 
 
 def scaled(numbers: pl.Expr, scale: int) -> pl.Expr:
-    """Return whole numbers as decimals with so many digits behind the point."""
+    """Return integers as decimals with the given scale."""
     return numbers.reinterpret(dtype=pl.Decimal(MOST_DIGITS, scale))
 
 

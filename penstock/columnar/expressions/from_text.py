@@ -74,7 +74,7 @@ def decimal(text: str, target: t.DecimalType) -> Decimal | None:
 
 _PLAIN_DATE = r"^\d{4}-\d{2}-\d{2}$"
 _PLAIN_TIMESTAMP = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:[0-5]\d(?:\.\d{1,9})?$"
-# Nanoseconds of 64 bits reach from 1677 to 2262; further years would come out as others.
+# 64-bit nanoseconds cover 1677 to 2262; other years would wrap around.
 _PLAIN_FINE_TIMESTAMP = _PLAIN_TIMESTAMP.replace(r"\d{4}", r"(?:1[789]|2[01])\d{2}", 1)
 _PLAIN_NUMBER = r"^-?\d{1,15}(?:\.\d{1,12})?$"
 

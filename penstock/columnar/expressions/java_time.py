@@ -40,7 +40,7 @@ _STRFTIME = {
     "EEEE": "%A",
     "DDD": "%j",
 }
-# Not of SimpleDateFormat, where they are something else.
+# Not for SimpleDateFormat, where these letters mean something else.
 _NOT_SIMPLE = frozenset({"uuuu", "uu", "SSSSSS", "SSSSSSSSS"})
 _DATE_LETTERS = frozenset("yuMLdEDQqwWe")
 _MINUTE_LETTERS = frozenset("Hhmka") | {"K"}
@@ -111,7 +111,7 @@ def formatted(value: dt.datetime, pattern: str, *, simple: bool = False) -> str:
 
 @dataclass(slots=True)
 class _Fields:
-    """What has been read of a text."""
+    """The fields parsed from a text."""
 
     year: int = 1970
     month: int = 1

@@ -26,13 +26,13 @@ INVALID = object()
 
 
 class _Raw(str):
-    """JSON text that is put in as it is."""
+    """JSON text that is inserted unchanged."""
 
     __slots__ = ()
 
 
 def loads(text: str) -> Any:
-    """Return what JSON text means; INVALID if it is none. Numbers with a point keep their digits."""
+    """Parse JSON text; INVALID if it is not JSON. Numbers with a point keep their digits."""
     try:
         return json.loads(text, parse_constant=_refused, parse_float=Decimal)
     except ValueError:
@@ -80,10 +80,10 @@ def _word(call: Call, at: int) -> str:
 
 
 def _read(document: str, path: str) -> tuple[Any, str]:
-    """Return what is at a path, and whether it was `found`, is `empty` or an `error`."""
+    """Return the value at a path, and whether it was `found`, is `empty` or an `error`."""
     compiled = json_path(path)
     if compiled is None:
-        raise RecordError(f"{path!r} is no path into JSON", hint="a path looks like $.name[0]")
+        raise RecordError(f"invalid JSON path {path!r}", hint="a path looks like $.name[0]")
     whole = loads(document)
     if whole is INVALID:
         return None, "error"
@@ -103,7 +103,7 @@ def _json_value(compiler: Compiler, call: Call) -> pl.Expr:
         if how in {"lax", "strict"} and (isinstance(found, dict | list) or found is None):
             how = "empty" if how == "lax" else "error"
         if how in behaviours and behaviours[how] == "ERROR":
-            raise RecordError(f"JSON_VALUE finds no value at {given!r}", detail=f"in {text!r}")
+            raise RecordError(f"JSON_VALUE found no value at {given!r}", detail=f"in {text!r}")
         return {
             "how": how,
             "text": None if how in behaviours or found is None else _scalar_text(found),
@@ -148,7 +148,7 @@ def _json_query(compiler: Compiler, call: Call) -> pl.Expr:
                 return _elements(found) if arrays else dumps(found)
         behaviour = on_empty if how == "empty" else on_error
         if behaviour == "ERROR":
-            raise RecordError(f"JSON_QUERY finds nothing at {given!r}", detail=f"in {text!r}")
+            raise RecordError(f"JSON_QUERY found nothing at {given!r}", detail=f"in {text!r}")
         return ([] if behaviour == "EMPTY ARRAY" else None) if arrays else _EMPTY[behaviour]
 
     return rowwise(query, compiler.operands(call), call.type)
@@ -169,7 +169,7 @@ def _json_exists(compiler: Compiler, call: Call) -> pl.Expr:
         if how != "error":
             return how != "empty" and found is not None and found != []
         if behaviour == "ERROR":
-            raise RecordError(f"JSON_EXISTS finds nothing at {given!r}", detail=f"in {text!r}")
+            raise RecordError(f"JSON_EXISTS found nothing at {given!r}", detail=f"in {text!r}")
         return {"TRUE": True, "FALSE": False, "UNKNOWN": None}[behaviour]
 
     return rowwise(exists, compiler.operands(call), call.type)
@@ -197,7 +197,7 @@ def _is_json(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 def encoder(data_type: t.DataType) -> Callable[[Any], Any]:
-    """Return what makes a JSON value of a column's value."""
+    """Return a converter from column values to JSON values."""
     if isinstance(data_type, t.ArrayType):
         each = encoder(data_type.element_type)
         return lambda value: [None if item is None else each(item) for item in value]
@@ -289,7 +289,7 @@ def _json(compiler: Compiler, call: Call) -> pl.Expr:
     def check(text: str) -> str:
         value = loads(text)
         if value is INVALID:
-            raise RecordError(f"{text!r} is no JSON")
+            raise RecordError(f"invalid JSON: {text!r}")
         return dumps(value)
 
     return rowwise(check, compiler.operands(call), call.type)

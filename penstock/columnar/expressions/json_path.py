@@ -21,14 +21,14 @@ Step = Callable[[Any], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A path. `lax`: what is not there is no error. `definite`: it leads to one value, not to a list of those found."""
+    """A path. `lax`: missing members are not errors. `definite`: it leads to one value, not to a list of those found."""
 
     steps: tuple[Step, ...]
     lax: bool
     definite: bool
 
     def read(self, document: Any) -> Any:
-        """Return the value that the path leads to (a list for paths that may lead to several); MISSING if it is not there."""
+        """Return the value that the path leads to (a list for paths that may lead to several); MISSING if there is none."""
         found = [document]
         for step in self.steps:
             found = [each for value in found for each in step(value)]
@@ -39,7 +39,7 @@ class JsonPath:
 
 @lru_cache(maxsize=512)
 def json_path(text: str) -> JsonPath | None:
-    """Return the path that a text describes; None if it is none."""
+    """Parse a path; None if it is invalid."""
     mode = _MODE.match(text)
     lax = mode is not None and mode[1].lower() == "lax"
     rest = (mode[2] if mode else text).strip()

@@ -50,7 +50,7 @@ simply("IS NOT UNKNOWN", lambda a: a.is_not_null())
 def _and(compiler: Compiler, call: Call) -> pl.Expr:
     first, *rest = call.operands
     result = compiler.compile(first)
-    for each in rest:  # what comes later is not looked at where it is FALSE already
+    for each in rest:  # later operands are not evaluated where it is already FALSE
         inner = compiler.under(result.fill_null(value=True)) if can_fail(each) else compiler
         result = result & inner.compile(each)
     return result

@@ -186,7 +186,7 @@ class JavaRandom:
         self._state = (seed ^ 0x5DEECE66D) & self._MASK
 
     def bits(self, count: int) -> int:
-        """Return the next number of so many bits."""
+        """Return the next number with this number of bits."""
         self._state = (self._state * 0x5DEECE66D + 0xB) & self._MASK
         return self._state >> (48 - count)
 

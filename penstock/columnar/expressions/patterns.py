@@ -22,7 +22,7 @@ def like_pattern(pattern: str, escape: str | None = None) -> str:
     for letter in pattern:
         if escaped:
             if letter not in {"%", "_", escape}:
-                raise RecordError(f"LIKE has an escape before {letter!r} in {pattern!r}")
+                raise RecordError(f"invalid escape before {letter!r} in LIKE pattern {pattern!r}")
             parts.append(_literally(letter))
             escaped = False
         elif letter == escape:
@@ -30,7 +30,7 @@ def like_pattern(pattern: str, escape: str | None = None) -> str:
         else:
             parts.append({"%": ".*", "_": "."}.get(letter) or _literally(letter))
     if escaped:
-        raise RecordError(f"LIKE has an escape at the end of {pattern!r}")
+        raise RecordError(f"LIKE pattern {pattern!r} ends with its escape character")
     return f"^(?s:{''.join(parts)})$"
 
 
@@ -69,7 +69,7 @@ def similar_pattern(pattern: str, escape: str | None = None) -> str:
 
 @lru_cache(maxsize=1024)
 def java_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Return a regular expression of Java as one of Python; None if it is none.
+    """Translate a Java regular expression to Python; None if it is invalid.
 
     Both have the same syntax but for named groups, classes of letters by name, and quotations.
     """

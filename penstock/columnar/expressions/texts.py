@@ -36,7 +36,7 @@ def each_row(name: str, function: Callable[..., Any], *, nulls: bool = False) ->
 
 
 def constant(rex: Rex) -> Any:
-    """Return the value of a constant; None if it is none."""
+    """Return the value of a constant; None if the operand is not a constant."""
     return rex.value if isinstance(rex, Literal) else None
 
 
@@ -386,7 +386,7 @@ def _decode(value: bytes, charset: str) -> str:
 def _charset(name: str) -> str:
     if name.upper() not in _CHARSETS:
         raise RecordError(
-            f"there is no charset {name!r}", hint=f"use one of {', '.join(sorted(_CHARSETS))}"
+            f"unknown charset {name!r}", hint=f"use one of {', '.join(sorted(_CHARSETS))}"
         )
     return name.upper()
 

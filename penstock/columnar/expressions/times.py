@@ -80,7 +80,7 @@ def _extract(compiler: Compiler, call: Call) -> pl.Expr:
     if isinstance(operand.type, t.DateType) and unit in _CLOCK:
         return pl.when(value.is_not_null()).then(pl.lit(0, dtype=pl.Int64()))
     if isinstance(operand.type, t.TimeType) and unit not in _CLOCK:
-        raise ArgumentError(f"there is no {unit} of a time of day")
+        raise ArgumentError(f"cannot extract {unit} from TIME")
     return _PARTS[unit](value).cast(pl.Int64())
 
 
@@ -104,7 +104,7 @@ def _interval_part(value: pl.Expr, source: t.DataType, unit: str) -> pl.Expr:
         elif unit == "EPOCH":
             made = ms.truncdiv(1000)
     if made is None:
-        raise ArgumentError(f"there is no {unit} of an {source}")
+        raise ArgumentError(f"cannot extract {unit} from {source}")
     return made.cast(pl.Int64())
 
 
@@ -273,7 +273,9 @@ def _text(value: dt.datetime, pattern: str, *, simple: bool = False) -> str:
     try:
         return formatted(value, pattern, simple=simple)
     except ValueError as error:
-        raise RecordError(f"a time cannot be shown by the pattern '{pattern}': {error}") from None
+        raise RecordError(
+            f"cannot format a timestamp with the pattern '{pattern}': {error}"
+        ) from None
 
 
 def _formatted(local: pl.Expr, pattern: str, *, simple: bool = False) -> pl.Expr:
@@ -455,8 +457,8 @@ def _current_watermark(compiler: Compiler, call: Call) -> pl.Expr:
     watermark = compiler.watermark
     if watermark is None:
         raise UnsupportedOperationError(
-            "CURRENT_WATERMARK is known in SELECT and WHERE only",
-            hint="compute it in a subquery, as a column",
+            "CURRENT_WATERMARK is only supported in SELECT and WHERE",
+            hint="compute it as a column of a subquery",
         )
     dtype = dtype_of(call.type)
 

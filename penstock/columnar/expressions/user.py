@@ -1,4 +1,4 @@
-"""Calls of users' scalar functions: row by row, or of whole pandas.Series."""
+"""Calls of user-defined scalar functions: row by row, or of whole pandas.Series."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compile_user_call(compiler: Compiler, call: UserCall) -> pl.Expr:
     guards = [] if compiler.guard is None else [compiler.guard]
     made = _whole_series(call) if call.pandas else _each_row(call)
 
-    # Polars gives the type to what takes it; if not, it calls once more, and the error of the first call is the context of all that follow.
+    # Polars passes the type if the function accepts it, else it calls again, with the first error as the context of later ones.
     def run(series: Sequence[pl.Series], return_dtype: Any = None) -> pl.Series:  # noqa: ARG001
         columns, height = _columns(series), len(series[0])
         return _where(columns[0], columns[1:], made) if guards else made(columns, height)
@@ -53,7 +53,7 @@ def _columns(series: Sequence[pl.Series]) -> list[pl.Series]:
 
 
 def _where(guard: pl.Series, columns: Sequence[pl.Series], made: _Call) -> pl.Series:
-    """Return what a function makes of the rows where the guard is true."""
+    """Call a function for the rows where the guard is true."""
     wanted = guard.fill_null(value=False)
     if wanted.all():
         return made(columns, len(guard))
@@ -115,7 +115,7 @@ def _whole_series(call: UserCall) -> _Call:
         if len(made) != height:
             raise RecordError(
                 f"pandas function '{shown_name(call.name)}' returned a Series of length {len(made)}, expected {height}",
-                hint="return a Series with one value for each row",
+                hint="return a Series with one value per row",
             )
         return made
 

@@ -38,13 +38,13 @@ class Zone:
         return sign * timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
 
     def check(self) -> Zone:
-        """Return the zone itself if there is one of this name."""
+        """Return the zone; raise an error if the name is unknown."""
         if self.offset is None:
             try:
                 ZoneInfo(self.name)
             except (KeyError, ValueError, OSError):
                 raise ArgumentError(
-                    f"there is no time zone '{self.name}'",
+                    f"unknown time zone '{self.name}'",
                     hint="use a name such as Europe/Berlin, or an offset such as GMT+08:00",
                 ) from None
         return self

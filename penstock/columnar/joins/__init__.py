@@ -1,1 +1,1 @@
-"""What the joins of tables share: the two sides, their pairs, and what is emitted of them."""
+"""Building blocks of joins: the two sides, pairs of rows, and the emitted changes."""

@@ -1,4 +1,4 @@
-"""Joins of two frames at once: what windows do when they end."""
+"""Joins of two complete frames, used when windows end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a table for rows by their keys, and putting the answers together with the rows that asked."""
+"""Lookups: request rows of an external table by key and join the results with the requesting rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Answers = Sequence[Sequence[Key]]
 
 
 class Question:
-    """The keys that some rows ask for, each once. A key with NULL equals nothing: it is not asked for."""
+    """The distinct keys that a batch looks up. Keys with NULL match nothing and are skipped."""
 
     def __init__(self, frame: pl.DataFrame, keys: list[Key | None]) -> None:
         self.frame = frame
@@ -47,7 +47,7 @@ class Question:
 
 
 class Lookup:
-    """What both ways of asking share."""
+    """Base of synchronous and asynchronous lookups."""
 
     def __init__(self, spec: LookupJoinSpec, runtime_context: Any) -> None:
         self._spec = spec
@@ -66,12 +66,12 @@ class Lookup:
         self.delay_ms: int = int(retry.get("delay_ms", 0))
 
     def close(self) -> None:
-        """Close the users' functions of keys and the condition."""
+        """Close the user functions of keys and the condition."""
         self._pairing.close()
         close_functions(self._functions)
 
     def question(self, frame: pl.DataFrame) -> Question:
-        """Return what a batch asks for."""
+        """Return the keys that a batch looks up."""
         values = [
             values_of_series(self._key_column(frame, each), key.type)
             for each, (key, _) in zip(self._keys, self._spec.keys, strict=True)
@@ -80,11 +80,11 @@ class Lookup:
         return Question(frame, keys)
 
     def misses(self, answers: Answers) -> list[int]:
-        """Return which keys to ask for again, where that is wanted: those that have no rows."""
+        """Return the keys to retry, if retries are enabled: those without rows."""
         return [at for at, rows in enumerate(answers) if not rows]
 
     def join_frame(self, frame: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of a batch with those of a table that is in memory as a whole."""
+        """Join a batch with a table that is completely in memory."""
         if table is not self._whole:
             self._whole = table
             self._slots, self._index = Slots(), RowIndex()
@@ -103,7 +103,7 @@ class Lookup:
         return found if len(found) == frame.height else found.new_from_index(0, frame.height)
 
     def join(self, question: Question, answers: Answers) -> pl.DataFrame:
-        """Return the rows of a batch with those of the answers."""
+        """Join a batch with the lookup results."""
         counts = np.array([len(rows) for rows in answers], np.int64)
         starts = np.cumsum(counts) - counts
         asked = np.flatnonzero(question.at >= 0)
@@ -149,7 +149,7 @@ class Lookup:
             return nulls(self._schema, 0)
         if len(rows[0]) != len(types):
             raise RecordError(
-                f"a lookup gave a row of {len(rows[0])} values for {len(types)} columns",
+                f"lookup returned a row of {len(rows[0])} values for {len(types)} columns",
                 detail=f"the row is {rows[0]!r}",
             )
         columns = zip(*rows, strict=True)
@@ -162,17 +162,17 @@ class Lookup:
 
 
 def ask(lookup: Callable[[Sequence[Key]], Any], keys: Sequence[Key]) -> list[Sequence[Key]]:
-    """Ask for keys, and check that each has an answer."""
+    """Look up keys, and check that each has a result."""
     return checked(lookup(keys), keys) if keys else []
 
 
 def checked(answers: Any, keys: Sequence[Key]) -> list[Sequence[Key]]:
-    """Return answers as a list, one for each key."""
+    """Return the results as a list, one per key."""
     found: list[Sequence[Key]] = [
         rows if isinstance(rows, list | tuple) else list(rows) for rows in answers
     ]
     if len(found) != len(keys):
-        raise RecordError(f"a lookup gave {len(found)} answers for {len(keys)} keys")
+        raise RecordError(f"lookup returned {len(found)} results for {len(keys)} keys")
     return found
 
 

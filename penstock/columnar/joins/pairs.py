@@ -20,14 +20,14 @@ from penstock.common.user_errors import FunctionFailedError
 from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Rex
 
-# So many pairs are put together at once: a row may have any number of partners.
+# Maximum number of pairs per step: a row may have any number of partners.
 _AT_ONCE: Final = 50_000
 
 Gather = Callable[[Numbers], pl.DataFrame]
 
 
 def gather_from(frame: pl.DataFrame) -> Gather:
-    """Return what gives rows of a frame by their positions."""
+    """Return a function that gathers rows of a frame by position."""
     return lambda rows: frame[pl.Series(rows, dtype=pl.UInt32)]
 
 
@@ -52,7 +52,7 @@ class Pairing:
         self._functions = open_functions([condition], runtime_context)
 
     def close(self) -> None:
-        """Close the users' functions that the condition calls."""
+        """Close the user functions that the condition calls."""
         close_functions(self._functions)
 
     @property
@@ -105,14 +105,14 @@ def nulls(schema: dict[str, pl.DataType], height: int) -> pl.DataFrame:
 
 
 class Changes:
-    """What a batch emits: rows that go first, then rows that come."""
+    """The output of a batch: retractions first, then additions."""
 
     def __init__(self) -> None:
         self._parts: tuple[list[pl.DataFrame], list[pl.DataFrame]] = ([], [])
         self._kinds: tuple[list[Any], list[Any]] = ([], [])
 
     def add(self, frame: pl.DataFrame, kinds: Any) -> None:
-        """Add rows; `kinds` is one for all, or an array: rows that come and rows that go are not mixed."""
+        """Add rows; `kinds` is one kind for all, or an array. Additions and retractions are not mixed."""
         if not frame.height:
             return
         if isinstance(kinds, int | np.integer):

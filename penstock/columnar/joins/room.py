@@ -1,4 +1,4 @@
-"""Which rows stay in memory where state is on disk: those whose keys were asked for last."""
+"""Memory bound of joins with state on disk: rows whose keys were used last stay in memory."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.growing import Growing
 from penstock.columnar.store.index import Slots
 
-# So much is kept in memory by an operator: about this for columns, and as much again for finding rows.
+# Memory per operator: about this much for columns, and the same again for indexes.
 RESIDENT_BYTES: Final = 64 << 20
 _BYTES_PER_KEY: Final = 150
 LOOK_EVERY: Final = 8  # batches
 
 
 class Room:
-    """Watches how much memory some sides take, and lets the state have rows when it is too much."""
+    """Tracks the memory of the sides of a join, and spills rows to state when it exceeds the bound."""
 
     def __init__(self, backend: Any, slots: Slots, sides: tuple[Side, ...]) -> None:
         self._backend = backend
         self._slots = slots
         self._sides = sides
-        self._touched = Growing(np.int64)  # when a slot was asked for
+        self._touched = Growing(np.int64)  # when a slot was last used
         self._batches = 0
 
     def touch(self, slots: Numbers) -> None:
-        """Note that these keys were asked for."""
+        """Record that these keys were used."""
         if not self._backend.in_memory:
             self._touched.reach(len(self._slots))
             self._touched.values[slots] = self._batches
 
     def look(self) -> bool:
-        """Make room if it is needed, to be called after each batch; return whether slots have other numbers now."""
+        """Spill rows if the bound is exceeded; called after each batch. Return whether slots were renumbered."""
         self._batches += 1
         if self._batches % LOOK_EVERY:
             return False
@@ -55,7 +55,7 @@ class Room:
         filled = np.zeros(count, np.bool_)
         for side in self._sides:
             filled |= side.index.filled(count)
-        # Half of the keys that have rows stay: those that were asked for last.
+        # The half of the keys that was used last stays in memory.
         used = np.flatnonzero(filled)
         order = used[np.argsort(self._touched.values[used], kind="stable")]
         cold, kept = order[: len(order) // 2], np.sort(order[len(order) // 2 :])

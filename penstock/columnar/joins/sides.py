@@ -1,4 +1,4 @@
-"""One side of a join: its rows in memory, found by key, and those that have no room there."""
+"""One side of a join: its rows in memory, indexed by key, and its spilled rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTNERS = "$partners"  # how many partners a row has, where partners expire
 class Side:
     """The rows of one input. All keys are known by the slots that both sides share.
 
-    `partners` has for each row how many rows of the other side it is joined with, where somebody asks for that (`counts`). With `saves_counts` the state has these
+    `partners` has for each row how many rows of the other side it is joined with, if that is needed (`counts`). With `saves_counts` the state has these
     numbers, too: a partner that has expired cannot be counted again.
     `identities` finds rows by what they are known by, where rows are taken back: the unique key, or else all of their columns.
     """
@@ -58,7 +58,7 @@ class Side:
         self.partners = Growing(np.int64)
         self.identities: dict[Any, Any] | None = None
         self._times = Growing(np.int64)
-        # Whether the spilled rows of a slot are not in memory; of one that is new, nobody knows.
+        # Whether the spilled rows of a slot are not in memory; unknown for a new slot.
         self._cold = Growing(np.bool_)
         if len(self.store):
             frame = self.store.frame
@@ -89,14 +89,14 @@ class Side:
         return rows
 
     def add_counted(self, frame: pl.DataFrame, slots: Numbers, now: int, partners: Numbers) -> None:
-        """Keep rows that have so many partners."""
+        """Store rows with their numbers of partners."""
         if self.saves_counts:
             frame = frame.with_columns(pl.Series(_PARTNERS, partners, pl.Int64))
         rows = self.add(frame, slots, now)
         self.partners.values[rows] = partners
 
     def count(self, rows: Numbers, partners: Numbers, now: int) -> None:
-        """Let rows have so many partners. Where the state has these numbers, the rows are written now, as in Flink: they expire later."""
+        """Set the numbers of partners of rows. Where the state has these numbers, the rows are written now, as in Flink: they expire later."""
         if not self.saves_counts:
             self.partners.values[rows] = partners
             return
@@ -125,7 +125,7 @@ class Side:
     # Identities
 
     def track(self) -> None:
-        """From now on rows are taken back."""
+        """Index rows by identity: from now on rows are retracted."""
         if self.identities is not None:
             return
         self.identities = {}
@@ -134,7 +134,7 @@ class Side:
             self._identify(self.store.gather(rows), self.slot_of.values[rows], rows)
 
     def identities_of(self, frame: pl.DataFrame, slots: Numbers) -> list[Any]:
-        """Return what each row is known by."""
+        """Return the identity of each row."""
         if self.unique is not None:
             known: list[Any] = keys_of(frame, self.unique)
         else:
@@ -169,7 +169,7 @@ class Side:
             if not there:
                 del identities[name]
 
-    # Room
+    # Memory
 
     def absent(self, slots: Numbers) -> Numbers:
         """Return the slots, each once, whose spilled rows are not in memory."""
@@ -189,7 +189,7 @@ class Side:
         frame, at = self.spilled.fetch(keys)
         self._reach()
         self._cold.values[slots] = False
-        if take:  # those that have expired, too: nobody would ask for them again
+        if take:  # expired ones too: they are never needed again
             self.spilled.forget([keys[position] for position in np.unique(at).tolist()])
         if self.ttl_ms and frame.height:
             fresh = frame[TIME].to_numpy() > now - self.ttl_ms
@@ -207,7 +207,7 @@ class Side:
             self.remove(old)
 
     def clear(self) -> None:
-        """Forget all rows: the input has ended for good, so nobody asks for them any more."""
+        """Drop all rows: the input has ended, so they are never needed again."""
         self.store.clear()
         for each in (self.slot_of, self.partners, self._times):
             each.clear()
@@ -215,7 +215,7 @@ class Side:
         self.identities = None if self.identities is None else {}
 
     def spill(self, slots: Numbers) -> None:
-        """Let the state have the rows of slots, by key; they are in memory until `compact`."""
+        """Spill the rows of slots to state, by key; they stay in memory until `compact`."""
         self._reach()  # before anything is spilled: what is in memory now is not cold
         chosen = np.zeros(len(self.slots), np.bool_)
         chosen[slots] = True
@@ -230,7 +230,7 @@ class Side:
         self.store.remove(rows, silently=True)
 
     def let_go_of_loaded(self) -> None:
-        """Forget the rows that the state has by key, and that are only shown here."""
+        """Drop the loaded copies of rows that are stored in state by key."""
         rows = np.flatnonzero(self.store.alive)
         loaded = rows[~self.store.is_saved_here(rows)]
         self._reach()

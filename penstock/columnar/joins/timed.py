@@ -91,7 +91,7 @@ class TimedSide:
         return only(self.store.gather(rows), self.schema)
 
     def note_met(self, rows: Numbers) -> None:
-        """Remember that rows have had a partner; the state has to know it, too."""
+        """Record that rows have had a partner, also in state."""
         new = np.unique(rows[~self.met.values[rows]])
         if not len(new):
             return
@@ -134,7 +134,7 @@ class TimedSide:
     def renumber(self, moved: Numbers) -> None:
         """Take the new numbers of slots."""
         self._index.renumber(np.arange(len(self.store)), moved)
-        # Rows that are gone may have been of a slot that is gone, too: nobody asks for them.
+        # Removed rows may belong to a removed slot; they are never looked up.
         self.slot_of.values[:] = moved[self.slot_of.values]
 
 

@@ -14,7 +14,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Rex
 
-# What expressions have in common is computed once: Nexmark's q22 (three parts of a link) is 2.9 times as fast, the CASE of q14 (four hours) 5.7 times, for 12 us a batch.
+# Common subexpressions are computed once: Nexmark's q22 (three parts of a link) is 2.9 times as fast, the CASE of q14 (four hours) 5.7 times, for 12 us a batch.
 _ONCE = pl.QueryOptFlags.none()
 _ONCE.comm_subexpr_elim = True
 
@@ -48,7 +48,7 @@ class CalcOperator(StreamOperator):
         super().process_watermark(watermark)
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         close_functions(self._functions)
         super().close()
 

@@ -59,9 +59,9 @@ def _fields(rows: list[Any], wanted: list[str], operator_name: str) -> list[Any]
     for row, each in zip(rows, fields, strict=True):
         if len(each) != count:
             raise RecordError(
-                f"a record has {len(each)} fields where the table has {count} columns",
+                f"record has {len(each)} fields, but the table has {count} columns",
                 detail=f"in operator '{operator_name}', record {shorten(row)}",
-                hint="declare a schema with as many columns as the records have fields",
+                hint="declare a schema with one column per field of the records",
             )
     return list(zip(*fields, strict=True)) if fields else [[] for _ in wanted]
 

@@ -34,7 +34,7 @@ Made = tuple[Numbers, pl.DataFrame]  # for each row that was made, the row that 
 
 
 class CorrelateOperator(StreamOperator):
-    """Makes rows of collections, or by a user's function."""
+    """Makes rows of collections, or by a user function."""
 
     spec: CorrelateSpec
 
@@ -57,14 +57,14 @@ class CorrelateOperator(StreamOperator):
             open_named(spec.function, self._function, context.runtime_context)
 
     def close(self) -> None:
-        """Close the users' functions."""
+        """Close the user functions."""
         self._pairing.close()
         close_functions(self._functions)
         if self._function is not None:
             close_functions([self._function])
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Put each row together with those that are made of it."""
+        """Join each row with the rows that are generated from it."""
         frame = batch.frame
         if not frame.height:
             return
@@ -170,9 +170,9 @@ class CorrelateOperator(StreamOperator):
                 if len(row) != len(types):
                     raise RecordError(
                         f"table function '{shown_name(self.spec.function)}' returned a row of {len(row)} values, "
-                        f"it has {len(types)} columns",
+                        f"but it has {len(types)} columns",
                         detail=f"the row is {shorten(row)}",
-                        hint="declare one type for each value in result_types",
+                        hint="declare one type per value in result_types",
                     )
             fields = [list(each) for each in zip(*split, strict=True)] or [[] for _ in types]
         return pl.DataFrame(

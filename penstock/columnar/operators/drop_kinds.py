@@ -1,4 +1,4 @@
-"""What stands before a sink: rows of some kinds are left out, and NULLs are kept out of NOT NULL columns."""
+"""Operators before a sink: rows of some kinds are dropped, and NOT NULL constraints are enforced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DropKindsOperator(StreamOperator):
     spec: DropKindsSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Note what is left out."""
+        """Compute the row kinds to drop."""
         super().open(context)
         spec = self.spec
         self._dropped = [
@@ -31,7 +31,7 @@ class DropKindsOperator(StreamOperator):
         ]
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Send on what is left."""
+        """Forward the remaining rows."""
         frame = batch.frame
         if KIND in frame.columns:
             if self.spec.keys is not None:
@@ -81,8 +81,8 @@ class NotNullOperator(StreamOperator):
                 continue
             if not self.spec.drops:
                 raise RecordError(
-                    f"column '{name}' is NOT NULL, but a row to be written has NULL there",
-                    hint="set 'table.exec.sink.not-null-enforcer' = 'DROP' to leave such rows out",
+                    f"column '{name}' is NOT NULL, but the sink got a row with NULL in it",
+                    hint="set 'table.exec.sink.not-null-enforcer' = 'DROP' to drop such rows",
                 )
             self._dropped.inc(int(found.sum()))
             frame = frame.filter(~found)
@@ -91,7 +91,7 @@ class NotNullOperator(StreamOperator):
 
 
 def _is_missing(value: pl.Expr, path: tuple[str, ...]) -> pl.Expr:
-    """Return whether the part of a value that a path leads to is NULL. There is no part of a NULL."""
+    """Return whether the part of a value that a path leads to is NULL. A NULL has no parts."""
     if not path:
         return value.is_null()
     step, *rest = path

@@ -37,7 +37,7 @@ class ExpandOperator(StreamOperator):
         ]
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         close_functions(self._functions)
         super().close()
 

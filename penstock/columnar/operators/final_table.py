@@ -1,4 +1,4 @@
-"""The final table of a changelog, when its input has ended: what BATCH mode gives."""
+"""The final table of a changelog, when its input has ended: the result of BATCH mode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FinalTableOperator(StreamOperator):
     spec: FinalTableSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         self._schema = schema_of(self.spec.input_types)
         self._store = RowStore(
@@ -73,7 +73,7 @@ class FinalTableOperator(StreamOperator):
         self._store.remove(rows, silently=True)
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._store.compact()
         self._store.save()
         return super().barrier()

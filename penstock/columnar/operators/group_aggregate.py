@@ -28,7 +28,7 @@ _EMIT_AT = 50_000
 
 
 class GroupAggregateOperator(StreamOperator):
-    """Folds each batch by key, adds it to what is known of the keys, and emits one change per key whose result is another.
+    """Folds each batch by key, merges it into the accumulators, and emits one change per key whose result has changed.
 
     In BATCH mode all results are emitted at the end, as inserts.
     """
@@ -63,7 +63,7 @@ class GroupAggregateOperator(StreamOperator):
         self._key_types = [spec.input_types[index] for index in spec.keys]
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Fold the rows and emit what has changed."""
+        """Fold the rows and emit the changed results."""
         frame = batch.frame
         if not frame.height:
             return
@@ -227,7 +227,7 @@ class GroupAggregateOperator(StreamOperator):
             self._rows.forget()
 
     def barrier(self) -> list[Any]:
-        """Write what has changed to the state tables."""
+        """Write the changed entries to the state tables."""
         if self.spec.ttl_ms:
             self._store.expire_all(self.context.clock())
         self._flush()
@@ -241,7 +241,7 @@ class GroupAggregateOperator(StreamOperator):
             self._rows.flush()
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         if self._rows is not None:
             self._rows.close()
 

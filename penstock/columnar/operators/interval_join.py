@@ -21,7 +21,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
-_LEAST: Final = 64  # rows of inner joins go away when so many milliseconds of them, or an eighth of the interval, are over
+_LEAST: Final = 64  # rows of inner joins are removed in bulk: once this many milliseconds, or an eighth of the interval, have expired
 
 
 class IntervalJoinOperator(StreamOperator):
@@ -33,7 +33,7 @@ class IntervalJoinOperator(StreamOperator):
     spec: IntervalJoinSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         kind = spec.kind
@@ -66,7 +66,7 @@ class IntervalJoinOperator(StreamOperator):
         return self.context.timers.watermark if self._by_row_time else self.context.clock() - 1
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Join rows with what is there, and keep those that may find more."""
+        """Join rows with the stored ones, and store those that may find more partners."""
         own, other = self._sides[input_index], self._sides[1 - input_index]
         frame = only(batch.frame, own.schema)
         if not frame.height:
@@ -79,7 +79,7 @@ class IntervalJoinOperator(StreamOperator):
         rows = np.flatnonzero(known)
         slots = self._slots.of_rows(gather_from(frame)(rows), own.keys)
         portions = other.portions(slots)
-        if portions > 1:  # not all pairs of the batch have room at once
+        if portions > 1:  # not all pairs of the batch fit into memory at once
             for part in frame.iter_slices(-(-frame.height // portions)):
                 self.process(ColumnBatch(part), input_index)
             return
@@ -89,7 +89,7 @@ class IntervalJoinOperator(StreamOperator):
         near = (distance >= least) & (distance <= most)
         near &= other.times.values[partners] > other.limit(now)
         self._join(frame, rows[at[near]], partners[near], met, input_index)
-        # Rows that nobody can come for are not kept.
+        # Rows that cannot find a partner any more are not stored.
         live = times > own.limit(now)
         if self._left_only and input_index == 0:
             live &= ~met  # one partner is enough
@@ -158,7 +158,7 @@ class IntervalJoinOperator(StreamOperator):
         forget_slots(self._slots, self._sides)
 
     def process_watermark(self, watermark: int) -> None:
-        """Let rows go whose time is over, then send the watermark on, behind all rows that may still come."""
+        """Drop expired rows, then forward the watermark, held back behind all rows that may still be emitted."""
         timers = self.context.timers
         timers.advance_watermark(watermark, _no_timer)
         if self._by_row_time:
@@ -168,7 +168,7 @@ class IntervalJoinOperator(StreamOperator):
         self.output.emit_watermark(watermark)
 
     def advance_processing_time(self, now: int) -> None:
-        """Let rows go whose time is over."""
+        """Drop expired rows."""
         if not self._by_row_time:
             self._expire(now - 1)
 
@@ -184,16 +184,16 @@ class IntervalJoinOperator(StreamOperator):
         return min(ends, default=None)
 
     def finish(self) -> None:
-        """Emit what waits for the clock: no partner can come any more."""
+        """Emit the remaining rows without partners at the end of input."""
         if not self._by_row_time:
             self._expire(MAX_WATERMARK)
 
     def close(self) -> None:
-        """Close the users' functions of the condition."""
+        """Close the user functions that the condition calls."""
         self._pairing.close()
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         for side in self._sides:
             side.store.save()
         return super().barrier()

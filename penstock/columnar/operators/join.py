@@ -1,8 +1,8 @@
 """Regular joins: both sides are kept, and every change of one finds its partners on the other.
 
-Most joins are inner joins of rows that never change: those only look up, gather and append. All others work with what a batch changes as a whole: rows that
-came and went within it are nobody's business. First everything that has gone is emitted, then everything that has come, so the order suits any
-upsert key behind.
+Most joins are inner joins of append-only inputs: those only look up, gather and append. All others work with the net change of a
+batch: rows that are added and retracted within it cancel out. Retractions are emitted before additions, so that the order is
+correct for any upsert key downstream.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOTHING: Final[Numbers] = np.empty(0, np.int64)
 
 @dataclass(slots=True)
 class _Net:
-    """What a batch changes on its side: rows that come, by position in the batch, and stored rows that go.
+    """The net change of a batch on its side: rows that come, by position in the batch, and stored rows that go.
 
     `replaced` has for each row that goes the index in `come` of the row that takes its place, or -1. `unknown`: rows of the batch that are taken back and are
     not stored, by position.
@@ -56,7 +56,7 @@ class JoinOperator(StreamOperator):
     spec: JoinSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         self.pairing = Pairing(
@@ -129,7 +129,7 @@ class JoinOperator(StreamOperator):
     # Records
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Join rows with what the other side has, and keep them."""
+        """Join rows with the other side, and store them."""
         own, other = self.sides[input_index], self.sides[1 - input_index]
         frame = batch.frame
         if not frame.height:
@@ -145,7 +145,7 @@ class JoinOperator(StreamOperator):
         if frame.height:
             slots = self.slots.of_rows(frame, own.keys)
             self._room.touch(slots)
-            # Rows may have so many partners that not all pairs of a batch have room at once.
+            # Rows may have so many partners that not all pairs of a batch fit into memory at once.
             portions = other.index.portions(slots, len(self.slots))
             size = -(-frame.height // portions)
             for start in range(0, frame.height, size):
@@ -160,7 +160,7 @@ class JoinOperator(StreamOperator):
             self._change(frame, slots, own, other)
 
     def _without_null_keys(self, frame: pl.DataFrame, own: Side) -> pl.DataFrame:
-        """Let rows go whose key equals nothing: if their side is preserved, they are emitted as they come."""
+        """Drop rows with a NULL key: on a preserved side they are emitted without a partner."""
         names = [
             column(key)
             for key, safe in zip(own.keys, self._null_safe, strict=True)
@@ -201,7 +201,7 @@ class JoinOperator(StreamOperator):
     # Changes
 
     def _begin_changes(self) -> None:
-        """Be ready for rows that are taken back, though the plan did not say so."""
+        """Prepare for retractions that the plan did not announce."""
         self._appends_only = False
         for side in self.sides:
             side.let_go_of_loaded()
@@ -250,7 +250,7 @@ class JoinOperator(StreamOperator):
         gone_slots: Numbers,
         own: Side,
     ) -> tuple[pl.DataFrame, Numbers]:
-        """Let rows go that have expired before they are taken back: their pairs were emitted, and partners may still be there."""
+        """Remove expired rows before they are retracted: their pairs were emitted, and partners may still be there."""
         unknown = net.unknown
         net.go_kinds = np.concatenate((net.go_kinds, kinds_of(frame)[unknown]))
         net.replaced = np.concatenate((net.replaced, np.full(len(unknown), -1)))
@@ -261,7 +261,7 @@ class JoinOperator(StreamOperator):
         )
 
     def _bring(self, slots: Numbers, now: int) -> None:
-        """Have all rows of these keys in memory."""
+        """Load all rows of these keys into memory."""
         for side in self.sides:
             absent = side.absent(slots)
             if len(absent):
@@ -422,17 +422,17 @@ class JoinOperator(StreamOperator):
         other.count(rows, after, now)
 
     def finish(self) -> None:
-        """Forget all rows, if no row comes that could ask for them: the last checkpoint would write them all."""
+        """Drop all rows if no later row can need them, so that the last checkpoint does not write them."""
         if self.context.ends_for_good:
             for side in self.sides:
                 side.clear()
 
     def close(self) -> None:
-        """Close the users' functions of the condition."""
+        """Close the user functions that the condition calls."""
         self.pairing.close()
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         now = self.context.clock()
         for side in self.sides:
             side.expire(now)
@@ -447,7 +447,7 @@ def _all_come(frame: pl.DataFrame) -> _Net:
 
 
 def net_by_key(frame: pl.DataFrame, names: list[Any], known: dict[Any, int]) -> _Net:
-    """Return what a batch changes where rows are known by a unique key: the last row of a key counts."""
+    """Return the net change of a batch whose rows have a unique key: the last row of a key counts."""
     kinds = kinds_of(frame)
     last: dict[Any, tuple[int, int]] = {}
     unknown: list[int] = []
@@ -474,7 +474,7 @@ def net_by_key(frame: pl.DataFrame, names: list[Any], known: dict[Any, int]) -> 
 
 
 def net_by_row(frame: pl.DataFrame, names: list[Any], known: dict[Any, list[int]]) -> _Net:
-    """Return what a batch changes where a row is known by all of its columns."""
+    """Return the net change of a batch whose rows are identified by all columns."""
     kinds = kinds_of(frame).tolist()
     arrived: dict[Any, list[int]] = {}
     left: dict[Any, list[int]] = {}

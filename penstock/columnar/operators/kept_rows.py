@@ -1,4 +1,4 @@
-"""What operators do alike that keep a row of each key."""
+"""Base of operators that keep one row per key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class KeptRowsOperator(StreamOperator):
     spec: DeduplicateSpec | ChangelogNormalizeSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         (table,) = self.spec.state_tables
         self._slots = Slots()
@@ -37,12 +37,12 @@ class KeptRowsOperator(StreamOperator):
         self._room = Room(context.keyed_state, self._slots, (self._rows,))
 
     def finish(self) -> None:
-        """Forget all rows, if no row comes that could change what is emitted: the last checkpoint would write them all."""
+        """Drop all rows if no later row can change the output, so that the last checkpoint does not write them."""
         if self.context.ends_for_good:
             self._rows.clear()
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._rows.expire(self.context.clock())
         self._rows.compact()
         self._rows.store.save()

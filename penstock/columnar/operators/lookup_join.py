@@ -1,4 +1,4 @@
-"""Lookup joins: each row with what an external table has for its key now."""
+"""Lookup joins: each row with the current rows of an external table for its key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_THREADS: Final = 16
 
 
 class LookupJoinOperator(StreamOperator):
-    """Asks for the keys of a batch at once, and waits for the answers."""
+    """Looks up the keys of a batch at once, and waits for the results."""
 
     spec: LookupJoinSpec
 
@@ -70,7 +70,7 @@ class LookupJoinOperator(StreamOperator):
 
 
 class AsyncLookupJoinOperator(AsyncWaitOperator):
-    """Asks for the keys of some rows at a time, with many questions under way: rows are one record of the asynchronous operator, as bytes."""
+    """Looks up the keys of a few rows at a time, with many requests in flight: rows are one record of the asynchronous operator, as bytes."""
 
     def __init__(self, spec: LookupJoinSpec) -> None:
         self._lookup_spec = spec
@@ -81,7 +81,7 @@ class AsyncLookupJoinOperator(AsyncWaitOperator):
     def process(self, batch: Any, input_index: int = 0) -> None:
         """Begin calls, as many at a time as the capacity allows."""
         frame = batch.frame
-        # Few rows for a call while there are few rows, so that several calls are under way.
+        # Few rows per call while there are few rows, so that several calls are in flight.
         size = min(_ROWS_PER_CALL, max(1, -(-frame.height // self._lookup_spec.capacity)))
         self._waiting.extend(
             Entry(_to_bytes(frame.slice(start, size)), None)
@@ -150,9 +150,9 @@ class _AsyncLookup:
         return await loop.run_in_executor(self._threads, ask, self._provider.lookup, keys)
 
     def timeout(self, value: bytes) -> list[bytes]:
-        """Fail: an answer that does not come is an error."""
+        """Fail: a lookup that times out is an error."""
         raise TimeoutError(
-            f"a lookup of {_from_bytes(value).height} rows had no answer within {self._spec.timeout_ms} ms"
+            f"a lookup of {_from_bytes(value).height} rows timed out after {self._spec.timeout_ms} ms"
         )
 
 

@@ -74,14 +74,14 @@ class MatchRecognizeOperator(StreamOperator):
         self._late = LateRecords(context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on with another clock."""
+        """Continue with a new clock."""
         super().open_epoch(context)
         self._engine.nfa.clock = context.clock
 
     # Rows
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Let rows wait for the watermark, or look at them at once in processing time."""
+        """Buffer rows until the watermark, or process them at once in processing time."""
         frame = only(batch.frame, self._schema)
         if not self.spec.rowtime:
             self._run(frame, np.full(frame.height, self.context.clock(), np.int64))
@@ -112,7 +112,7 @@ class MatchRecognizeOperator(StreamOperator):
     # Time
 
     def process_watermark(self, watermark: int) -> None:
-        """Look at the rows whose time has come, and give up what is too old."""
+        """Process the rows up to the watermark, and drop partial matches that have timed out."""
         self.context.timers.advance_watermark(watermark, no_timer)
         if self.spec.rowtime:
             ready = self._waiting.take(watermark)
@@ -123,19 +123,19 @@ class MatchRecognizeOperator(StreamOperator):
         self.output.emit_watermark(watermark)
 
     def advance_processing_time(self, now: int) -> None:
-        """Give up what is too old, if the pattern follows the clock."""
+        """Drop partial matches that have timed out, in processing time."""
         if not self.spec.rowtime:
             self._engine.expire(now)
             self._flush()
 
     def next_wakeup(self) -> int | None:
-        """Return when the first partial match is too old, if the pattern follows the clock."""
+        """Return when the first partial match times out, in processing time."""
         return None if self.spec.rowtime else self._engine.next_deadline()
 
     # Matches
 
     def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
-        """Take a match: read what the measures need of it."""
+        """Take a match: read the values that its measures need."""
 
         def events_of(name: str) -> list[Any]:
             return match.get(name, [])
@@ -173,7 +173,7 @@ class MatchRecognizeOperator(StreamOperator):
     # State
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._waiting.save()
         table, live = self.context.keyed_state.table(RUNS.name), self._engine.live
         for key in self._engine.changed:
@@ -186,7 +186,7 @@ class MatchRecognizeOperator(StreamOperator):
         return super().barrier()
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         close_functions(self._functions)
 
 

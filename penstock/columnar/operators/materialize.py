@@ -27,7 +27,7 @@ class UpsertMaterializeOperator(StreamOperator):
     spec: UpsertMaterializeSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         self._schema = schema_of(self.spec.input_types)
         self._physical = physical_schema(self._schema)
@@ -98,6 +98,6 @@ class UpsertMaterializeOperator(StreamOperator):
         self.output.emit(ColumnBatch(frame))
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._rows.flush()
         return super().barrier()

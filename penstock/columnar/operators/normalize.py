@@ -1,4 +1,4 @@
-"""Changelog normalisation: what a key had is kept, so that upserts become updates and what is told twice is told once."""
+"""Changelog normalisation: the last row of a key is kept, so that upserts become updates and duplicates are dropped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ChangelogNormalizeOperator(KeptRowsOperator):
     spec: ChangelogNormalizeSpec
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Compare the last change of each key with what it had."""
+        """Compare the last change of each key with its stored row."""
         frame = batch.frame
         if not frame.height:
             return
@@ -38,7 +38,7 @@ class ChangelogNormalizeOperator(KeptRowsOperator):
         self._room.look()
 
     def _compare(self, frame: pl.DataFrame, slots: Numbers, now: int) -> None:
-        """Compare one change of each key with what it had."""
+        """Compare one change of each key with its stored row."""
         rows = self._rows
         comes = np.isin(kinds_of(frame), (INSERT, UPDATE_AFTER))
         frame = only(frame, rows.schema)
@@ -66,7 +66,7 @@ class ChangelogNormalizeOperator(KeptRowsOperator):
         kept = np.sort(np.concatenate((both[changed], np.flatnonzero(new))))
         kinds = np.where(new[kept], INSERT, UPDATE_AFTER).astype(np.int8)
         changes.add(frame[pl.Series(kept, dtype=pl.UInt32)], kinds)
-        # With a time to live a row that is told again lives on.
+        # With a TTL, a repeated row is written again, so that it does not expire.
         written = np.flatnonzero(comes) if self.spec.ttl_ms else kept
         replaced = stored[written]
         rows.remove(np.concatenate((stored[gone], replaced[replaced >= 0])))

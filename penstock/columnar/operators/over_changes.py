@@ -1,4 +1,4 @@
-"""OVER in any order, of rows that may change: partitions are computed anew when they change, or once, when the input has ended."""
+"""OVER in any order, of rows that may change: partitions are recomputed when they change, or computed once when the input has ended."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class _AnyOver(StreamOperator):
         return found if key.ascending else -found
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         for call in self._calls:
             call.close()
 
@@ -104,7 +104,7 @@ class WholeOverOperator(_AnyOver):
     """Keeps all rows until the input has ended."""
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         self._waiting = WaitingRows(
             context.keyed_state.table("waiting", namespaced=True),
@@ -130,16 +130,16 @@ class WholeOverOperator(_AnyOver):
             self.output.emit(ColumnBatch(self._with_values(frame, groups)))
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._waiting.save()
         return super().barrier()
 
 
 class ChangingOverOperator(_AnyOver):
-    """Keeps all rows. A batch changes partitions once: rows that come and go are told, and those whose values have become others."""
+    """Keeps all rows. A batch changes partitions once: added and removed rows are emitted, and those whose values have changed."""
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         self._slots = Slots()
         self._rows = Side(
@@ -222,7 +222,7 @@ class ChangingOverOperator(_AnyOver):
             self.output.emit(emitted)
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._rows.expire(self.context.clock())
         self._rows.compact()
         self._rows.store.save()

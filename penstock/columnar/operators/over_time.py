@@ -41,7 +41,7 @@ class _TimedOver(StreamOperator):
     spec: OverAggregateSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         self._schema = schema_of(self.spec.input_types)
         self._waiting: WaitingRows | None = None
@@ -101,7 +101,7 @@ class _TimedOver(StreamOperator):
         self.output.emit(ColumnBatch(frame.hstack(named)))
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         if self._waiting is not None:
             self._waiting.save()
         return super().barrier()
@@ -195,12 +195,12 @@ class RunningOverOperator(_TimedOver):
         self._dirty = {}
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._flush()
         return super().barrier()
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         for call in self._calls:
             call.close()
 
@@ -231,14 +231,14 @@ def _row_by_row(
 
 
 class BoundedOverOperator(_TimedOver):
-    """Frames of so many rows, or so much time: what rows to come will see is kept, and no more than that.
+    """Frames bounded by rows or time: only rows that later frames can contain are kept.
 
     In event time a row is late if it is not newer than the last one of its key that was emitted, which is among the rows that are kept. As in Flink, a key
     whose last row is one and a half times the range behind the watermark is forgotten, and so is that nothing older was expected.
     """
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         self._calls = [OverCall(call) for call in spec.aggregates]
@@ -267,7 +267,7 @@ class BoundedOverOperator(_TimedOver):
 
     def _judge(self, frame: pl.DataFrame, times: Numbers) -> Flags:
         watermark = self.context.timers.watermark
-        # Rows after the watermark are newer than all that left; until there is one after a restart, nobody knows.
+        # Rows after the watermark are newer than all emitted rows; before the first watermark after a restart this is unknown.
         timely = times > watermark if self._marked else np.zeros(len(times), np.bool_)
         behind = np.flatnonzero(~timely)
         if not len(behind):
@@ -308,7 +308,7 @@ class BoundedOverOperator(_TimedOver):
         side, now = self._rows, self.context.clock()
         slots, affected, at, rows = self._find(frame)
         groups = np.concatenate((at, np.searchsorted(affected, slots)))
-        # COUNT(*) without PARTITION BY reads no columns: the times tell how many rows there are.
+        # COUNT(*) without PARTITION BY reads no columns: the times give the number of rows.
         seen = pl.DataFrame([*map(frame.get_column, self._names), pl.Series(_AT, times, pl.Int64)])
         if len(rows):
             seen = pl.concat([only(side.store.gather(rows), side.schema), seen])
@@ -333,7 +333,7 @@ class BoundedOverOperator(_TimedOver):
         places = pl.Series(back, dtype=pl.UInt32)
         self._emit(frame, [call.over(ordered, frames, wanted)[places] for call in self._calls])
         if self.spec.rows:
-            # The last row stays in any case: it tells which rows are late.
+            # The last row always stays: late rows are detected by it.
             kept = np.arange(len(order)) >= frames.ends - max(self._preceding, 1)
         elif self.spec.rowtime:
             kept = moments >= moments[frames.ends - 1] - self._preceding
@@ -351,7 +351,7 @@ class BoundedOverOperator(_TimedOver):
         self._room.look()
 
     def _sweep(self) -> None:
-        """Forget rows that nobody will see, of keys that do not come any more."""
+        """Drop rows outside of all future frames, of keys that get no more rows."""
         if self.spec.rows:
             return
         by_event_time = self.spec.rowtime
@@ -376,13 +376,13 @@ class BoundedOverOperator(_TimedOver):
         self._rows.remove(there[old])
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._rows.expire(self.context.clock())
         self._rows.compact()
         self._rows.store.save()
         return super().barrier()
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         for call in self._calls:
             call.close()

@@ -38,7 +38,7 @@ _MANY: Final = 2000  # rows of a key: it is worth it to look for those that can 
 
 
 class RankOperator(StreamOperator):
-    """Keeps the rows that have, or may come to have, one of the wanted places."""
+    """Keeps the rows that have, or may get, one of the requested ranks."""
 
     spec: RankSpec
 
@@ -93,7 +93,7 @@ class RankOperator(StreamOperator):
         if self._room.look():
             self._limits = Growing(np.int64, _NO_LIMIT)
 
-    # Rows without hope
+    # Rows that cannot enter the ranking
 
     def _can_be_numbered(self) -> bool:
         """Whether a number says that a row is behind another, and places behind a number are of no interest."""
@@ -112,7 +112,7 @@ class RankOperator(StreamOperator):
         return (values if key.ascending else ~values), null
 
     def _hopeful(self, frame: pl.DataFrame, slots: Numbers) -> Numbers:
-        """Return which rows are not worse than all that their key has kept already."""
+        """Return which rows are not worse than all stored rows of their key."""
         self._limits.reach(len(self._slots))
         limits = self._limits.values[slots]
         values, null = self._first_key(frame)
@@ -149,7 +149,7 @@ class RankOperator(StreamOperator):
         self._rows.partners.values[rows] = self._shown(places, self._ends(values, groups))
 
     def _values(self, rows: Numbers) -> pl.DataFrame:
-        """Return what is needed of rows to put them in order."""
+        """Return the columns that determine the order of rows."""
         return self._rows.store.frame.select(self._needed)[pl.Series(rows, dtype=pl.UInt32)]
 
     def _contenders(self, values: pl.DataFrame, groups: Numbers, rows: Numbers) -> Numbers:
@@ -201,7 +201,7 @@ class RankOperator(StreamOperator):
         if self.spec.strategy == "RETRACT":
             return kept
         if ends is None and not self.spec.order and not self.spec.with_rank:
-            ends = self.spec.start - 1  # it is enough to know how many were passed over
+            ends = self.spec.start - 1  # the number of skipped rows is enough
         return kept if ends is None else kept & (places <= ends)
 
     # Changes
@@ -228,7 +228,7 @@ class RankOperator(StreamOperator):
         values = self._values(rows)
         if frame.height:
             values = pl.concat([values, frame.select(self._needed)])
-        # Rows that go have no place; those that are not even looked at have one behind all others.
+        # Removed rows have no place; rows that were not compared are behind all others.
         places = np.full(len(groups), _NO_LIMIT)
         if len(go):
             places[: len(rows)][np.isin(rows, go)] = 0
@@ -283,7 +283,7 @@ class RankOperator(StreamOperator):
     def _result(
         self, frame: pl.DataFrame, rows: Numbers, chosen: Numbers, places: Numbers
     ) -> pl.DataFrame:
-        """Return some rows of what is stored and what comes, with their places."""
+        """Return some stored and new rows, with their ranks."""
         schema = self._rows.schema
         is_stored = chosen < len(rows)
         stored = only(self._rows.store.gather(rows[chosen[is_stored]]), schema)
@@ -304,12 +304,12 @@ class RankOperator(StreamOperator):
         return result.with_columns(pl.Series(column(len(schema)), places[chosen], pl.Int64))
 
     def finish(self) -> None:
-        """Forget all rows, if no row comes that could change what is emitted: the last checkpoint would write them all."""
+        """Drop all rows if no later row can change the output, so that the last checkpoint does not write them."""
         if self.context.ends_for_good:
             self._rows.clear()
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._rows.expire(self.context.clock())
         self._rows.compact()
         self._rows.store.save()

@@ -44,7 +44,7 @@ class SessionAggregateOperator(StreamOperator):
         self._bind(context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on with another context."""
+        """Continue with a new context."""
         super().open_epoch(context)
         self._bind(context)
 
@@ -89,7 +89,7 @@ class SessionAggregateOperator(StreamOperator):
         return frame.with_columns(pl.Series(TIME, self._local.of_column(frame[name])))
 
     def _without_late(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Leave out rows whose session, with all that it touches when they come, has ended."""
+        """Drop late rows: their session, merged with those that it touches on arrival, has ended."""
         if self._by_clock or not frame.height:
             return frame
         watermark, gap = self.context.timers.watermark, self.spec.window.gap
@@ -153,12 +153,12 @@ class SessionAggregateOperator(StreamOperator):
         self.output.emit(ColumnBatch(pl.DataFrame([*results.drop(START, END), *made])))
 
     def barrier(self) -> list[Any]:
-        """Write what has changed to the state table."""
+        """Write the changed entries to the state table."""
         self._store.flush()
         return []
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         self._functions.close()
 
 

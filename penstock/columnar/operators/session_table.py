@@ -32,7 +32,7 @@ class SessionTableFunctionOperator(StreamOperator):
     spec: SessionTableFunctionSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         window = self.spec.window
         self._local = LocalTime(window.zone)
@@ -51,7 +51,7 @@ class SessionTableFunctionOperator(StreamOperator):
         self._note(self._store.gather(np.flatnonzero(self._store.alive))[TIME])
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on with another context."""
+        """Continue with a new context."""
         super().open_epoch(context)
         self._bind(context)
 
@@ -84,7 +84,7 @@ class SessionTableFunctionOperator(StreamOperator):
         return frame.with_columns(pl.Series(TIME, self._local.of_column(frame[column(time)])))
 
     def _without_late(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Leave out rows whose session, with all that it touches when they come, has ended."""
+        """Drop late rows: their session, merged with those that it touches on arrival, has ended."""
         if self._by_clock or not frame.height:
             return frame
         watermark, gap = self.context.timers.watermark, self.spec.window.gap
@@ -121,7 +121,7 @@ class SessionTableFunctionOperator(StreamOperator):
         )
 
     def _note(self, times: pl.Series) -> None:
-        """Take note of when the first session may end: not before its first row alone would."""
+        """Record when the first session may end: not before the session of its first row alone."""
         if len(times):
             end = int(times.min()) + self.spec.window.gap  # type: ignore[arg-type]
             self._next = end if self._next is None else min(self._next, end)
@@ -170,7 +170,7 @@ class SessionTableFunctionOperator(StreamOperator):
             self._fire(now - 1)
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._store.compact()
         self._store.save()
         return super().barrier()

@@ -36,7 +36,7 @@ class SortOperator(StreamOperator):
     spec: SortSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         self._schema = schema_of(self.spec.input_types)
         self._ordering = Ordering(self.spec.order)
@@ -91,7 +91,7 @@ class SortOperator(StreamOperator):
             self.output.emit(ColumnBatch(frame[pl.Series(order, dtype=pl.UInt32)]))
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._waiting.save()
         if self._last != MIN_WATERMARK:
             self._emitted.put(_ALL, self._last)

@@ -38,7 +38,7 @@ class TableSourceOperator(SourceOperator):
         self._times = RowTimes(spec, self)
 
     def close(self) -> None:
-        """Close the users' functions and the reader."""
+        """Close the user functions and the reader."""
         close_functions(self._functions)
         super().close()
 
@@ -51,7 +51,7 @@ class TableSourceOperator(SourceOperator):
 
 
 class RowTimes:
-    """Computes what a table's rows say about time, for all splits of a subtask."""
+    """Computes timestamps and watermarks of a table's rows, for all splits of a subtask."""
 
     def __init__(self, spec: TableSourceSpec, operator: TableSourceOperator) -> None:
         # Without an interval there are no periodic watermarks: each row that raises the watermark is followed by it.
@@ -74,7 +74,7 @@ class RowTimes:
         return columns_of_rows(self._rows, batch, self._operator.context.operator_name)
 
     def of_each(self, frame: pl.DataFrame) -> pl.Series:
-        """Return the watermark of each row, or a single one if it is a constant; refuse rows without a time."""
+        """Return the watermark of each row, or a single one if it is constant; reject rows with a NULL time attribute."""
         try:
             made = frame.select(self._watermark.alias(_WATERMARK)).to_series()
             if self._column is not None:
@@ -91,14 +91,14 @@ class RowTimes:
             self._look_at_times(frame)
         if nulls:
             raise RecordError(
-                "the time attribute of a row is NULL",
+                "NULL in the rowtime attribute of a row",
                 detail=f"in operator '{self._operator.context.operator_name}'",
-                hint="declare a computed column with a default, COALESCE(...), and the watermark for that",
+                hint="declare a computed column with COALESCE(...) and define the watermark on it",
             )
         return made
 
     def _look_at_times(self, frame: pl.DataFrame) -> None:
-        """Look at the first times, whether they look like milliseconds."""
+        """Check whether the first timestamps are plausible milliseconds."""
         rowtime = compile_expression(self._spec.rowtime, self._spec.zone)
         look_at_times(
             self._operator.timestamp_check, frame.select(rowtime.alias(_TIME)).to_series()
@@ -150,7 +150,7 @@ class ColumnAssignment:
         return self._highest
 
     def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
-        """Emit the rows as columns, and take note of the time that they bring."""
+        """Emit the rows as columns, and update the watermark of the split."""
         columns = self._times.columns_of(batch)
         reached = self._times.of_each(columns.frame)
         if self._times.gap is not None and self._emits:
@@ -192,15 +192,15 @@ class ColumnAssignment:
         self._highest = max(self._highest, int(reached[-1]))
 
     def on_periodic(self) -> int:
-        """Return the watermark: nothing depends on being asked."""
+        """Return the watermark: it does not depend on when this is called."""
         return self.watermark
 
     def snapshot(self) -> tuple[int, int, int]:
-        """Return what a checkpoint must remember."""
+        """Return the state of the split for a checkpoint."""
         return self._highest, self._announced, self._rows
 
     def restore(self, snapshot: Any) -> None:
-        """Go on from a snapshot, also from one of the split while its table had no watermark or another strategy."""
+        """Restore a snapshot, also one taken while the table had no watermark or another strategy."""
         if snapshot is not None:
             highest, announced, rows = snapshot
             self._highest = MIN_WATERMARK if highest is None else highest

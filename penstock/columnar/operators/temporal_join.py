@@ -25,12 +25,12 @@ _GONE: Final = "$gone"  # a version that says that the key has no row from then 
 
 
 class TemporalJoinOperator(StreamOperator):
-    """Base of both ways: the versions of the right side by key, and how left rows are put together with them."""
+    """Base of both temporal joins: stores the versions of the right side by key, and joins left rows with them."""
 
     spec: TemporalJoinSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         self._pairing = Pairing(
@@ -64,13 +64,13 @@ class TemporalJoinOperator(StreamOperator):
             self._slots_moved()
 
     def _slots_moved(self) -> None:
-        """Take note that slots have other numbers now."""
+        """Handle renumbered slots."""
 
     def _take_left(self, frame: pl.DataFrame) -> None:
         raise NotImplementedError
 
     def _take_versions(self, frame: pl.DataFrame) -> None:
-        """Keep versions. What was before an update is known already."""
+        """Store versions. UPDATE_BEFORE rows are ignored: the former version is already stored."""
         kinds = kinds_of(frame)
         wanted = (kinds != UPDATE_BEFORE) & comparable(frame, self.spec.right_keys, self._null_safe)
         rows = only(frame, self._pairing.right).with_columns(pl.Series(_GONE, kinds == DELETE))
@@ -92,7 +92,7 @@ class TemporalJoinOperator(StreamOperator):
         return slots
 
     def _slots_loaded(self, slots: Numbers) -> None:
-        """Take note that the versions of slots are in memory again."""
+        """Handle slots whose versions were loaded into memory."""
 
     def _join(self, frame: pl.DataFrame) -> None:
         """Emit left rows with their versions."""
@@ -129,16 +129,16 @@ class TemporalJoinOperator(StreamOperator):
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Forget all versions, if no row comes that could ask for them."""
+        """Drop all versions if no later row can need them."""
         if self.context.ends_for_good:
             self._right.clear()
 
     def close(self) -> None:
-        """Close the users' functions of the condition."""
+        """Close the user functions that the condition calls."""
         self._pairing.close()
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._right.expire(self.context.clock())
         self._right.compact()
         self._right.store.save()
@@ -167,7 +167,7 @@ class ProcessingTimeTemporalJoinOperator(TemporalJoinOperator):
 
 
 class RowTimeTemporalJoinOperator(TemporalJoinOperator):
-    """Lets left rows wait until the watermark says that all versions up to their time are there."""
+    """Buffers left rows until the watermark has passed their time, so that all versions are known."""
 
     def open(self, context: OperatorContext) -> None:
         """Find the rows that wait."""
@@ -178,7 +178,7 @@ class RowTimeTemporalJoinOperator(TemporalJoinOperator):
         self._slots_moved()
 
     def _slots_moved(self) -> None:
-        # Keys that may have versions which nobody asks for any more.
+        # Keys that may have versions which are no longer needed.
         rows = np.flatnonzero(self._right.store.alive)
         self._several: set[int] = set(self._right.slot_of.values[rows].tolist())
 
@@ -228,7 +228,7 @@ class RowTimeTemporalJoinOperator(TemporalJoinOperator):
         self.output.emit_watermark(watermark)
 
     def _forget_versions(self, watermark: int) -> None:
-        """Of the versions up to the watermark, keep the last one of each key: rows that come ask for it or later ones."""
+        """Of the versions up to the watermark, keep the last one per key: later rows need this one or newer ones."""
         if not self._several:
             return
         slots = np.fromiter(self._several, np.int64, len(self._several))
@@ -244,7 +244,7 @@ class RowTimeTemporalJoinOperator(TemporalJoinOperator):
         self._several = set(slots[np.unique(at[~past])].tolist())
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._waiting.save()
         return super().barrier()
 

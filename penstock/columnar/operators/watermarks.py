@@ -1,4 +1,4 @@
-"""WATERMARK FOR: time that moves with the rows of a table."""
+"""WATERMARK FOR as an operator: watermarks computed from the rows of a table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from penstock.runtime.time.timestamp_check import TimestampCheck
 
 
 class WatermarkOperator(StreamOperator):
-    """Emits the highest value of the watermark expression after each batch; of the watermarks from upstream only MAX counts.
+    """Emits the highest value of the watermark expression after each batch; upstream watermarks are ignored, except MAX.
 
-    With an auto-watermark interval of 0 the watermark follows each row that raises it. In BATCH mode there is no watermark before the end.
+    With an auto-watermark interval of 0 a watermark is emitted after each row that raises it. In BATCH mode there is none before the end.
     """
 
     def open(self, context: OperatorContext) -> None:
-        """Compile the expression; go on from the watermark that was emitted last."""
+        """Compile the expression; restore the last emitted watermark."""
         super().open(context)
         spec = self.spec
         self._expression = compile_expression(spec.expression, spec.zone).alias("$watermark")
@@ -35,7 +35,7 @@ class WatermarkOperator(StreamOperator):
         self._check = TimestampCheck(context.runtime_context.get_metrics_group())
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Pass the rows on, then the time that they have brought."""
+        """Forward the rows, then the watermark that they advance."""
         frame = batch.frame
         if not frame.height:
             return
@@ -75,9 +75,9 @@ class WatermarkOperator(StreamOperator):
 
     def _without_time(self) -> RecordError:
         return RecordError(
-            "the time attribute of a row is NULL",
+            "NULL in the rowtime attribute of a row",
             detail=f"in operator '{self.context.operator_name}', column {self.spec.rowtime}",
-            hint="filter such rows out before the watermark is defined, or give the column a default by COALESCE",
+            hint="filter such rows out before the watermark is defined, or set a default with COALESCE",
         )
 
     def _set_idle(self, *, idle: bool) -> None:
@@ -93,7 +93,7 @@ class WatermarkOperator(StreamOperator):
             self.output.emit_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
-        """Pass it on if this operator does not find out by itself."""
+        """Forward the status unless this operator detects idleness itself."""
         if not self.spec.idle_timeout_ms:
             self._set_idle(idle=idle)
 
@@ -105,7 +105,7 @@ class WatermarkOperator(StreamOperator):
         return self._active_ms + timeout
 
     def advance_processing_time(self, now: int) -> None:
-        """See whether the input is idle, where records flow: in an epoch the barrier does it."""
+        """Check for idleness in pipelined mode; in epoch mode `barrier` does it."""
         if self.context.pipelined:
             self._check_idle(now)
 

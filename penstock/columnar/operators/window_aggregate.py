@@ -117,7 +117,7 @@ class WindowFunctions:
         return main.select(*self.keys, *self._finish, START, END)
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         for call in self.plan.all_rows:
             call.function.close()
 
@@ -155,7 +155,7 @@ class WindowAggregateOperator(StreamOperator):
         self._bind(context)
 
     def open_epoch(self, context: OperatorContext) -> None:
-        """Go on with another context."""
+        """Continue with a new context."""
         super().open_epoch(context)
         self._bind(context)
 
@@ -166,7 +166,7 @@ class WindowAggregateOperator(StreamOperator):
 
     @property
     def _time(self) -> int:
-        """How far time has come: windows that end by then have been emitted."""
+        """The current watermark or processing time: windows that end by then have been emitted."""
         if self._by_clock:
             return self.context.clock() - 1
         watermark: int = self.context.timers.watermark
@@ -249,7 +249,7 @@ class WindowAggregateOperator(StreamOperator):
         self._store.relieve()
 
     def _process_assigned(self, frame: pl.DataFrame) -> None:
-        """Take rows that have windows."""
+        """Process rows that already have windows."""
         starts, ends = (column(index) for index in self.spec.assigned)
         frame = self._with_time(frame, ends)
         frame = frame.with_columns(
@@ -273,7 +273,7 @@ class WindowAggregateOperator(StreamOperator):
     # Time
 
     def _see(self, windows: range) -> None:
-        """Take note of the windows of a slice, of which those that have ended do not matter."""
+        """Register the windows of a slice that have not ended."""
         done = self._local.ended(windows, self._time)
         if done < len(windows) and (self._next is None or windows[done] < self._next):
             self._next = windows[done]
@@ -386,17 +386,17 @@ class WindowAggregateOperator(StreamOperator):
         self.output.emit(ColumnBatch(pl.DataFrame([*columns, *made])))
 
     def barrier(self) -> list[Any]:
-        """Write what has changed to the state table."""
+        """Write the changed entries to the state table."""
         self._store.flush()
         return []
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         self._functions.close()
 
 
 def _by(part: Part, names: list[str]) -> Iterable[tuple[tuple[Any, ...], Part]]:
-    """Return what a part has for each value of some columns, without these columns."""
+    """Partition a part by some columns, which are removed."""
     main = part.main
     first = main.select(names)
     if main.height == 1 or all(first[name].n_unique() == 1 for name in names):

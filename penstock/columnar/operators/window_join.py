@@ -24,7 +24,7 @@ class WindowJoinOperator(StreamOperator):
     spec: WindowJoinSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         self._pairing = Pairing(
@@ -72,11 +72,11 @@ class WindowJoinOperator(StreamOperator):
         self.output.emit_watermark(watermark)
 
     def close(self) -> None:
-        """Close the users' functions of the condition."""
+        """Close the user functions that the condition calls."""
         self._pairing.close()
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         for each in self._waiting:
             each.save()
         return super().barrier()

@@ -23,7 +23,7 @@ from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK
 
 _ENOUGH: Final = (
-    100_000  # with so many rows more it is worth it to look for those that have no hope
+    100_000  # with this many additional rows it pays to drop those that cannot enter the ranking
 )
 
 
@@ -33,7 +33,7 @@ class WindowRankOperator(StreamOperator):
     spec: WindowRankSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         self._schema = schema_of(spec.input_types)
@@ -104,6 +104,6 @@ class WindowRankOperator(StreamOperator):
             self.output.emit(ColumnBatch(frame))
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         self._waiting.save()
         return super().barrier()

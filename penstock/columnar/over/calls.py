@@ -1,4 +1,4 @@
-"""The values of calls over frames, of all rows at once: by prefix sums, range minima and positions; what has no such way, row by row."""
+"""The values of calls over frames, of all rows at once: by prefix sums, range minima and positions, else row by row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def constant(call: AggregateCall, index: int, default: int) -> int:
 
 
 class OverCall:
-    """A call with its way of being computed over frames."""
+    """A call with its algorithm over frames."""
 
     def __init__(self, call: AggregateCall) -> None:
         self.call = call
@@ -80,12 +80,12 @@ class OverCall:
         return self._row_by_row
 
     def open(self, context: Any) -> None:
-        """Open a user's function."""
+        """Open a user function."""
         if self._slow is not None:
             self._slow.open(context)
 
     def close(self) -> None:
-        """Close a user's function."""
+        """Close a user function."""
         if self._slow is not None:
             self._slow.close()
 
@@ -105,7 +105,7 @@ class OverCall:
             counts &= null.is_not_null().to_numpy()
         return counts
 
-    # Ways
+    # Algorithms
 
     def _count(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
         values = operand(frame, self.call.operands[0]) if self.call.operands else None
@@ -278,12 +278,12 @@ def _prefix(values: Numbers) -> Numbers:
 
 
 def _float_sums(values: Numbers, frames: Frames, low: Numbers, high: Numbers) -> Numbers:
-    """Add up what frames have: from the start of each if they are small, so that nothing is left of what has gone."""
+    """Add up what frames have: from the start of each if they are small, so that removed values leave no rounding error."""
     if int((high - low).sum()) <= _AT_ONCE * max(len(low), 1):
         bounds = np.stack((low, high), axis=1).ravel()
         sums: Numbers = np.add.reduceat(np.append(values, 0.0), bounds)[::2]
         return np.where(high > low, sums, 0.0)
-    # Prefix sums of each partition by itself: what others have is no source of error.
+    # Prefix sums per partition, so that rounding errors do not carry over.
     whole = pl.DataFrame({"v": values, "g": np.cumsum(frames.fresh)})
     summed = whole.select(pl.col("v").cum_sum().over("g"))["v"].to_numpy()
     started = frames.starts[np.minimum(low, len(values) - 1)]
@@ -292,7 +292,7 @@ def _float_sums(values: Numbers, frames: Frames, low: Numbers, high: Numbers) ->
 
 
 def finished(function: str, sums: Numbers, sizes: Numbers, dtype: pl.DataType) -> pl.Series:
-    """Return SUM, $SUM0 or AVG of what was added up, and how many values it were."""
+    """Return SUM, $SUM0 or AVG from sums and counts."""
     if function == "AVG":
         divisor = np.maximum(sizes, 1)
         # Whole numbers towards zero, as Java divides.

@@ -71,7 +71,7 @@ def _stretches(begins: Numbers) -> tuple[Numbers, Numbers]:
 
 def _reach(fresh: Numbers, times: Numbers | None, distance: int, side: str) -> Numbers:
     """Return for each row the first of its partition that is not further away than a distance; or behind the last that is not."""
-    assert times is not None, "the bounds of RANGE need numbers"
+    assert times is not None, "bounds of a RANGE frame need a numeric ORDER BY column"
     if not len(times):
         return np.zeros(0, np.int64)
     # Partitions are so far apart that no distance leads from one to another.

@@ -22,17 +22,17 @@ class RunningCall:
         self.dtype = dtype_of(call.type)
 
     def open(self, context: Any) -> None:
-        """Open a user's function."""
+        """Open a user function."""
 
     def close(self) -> None:
-        """Close a user's function."""
+        """Close a user function."""
 
     def create(self) -> list[Any]:
-        """Return an accumulator without rows."""
+        """Return an empty accumulator."""
         raise NotImplementedError
 
     def add(self, accumulator: list[Any], row: Any, time: int) -> None:
-        """Take the next row."""
+        """Accumulate the next row."""
         raise NotImplementedError
 
     def value(self, accumulator: list[Any]) -> Any:

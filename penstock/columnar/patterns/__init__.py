@@ -1,1 +1,1 @@
-"""MATCH_RECOGNIZE: what its expressions read of the rows of a match, and how it becomes a pattern of the CEP engine."""
+"""MATCH_RECOGNIZE: the values that its expressions read from a match, and its translation to a CEP pattern."""

@@ -1,6 +1,6 @@
-"""What expressions over a match read of its rows: FIRST, LAST and aggregates of the rows of some variables.
+"""Leaves of expressions over a match: FIRST, LAST and aggregates of the rows of some variables.
 
-What they compute of a single row is computed in columns when the row comes; an event is the tuple of these values, after a number
+Expressions over a single row are computed in columns when the row arrives; an event is the tuple of these values, after a number
 that says which of two events came first.
 """
 
@@ -77,7 +77,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Leaves:
-    """All that the expressions of a MATCH_RECOGNIZE read."""
+    """All values that the expressions of a MATCH_RECOGNIZE read."""
 
     variables: tuple[str, ...]
     subsets: Mapping[str, tuple[str, ...]]
@@ -206,5 +206,5 @@ def column_of(name: str, values: Sequence[Any], dtype: pl.DataType) -> pl.Series
 
 
 def numbers_from(start: int, count: int) -> Numbers:
-    """Return so many numbers that follow each other."""
+    """Return this many consecutive numbers."""
     return np.arange(start, start + count)

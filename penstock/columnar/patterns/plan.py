@@ -25,7 +25,7 @@ from penstock.table.types import BooleanType
 
 @dataclass(slots=True)
 class Conditions:
-    """The definitions of variables. What they ask of the row itself is computed in columns: a flag of its event."""
+    """The definitions of variables. Conditions on the row itself are computed in columns: a flag of its event."""
 
     leaves: Leaves
     flags: list[pl.Expr]

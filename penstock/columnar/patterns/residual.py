@@ -35,7 +35,7 @@ _COMPUTE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def evaluator(rex: Rex, leaves: Sequence[Leaf], zone: str) -> Evaluate:
-    """Return what computes an expression over leaves from their values."""
+    """Return a function that computes an expression over leaves from their values."""
     simple = _simple(rex)
     if simple is not None:
         return simple

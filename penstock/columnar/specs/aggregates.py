@@ -133,7 +133,7 @@ class OverAggregateSpec(OperatorSpec):
 
     @property
     def implementation(self) -> Implementation:
-        """What runs it."""
+        """The operator for this mode."""
         if self.mode == "CHANGES":
             return "penstock.columnar.operators.over_changes:ChangingOverOperator"
         if self.mode == "END":

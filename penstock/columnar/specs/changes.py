@@ -13,7 +13,7 @@ from penstock.graph.operator_specs.patterns import RUNS
 
 @dataclass(frozen=True, slots=True)
 class ChangelogNormalizeSpec(OperatorSpec):
-    """Makes a full changelog of upserts and deletes by key, or of one with duplicates. `every`: each change of a key is told, not only the last of a batch."""
+    """Makes a full changelog of upserts and deletes by key, or of one with duplicates. `every`: each change of a key is emitted, not only the last of a batch."""
 
     operator = "penstock.columnar.operators.normalize:ChangelogNormalizeOperator"
     checks_output = False
@@ -57,7 +57,7 @@ class FinalTableSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class DropKindsSpec(OperatorSpec):
-    """Leaves out -U rows, and turns -D into nothing where `deletes` says so.
+    """Drops -U rows, and -D rows if `deletes` is set.
 
     `keys`: a filter may have left out the +U row of a key, so a -U row that no other row of its key follows in the batch becomes -D.
     """

@@ -1,4 +1,4 @@
-"""What several specs share."""
+"""Definitions that several specs share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DELETE: Final = 3
 
 
 def column(index: int) -> str:
-    """Return the name that a column has in a batch: its position counts, whatever the query calls it.
+    """Return the name that a column has in a batch: it depends on the position, not on the name in the query.
 
     >>> column(3)
     'c3'
@@ -32,7 +32,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class WindowDefinition:
-    """What a window table function or a group window does. All times are milliseconds.
+    """Definition of a window table function or group window. All times are milliseconds.
 
     `kind`: TUMBLE (size), HOP (size, slide), CUMULATE (size is the longest, slide is the step), SESSION (gap; windows per `partition` columns).
     `time` is the column of the time attribute; None for processing time. `zone` is the session time zone if the time is a TIMESTAMP_LTZ: windows are aligned in local time and

@@ -125,7 +125,7 @@ class TemporalJoinSpec(OperatorSpec):
 
     @property
     def implementation(self) -> Implementation:
-        """What runs it, by the clock that counts."""
+        """The operator, for event time or processing time."""
         if self.left_time is not None:
             return self.operator
         return "penstock.columnar.operators.temporal_join:ProcessingTimeTemporalJoinOperator"
@@ -133,7 +133,7 @@ class TemporalJoinSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class LookupJoinSpec(OperatorSpec):
-    """Each left row with what an external table has for its keys now. INNER or LEFT. One input; not keyed.
+    """Joins each left row with the current rows of an external table for its keys. INNER or LEFT. One input; not keyed.
 
     `lookup` is a penstock.table.connectors.LookupProvider: it is opened where the operator runs. `keys`: pairs of an expression over the left row and the column of the table that must equal it.
     The provider gives the columns `table_types` of the table. `asynchronous`, `ordered`, `capacity`, `timeout_ms`, retry: as LOOKUP hints say.
@@ -159,7 +159,7 @@ class LookupJoinSpec(OperatorSpec):
 
     @property
     def implementation(self) -> Implementation:
-        """What runs it: one that waits for answers, or one that goes on meanwhile."""
+        """The operator: synchronous, or asynchronous with several lookups in flight."""
         if not self.asynchronous:
             return self.operator
         return "penstock.columnar.operators.lookup_join:AsyncLookupJoinOperator"

@@ -1,4 +1,4 @@
-"""Top-N, deduplication, ORDER BY: what queries ask for by ROW_NUMBER and LIMIT."""
+"""Top-N, deduplication, ORDER BY: queries with ROW_NUMBER and LIMIT."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DeduplicateSpec(OperatorSpec):
     last: bool
     update_before: bool = True
     ttl_ms: int = 0
-    every: bool = False  # each row that is kept is told, also if another takes its place in the same batch: versions of a table
+    every: bool = False  # each row that is kept is emitted, even if another replaces it in the same batch: versions of a table
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from penstock.graph.operator_specs import OperatorSpec, StateTable
 
 @dataclass(frozen=True, slots=True)
 class SessionTableFunctionSpec(OperatorSpec):
-    """Appends window_start, window_end and window_time to each row, when its session has ended: before that nobody knows how long it is.
+    """Appends window_start, window_end and window_time to each row, when its session has ended: its length is unknown before.
 
     Sessions are kept per `window.partition`, by which the input is partitioned. Rows whose session has ended already are late: they are dropped, and counted.
     """

@@ -1,4 +1,4 @@
-"""Where the rows of a table come from, with the time that they bring."""
+"""Sources of tables, with their watermarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TableSourceSpec(SourceSpec):
     """Reads the splits of a table that has a watermark: the highest value of `watermark` so far, one per split.
 
     `rowtime` must not be NULL. Both are computed of the columns that are read. `rows`: how columns are made of records, if the source gives
-    Rows. `gap`: a watermark follows every so many rows of a split; None: it is emitted periodically. `watermark_strategy` says when a split is
+    Rows. `gap`: a watermark is emitted after every `gap` rows of a split; None: it is emitted periodically. `watermark_strategy` says when a split is
     idle and which sources it waits for.
     """
 

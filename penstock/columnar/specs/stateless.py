@@ -1,4 +1,4 @@
-"""Operators that keep nothing: projection, filter, expansion, conversion, watermarks."""
+"""Specs of operators without state: projection, filter, expansion, conversion, watermarks."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class WindowTableFunctionSpec(OperatorSpec):
 class CorrelateSpec(OperatorSpec):
     """UNNEST and LATERAL TABLE: each row with each row that `function` makes of it.
 
-    `function` is UNNEST, UNNEST WITH ORDINALITY, REPLICATE ROWS (as often as the operand says), or a user's table function (`user`). `outer`: a row without any gets NULLs (LEFT JOIN ... ON TRUE).
+    `function` is UNNEST, UNNEST WITH ORDINALITY, REPLICATE ROWS (as often as the operand says), or a user-defined table function (`user`). `outer`: a row without any gets NULLs (LEFT JOIN ... ON TRUE).
     `condition` is over the columns of both.
     """
 

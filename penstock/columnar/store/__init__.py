@@ -1,1 +1,1 @@
-"""Rows of tables that operators keep: columns in memory, found by key, and their way into the keyed state."""
+"""Row stores of operators: columns in memory, indexed by key, and their persistence in keyed state."""

@@ -24,11 +24,11 @@ class Growing:
 
     @property
     def values(self) -> Numbers:
-        """What is there: a view, which changes are made through."""
+        """The current values: a writable view."""
         return self._space[: self._size]
 
     def reach(self, size: int) -> None:
-        """Have at least so many: new ones have the value that they are filled with."""
+        """Grow to at least this length; new elements get the fill value."""
         if size > len(self._space):
             grown = np.full(max(2 * len(self._space), size), self._fill, self._space.dtype)
             grown[: self._size] = self.values
@@ -46,7 +46,7 @@ class Growing:
         self.cut(0)
 
     def cut(self, size: int) -> None:
-        """Leave the first ones only, so many."""
+        """Truncate to this length."""
         self._space[size : self._size] = self._fill
         self._size = size
 

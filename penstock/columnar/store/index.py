@@ -68,7 +68,7 @@ class Slots:
         if found is None:
             return None, []
         if self._numbers.width != len(found):
-            assert not len(self._numbers), "all keys have as many columns"
+            assert not len(self._numbers), "all keys must have the same number of columns"
             self._numbers = NumberTable(len(found))
         return self._numbers, found
 
@@ -95,7 +95,7 @@ class Slots:
         self._slots.update(zip(keys, range(len(keys)), strict=True))
 
     def keep(self, kept: Numbers) -> None:
-        """Forget all keys but these slots, which are numbered anew in this order."""
+        """Forget all keys but these slots, which are renumbered in this order."""
         if self._numbers is not None:
             self._numbers.keep(kept)
         else:

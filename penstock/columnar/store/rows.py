@@ -34,7 +34,7 @@ Entry = tuple[int, int]  # a key of the key group, and the number of the run
 
 @dataclass(slots=True)
 class _Run:
-    """What was written together: all rows from a number on, and the numbers of earlier rows that have gone."""
+    """A run: rows that were written together, all rows from a number on, and the numbers of earlier rows that have gone."""
 
     first: int
     size: int
@@ -45,7 +45,7 @@ class _Run:
 class RowStore:
     """Rows by their position. `remove` leaves holes; `compact` closes them and says where rows are now.
 
-    `unsaved` rows (see `append`) belong to somebody else, who keeps them in the state.
+    `unsaved` rows (see `append`) are stored in state by another component.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RowStore:
     ) -> None:
         self.schema = dict(schema)
         self._table = table
-        # Where state is on disk, what is written need not be kept as objects until the barrier is over.
+        # With state on disk, written pieces need not be kept as objects until the end of the barrier.
         self._backend = getattr(table, "backend", None)
         self._keys = tuple(keys)
         self._groups = max_parallelism
@@ -144,7 +144,7 @@ class RowStore:
             parts[-alike:] = [pl.concat(parts[-alike:], rechunk=True)]
 
     def remove(self, rows: Numbers, *, silently: bool = False) -> None:
-        """Take rows away. `silently`: the state is written anew, without them, at the next barrier."""
+        """Take rows away. `silently`: the state is rewritten without them at the next barrier."""
         if not len(rows):
             return
         self._alive.values[rows] = False
@@ -184,7 +184,7 @@ class RowStore:
     # State
 
     def save(self) -> None:
-        """Bring the state up to date, at a barrier."""
+        """Write pending changes to keyed state, at a barrier."""
         start, self._clean = self._clean, len(self)
         rows = self._to_save(start)
         if (
@@ -219,7 +219,7 @@ class RowStore:
             self._write_run(0, rows)
 
     def _write_run(self, start: int, rows: Numbers) -> None:
-        """Write what came since a position, together with the runs before that are not much larger."""
+        """Write the rows since a position, merged with earlier runs that are not much larger."""
         size = len(rows)
         gone, self._gone = self._gone, []
         while self._runs and self._runs[-1].size <= size:
@@ -230,7 +230,7 @@ class RowStore:
             size += last.size
         rows = self._to_save(start) if size > len(rows) else rows
         first = int(self._numbers.values[start]) if start < len(self) else self._next
-        # What is written now lacks the rows that have gone: only those of earlier runs must be told.
+        # Removed rows are not in this run: only removals from earlier runs must be recorded.
         gone = [_before(*each, first) for each in gone] if self._runs else []
         self._run += 1
         entries = self._put(rows, gone)
@@ -280,8 +280,8 @@ class RowStore:
         for (key, run), (groups, rows, removed) in self._table.items():
             if groups != self._groups:
                 raise InvalidProgramError(
-                    f"the rows in state were saved with max parallelism {groups}, not {self._groups}",
-                    hint="start with the max parallelism of the savepoint",
+                    f"state was saved with max parallelism {groups}, not {self._groups}",
+                    hint="restore with the max parallelism of the savepoint",
                 )
             entries.append((key, run))
             self._run = max(self._run, run)

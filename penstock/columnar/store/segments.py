@@ -1,4 +1,4 @@
-"""Lists of rows that grow by parts: what slots with several rows have."""
+"""Lists of rows that grow by segments, for slots with several rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Segments:
 
     @property
     def crowded(self) -> bool:
-        """Whether most of what is here belongs to no list any more."""
+        """Whether most segments are garbage."""
         return self._garbage > max(_LEAST_GARBAGE, len(self._rows) // 2)
 
     def add(self, before: Numbers, rows: Numbers, lengths: Numbers) -> Numbers:
@@ -78,5 +78,5 @@ class Segments:
         return np.repeat(position, lengths), self._rows.values[places]
 
     def leave(self, lists: Numbers) -> None:
-        """Count what belongs to lists that are no longer there."""
+        """Count the rows of removed lists as garbage."""
         self._garbage += int(self._total.values[lists].sum())

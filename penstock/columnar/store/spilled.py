@@ -1,4 +1,4 @@
-"""Rows that there is no room for in memory: in the keyed state, a list per key."""
+"""Rows spilled from memory: in keyed state, as a list per key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SpilledRows:
         return frame, np.repeat(np.arange(len(keys)), sizes)
 
     def _relieve(self, rows: int) -> None:
-        """Do not let the table keep many rows as objects: here they are columns."""
+        """Evict cached objects of the table: the rows are kept as columns here."""
         self._in_use += rows
         if self._in_use > _MOST_IN_USE:
             self._in_use = 0

@@ -1,4 +1,4 @@
-"""Rows that wait for event time to come to them."""
+"""Buffer of rows that wait for the watermark."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ class WaitingRows:
         return taken
 
     def save(self) -> None:
-        """Bring the state up to date, at a barrier."""
+        """Write pending changes to keyed state, at a barrier."""
         self._store.save()

@@ -1,4 +1,4 @@
-"""Catalogs: what tables, views and functions there are. The names of PyFlink's module are imported when they are asked for."""
+"""Catalogs of tables, views and functions. The names of PyFlink's module are imported lazily."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _NAMES = frozenset(
         "Catalog", "CatalogBaseTable", "CatalogDatabase", "CatalogDescriptor", "CatalogFunction", "ObjectIdentifier", "ObjectPath",
     }
 )  # fmt: skip
-_SCHEMA = "columns of a result are ResolvedColumns: a name, a type, a comment"
+_SCHEMA = "columns of a result are ResolvedColumn objects (name, type, comment)"
 _NOT_THERE = {
-    "CatalogColumnStatistics": "plans are made without statistics",
-    "CatalogPartition": "catalogs in memory keep no partitions",
-    "CatalogPartitionSpec": "catalogs in memory keep no partitions",
-    "CatalogTableStatistics": "plans are made without statistics",
+    "CatalogColumnStatistics": "the planner does not use statistics",
+    "CatalogPartition": "in-memory catalogs do not store partitions",
+    "CatalogPartitionSpec": "in-memory catalogs do not store partitions",
+    "CatalogTableStatistics": "the planner does not use statistics",
     "Column": _SCHEMA,
     "ComputedColumn": _SCHEMA,
-    "Constraint": "a primary key is the names of its columns",
-    "HiveCatalog": "there is no Hive",
+    "Constraint": "a primary key is a list of column names",
+    "HiveCatalog": "Hive is not supported",
     "MetadataColumn": _SCHEMA,
     "PhysicalColumn": _SCHEMA,
-    "Procedure": "there are no procedures in Penstock's SQL",
-    "UniqueConstraint": "a primary key is the names of its columns",
-    "WatermarkSpec": "a watermark is a column and a text",
+    "Procedure": "procedures are not supported",
+    "UniqueConstraint": "a primary key is a list of column names",
+    "WatermarkSpec": "a watermark is a column and an SQL expression",
 }
 
 __all__ = sorted({*_NAMES, *_NOT_THERE, "GenericInMemoryCatalog", "ResolvedSchema"})  # noqa: PLE0605 - names that are imported when they are asked for

@@ -24,7 +24,7 @@ class Database:
 
 
 class CatalogStore(Protocol):
-    """What a catalog has to answer. Databases are named, and so is what is in them."""
+    """Interface of a catalog. Databases are named, and so is what is in them."""
 
     name: str
     default_database: str
@@ -35,7 +35,7 @@ class CatalogStore(Protocol):
         """The names of all databases."""
 
     def database(self, name: str) -> Database | None:
-        """A database, or None. What it holds may be changed by `put_table` and the like only."""
+        """A database, or None. Its content is changed only through `put_table` and similar methods."""
 
     def create_database(self, name: str, database: Database) -> None:
         """Add a database."""
@@ -113,8 +113,9 @@ class GenericInMemoryCatalog:
 def missing_database(
     catalog: str, name: str, known: Sequence[str] | dict[str, Database]
 ) -> ValidationError:
-    """Return the error about a database that is not there."""
+    """Return the error for a database that does not exist."""
     return ValidationError(
-        f"there is no database '{name}' in catalog '{catalog}'",
-        hint=did_you_mean(name, known) or "SHOW DATABASES lists them; CREATE DATABASE makes one",
+        f"database '{name}' does not exist in catalog '{catalog}'",
+        hint=did_you_mean(name, known)
+        or "SHOW DATABASES lists the databases; CREATE DATABASE creates one",
     )

@@ -1,4 +1,4 @@
-"""CatalogManager: all catalogs of an environment, the current one, and what is temporary."""
+"""CatalogManager: all catalogs of an environment, the current one, and temporary objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.table.plan.catalog_reader import UserFunction
 
 
 class CatalogManager:
-    """Finds what statements name, and keeps what they make.
+    """Resolves and registers the objects of statements.
 
     Temporary tables, views and functions stand in front of those of catalogs with the same name. System functions have no catalog, and
     no case: they stand in front of all.
@@ -46,9 +46,9 @@ class CatalogManager:
         found = self._catalogs.get(name)
         if found is None:
             raise ValidationError(
-                f"there is no catalog '{name}'",
+                f"catalog '{name}' does not exist",
                 hint=did_you_mean(name, self._catalogs)
-                or "SHOW CATALOGS lists them; CREATE CATALOG makes one",
+                or "SHOW CATALOGS lists the catalogs; CREATE CATALOG creates one",
             )
         return found
 
@@ -60,7 +60,7 @@ class CatalogManager:
         """Add a catalog."""
         if name in self._catalogs:
             raise ValidationError(
-                f"there is a catalog '{name}' already", hint="DROP CATALOG removes it"
+                f"catalog '{name}' already exists", hint="DROP CATALOG removes it"
             )
         self._catalogs[name] = catalog
 
@@ -69,7 +69,7 @@ class CatalogManager:
         self.catalog(name)
         if name == self.current_catalog:
             raise ValidationError(
-                f"catalog '{name}' is in use", hint="USE CATALOG another one, then drop it"
+                f"catalog '{name}' is in use", hint="switch with USE CATALOG before dropping it"
             )
         del self._catalogs[name]
         for objects in (self._temporary, self._temporary_functions):
@@ -93,7 +93,7 @@ class CatalogManager:
         """Return the catalog and the database that a name means."""
         if len(name) > 2 or not name:
             raise ValidationError(
-                f"'{'.'.join(name)}' is no name of a database", hint="write catalog.database"
+                f"invalid database name '{'.'.join(name)}'", hint="write catalog.database"
             )
         return (self.current_catalog, name[0]) if len(name) == 1 else (name[0], name[1])
 
@@ -120,7 +120,7 @@ class CatalogManager:
         if len(name) == 3:
             return ObjectPath(name[0], name[1], name[2])
         raise ValidationError(
-            f"'{'.'.join(name)}' is no name of a table", hint="write catalog.database.table"
+            f"invalid table name '{'.'.join(name)}'", hint="write catalog.database.table"
         )
 
     def find(self, path: ObjectPath) -> TableOrView | None:
@@ -141,15 +141,15 @@ class CatalogManager:
         return found
 
     def missing(self, path: ObjectPath) -> ValidationError:
-        """Return the error about a table that is not there, with the nearest name."""
+        """Return the error for a table that does not exist, with the nearest name."""
         known = self.tables(path.catalog, path.database, strict=False)
         return ValidationError(
-            f"there is no table or view {path}",
-            hint=did_you_mean(path.name, known) or "SHOW TABLES lists them",
+            f"table or view {path} does not exist",
+            hint=did_you_mean(path.name, known) or "SHOW TABLES lists the tables",
         )
 
     def is_temporary(self, path: ObjectPath) -> bool:
-        """Whether what has this name is temporary."""
+        """Whether the object with this name is temporary."""
         return path in self._temporary
 
     def create(
@@ -160,7 +160,7 @@ class CatalogManager:
         ignore_if_exists: bool,
         replace_it: bool = False,
     ) -> bool:
-        """Keep a table or view under its path; return whether it was made."""
+        """Register a table or view under its path; return whether it was created."""
         path = table.path
         existing = self._temporary.get(path) if temporary else self._permanent(path)
         if existing is not None and not replace_it:
@@ -168,8 +168,8 @@ class CatalogManager:
                 return False
             kind = "view" if isinstance(existing, ResolvedView) else "table"
             raise ValidationError(
-                f"there is a {'temporary ' if temporary else ''}{kind} {path} already",
-                hint=f"drop it first, or write CREATE {kind.upper()} IF NOT EXISTS",
+                f"{'temporary ' if temporary else ''}{kind} {path} already exists",
+                hint=f"drop it first, or use CREATE {kind.upper()} IF NOT EXISTS",
             )
         if temporary:
             self._temporary[path] = table
@@ -191,7 +191,7 @@ class CatalogManager:
         if found is None:
             raise self.missing(path)
         if self.find(new) is not None:
-            raise ValidationError(f"there is a table or view {new} already")
+            raise ValidationError(f"table or view {new} already exists")
         renamed = replace(found, path=new)
         if path in self._temporary:
             del self._temporary[path]
@@ -217,8 +217,8 @@ class CatalogManager:
             raise self._not_dropped(path, word, temporary=temporary, found=found)
         if not temporary and path in self._temporary:
             raise ValidationError(
-                f"a temporary {word} {path} stands in front of the one to be dropped",
-                hint=f"DROP TEMPORARY {word.upper()} comes first",
+                f"temporary {word} {path} shadows the permanent one",
+                hint=f"run DROP TEMPORARY {word.upper()} first",
             )
         if temporary:
             del self._temporary[path]
@@ -231,16 +231,14 @@ class CatalogManager:
     ) -> ValidationError:
         other = "table" if word == "view" else "view"
         if found is not None:
-            return ValidationError(
-                f"{path} is a {other}", hint=f"write DROP {other.upper()} instead"
-            )
+            return ValidationError(f"{path} is a {other}", hint=f"use DROP {other.upper()} instead")
         if not temporary and path in self._temporary:
             return ValidationError(
-                f"{path} is temporary", hint=f"write DROP TEMPORARY {word.upper()} instead"
+                f"{path} is temporary", hint=f"use DROP TEMPORARY {word.upper()} instead"
             )
         known = self.tables(path.catalog, path.database, strict=False)
         return ValidationError(
-            f"there is no {'temporary ' if temporary else ''}{word} {path}",
+            f"{'temporary ' if temporary else ''}{word} {path} does not exist",
             hint=did_you_mean(path.name, known),
         )
 
@@ -308,7 +306,7 @@ class CatalogManager:
         return self._system_functions.pop(name.lower(), None) is not None
 
     def has_system_function(self, name: str) -> bool:
-        """Whether there is a user's function without catalog of this name."""
+        """Whether there is a user function without catalog of this name."""
         return name.lower() in self._system_functions
 
     def add_function(self, path: ObjectPath, function: UserFunction, *, temporary: bool) -> None:
@@ -367,12 +365,12 @@ class CatalogManager:
         return sorted({*named, *temporary, *permanent})
 
     def reader(self) -> CatalogsFrom:
-        """Return what the making of plans asks."""
+        """Return the catalog interface of the planner."""
         return CatalogsFrom(self, self.current_catalog, self.current_database)
 
 
 class CatalogsFrom:
-    """The catalogs, seen from a database: what the making of plans asks."""
+    """The catalogs as the planner sees them from a current database."""
 
     def __init__(self, manager: CatalogManager, catalog: str, database: str) -> None:
         self._manager = manager

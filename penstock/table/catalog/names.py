@@ -1,4 +1,4 @@
-"""What PyFlink's programs say about catalogs: paths, databases, tables, catalogs as objects."""
+"""PyFlink's catalog API: paths, databases, tables and catalogs as objects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from penstock.table.plan.catalog_reader import UserFunction
 from penstock.table.schema import Schema
 from penstock.table.table_schema import TableSchema
 
-_NO_STATISTICS = "plans are made without statistics"
-_NO_PARTITIONS = "catalogs in memory keep no partitions: files are found where they are"
-_NO_MODELS = "there are no models in Penstock's SQL"
+_NO_STATISTICS = "the planner does not use statistics"
+_NO_PARTITIONS = (
+    "in-memory catalogs do not store partitions; partitions are discovered from directories"
+)
+_NO_MODELS = "models are not supported"
 
 
 @total_ordering
@@ -41,7 +43,7 @@ class ObjectPath:
         """Return the path that a text such as database.table means."""
         parts = check_text(full_name, "full_name").split(".")
         if len(parts) != 2:
-            raise ArgumentError(f"'{full_name}' is no path", hint="write database.table")
+            raise ArgumentError(f"invalid object path '{full_name}'", hint="write database.table")
         return ObjectPath(*parts)
 
     def get_database_name(self) -> str:
@@ -143,7 +145,7 @@ class CatalogDescriptor:
 
 
 class _Described:
-    """What has options and a comment."""
+    """Base of objects with options and a comment."""
 
     def __init__(self, properties: Mapping[str, str], comment: str | None) -> None:
         self._properties = dict(properties)
@@ -184,7 +186,7 @@ class CatalogDatabase(_Described):
 class CatalogBaseTable(_Described):
     """A table or view of a catalog."""
 
-    create_view = not_implemented("views are made by SQL", hint="use CREATE VIEW or create_view")
+    create_view = not_implemented("views are defined by SQL", hint="use CREATE VIEW or create_view")
 
     def __init__(
         self,
@@ -230,7 +232,7 @@ class CatalogBaseTable(_Described):
         """Return the table as catalogs keep it."""
         if self._schema is None or any(each.kind == "computed" for each in self._schema.columns):
             raise ValidationError(
-                "a table with computed columns cannot be made this way",
+                "cannot create a table with computed columns from a TableSchema",
                 hint="use create_table of the TableEnvironment, or CREATE TABLE",
             )
         from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
@@ -277,7 +279,7 @@ class CatalogFunction:
         return self._language
 
     def get_description(self) -> str | None:
-        """Return what the function is."""
+        """Return a description of the function."""
         return f"{self._language} function {self._class_name}"
 
     get_detailed_description = get_description
@@ -318,8 +320,8 @@ class Catalog(Store):
     list_models = not_implemented(_NO_MODELS)
     model_exists = not_implemented(_NO_MODELS)
     rename_model = not_implemented(_NO_MODELS)
-    get_procedure = not_implemented("there are no procedures in Penstock's SQL")
-    list_procedures = not_implemented("there are no procedures in Penstock's SQL")
+    get_procedure = not_implemented("procedures are not supported")
+    list_procedures = not_implemented("procedures are not supported")
 
     def get_default_database(self) -> str:
         """Return the name of the first database."""
@@ -344,7 +346,7 @@ class Catalog(Store):
         """Add a database."""
         if self.database(name) is not None:
             if not ignore_if_exists:
-                raise ValidationError(f"there is a database '{name}' already")
+                raise ValidationError(f"database '{name}' already exists")
             return
         if isinstance(database, CatalogDatabase):
             database = Database(database.get_comment(), database.get_properties())
@@ -376,7 +378,7 @@ class Catalog(Store):
         return sorted(name for name, each in tables.items() if isinstance(each, ResolvedView))
 
     def list_materialized_tables(self, database_name: str) -> list[str]:
-        """Return nothing: there are no materialized tables."""
+        """Return an empty list: materialized tables are not supported."""
         self._existing(database_name)
         return []
 
@@ -398,7 +400,7 @@ class Catalog(Store):
         """Add a table."""
         if self.table_exists(table_path):
             if not ignore_if_exists:
-                raise ValidationError(f"there is a table {table_path} already")
+                raise ValidationError(f"table {table_path} already exists")
             return
         path = self._path(table_path)
         self.put_table(path, table.found or table.resolved(path))
@@ -430,7 +432,7 @@ class Catalog(Store):
         found = self._table(table_path)
         new = ObjectPath(table_path.get_database_name(), new_table_name)
         if self.table_exists(new):
-            raise ValidationError(f"there is a table {new} already")
+            raise ValidationError(f"table {new} already exists")
         self.put_table(self._path(new), found)
         super().drop_table(self._path(table_path))
 
@@ -444,7 +446,7 @@ class Catalog(Store):
         name = function_path.get_object_name().lower()
         if name not in functions:
             raise ValidationError(
-                f"there is no function {function_path}", hint=did_you_mean(name, functions)
+                f"function {function_path} does not exist", hint=did_you_mean(name, functions)
             )
         return functions[name]
 
@@ -461,7 +463,7 @@ class Catalog(Store):
         """Add a function by the name of a Python object."""
         if self.function_exists(function_path):
             if not ignore_if_exists:
-                raise ValidationError(f"there is a function {function_path} already")
+                raise ValidationError(f"function {function_path} already exists")
             return
         self._put_function(function_path, function)
 
@@ -501,7 +503,7 @@ class Catalog(Store):
         name = path.get_object_name()
         if name not in tables:
             raise ValidationError(
-                f"there is no table or view {path}", hint=did_you_mean(name, tables)
+                f"table or view {path} does not exist", hint=did_you_mean(name, tables)
             )
         found: Any = tables[name]
         return found  # type: ignore[no-any-return]

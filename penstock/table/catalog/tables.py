@@ -1,4 +1,4 @@
-"""Tables of catalogs with everything known about them: what the planner sees."""
+"""Resolved tables and views of catalogs, as the planner sees them."""
 
 from __future__ import annotations
 

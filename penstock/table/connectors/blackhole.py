@@ -1,4 +1,4 @@
-"""`blackhole`: a table that forgets what is written to it."""
+"""`blackhole`: a table that discards all rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BlackholeFactory:
         """Return the table."""
         checked(
             context.options,
-            [text("property-version", no_effect="it is of older versions of Flink")],
+            [text("property-version", no_effect="it belongs to older versions of Flink")],
             str(context.table.path),
         )
         return BlackholeTable()
@@ -34,7 +34,7 @@ class BlackholeTable:
     """Takes all kinds of changes."""
 
     def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
-        """Return what is asked for, without former rows: nobody looks at them."""
+        """Return the requested mode without UPDATE_BEFORE: the rows are discarded anyway."""
         return ChangelogMode(requested.kinds - {RowKind.UPDATE_BEFORE})
 
     def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:

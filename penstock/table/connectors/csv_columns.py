@@ -20,9 +20,9 @@ def csv_columns(
         for part in _parts(kind):
             if isinstance(part, _NESTED):
                 raise ConfigurationError(
-                    f"table {table}: CSV has no {kind}, which column '{name}' has",
-                    detail=f"one delimiter cannot separate the parts of {part}, too",
-                    hint="use JSON, or columns of simple types and of arrays and rows of them",
+                    f"table {table}: CSV cannot represent the {kind} of column '{name}'",
+                    detail=f"one delimiter cannot also separate the parts of {part}",
+                    hint="use JSON, or only simple types and arrays and rows of them",
                 )
     return tuple(CsvColumn(name, field_type(kind), between) for name, kind in columns.items())
 

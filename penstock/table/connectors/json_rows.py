@@ -27,7 +27,7 @@ Write = Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """What the options of the format say."""
+    """The options of the JSON format."""
 
     iso: bool = False
     plain_decimals: bool = False
@@ -58,7 +58,7 @@ class RowJsonSerializationSchema(SerializationSchema):
             return self._write(value).encode("utf-8")
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise RecordError(
-                f"a row cannot be written as JSON: {error}", detail=f"the row is {value!r:.200}"
+                f"cannot write row as JSON: {error}", detail=f"the row is {value!r:.200}"
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -95,7 +95,7 @@ class ChangeJsonSerializationSchema(SerializationSchema):
 
 
 class LenientJsonDeserializationSchema(DeserializationSchema):
-    """Reads the rows of a table from JSON, where `ignore-parse-errors` is set: a field that cannot be read is NULL, a text that is no object has no row.
+    """Reads the rows of a table from JSON, where `ignore-parse-errors` is set: a field that cannot be read is NULL, a text that is not an object is skipped.
 
     >>> kind = t.RowType([t.RowField("a", t.IntType()), t.RowField("b", t.VarCharType(9))])
     >>> read = LenientJsonDeserializationSchema(kind).deserialize
@@ -131,7 +131,7 @@ class LenientJsonDeserializationSchema(DeserializationSchema):
 
 
 def _lenient(kind: FieldType) -> Callable[[Any], Any]:
-    """Return what reads a value of a type, and gives None for what is none."""
+    """Return a reader for values of a type, which returns None for invalid ones."""
     if kind.kind == "ROW":
         fields = [(name, _lenient(inner)) for name, inner in kind.fields]
         names = kind.names
@@ -178,7 +178,7 @@ class _Writers:
         self._style = style
 
     def of(self, kind: t.DataType) -> Write:
-        """Return what writes values of this type, and NULL."""
+        """Return a writer for values of this type and NULL."""
         write = self._of(kind)
         return lambda value: "null" if value is None else write(value)
 
@@ -213,7 +213,7 @@ class _Writers:
                 return self._map(kind.element_type, t.IntType())
             case t.RowType():
                 return self._row(kind)
-        raise UnsupportedOperationError(f"JSON has no values of type {kind}")
+        raise UnsupportedOperationError(f"JSON cannot represent type {kind}")
 
     def _decimal(self, value: Any) -> str:
         exact = value if isinstance(value, Decimal) else Decimal(str(value))
@@ -248,7 +248,8 @@ class _Writers:
     def _map(self, key: t.DataType, value: t.DataType) -> Write:
         if not isinstance(key, t.CharType | t.VarCharType):
             raise UnsupportedOperationError(
-                f"JSON has no maps with keys of type {key}", hint="convert the keys to STRING"
+                f"JSON cannot represent maps with keys of type {key}",
+                hint="convert the keys to STRING",
             )
         put, style = self.of(value), self._style
 
@@ -263,7 +264,7 @@ class _Writers:
 def _named(entries: dict[Any, Any], style: JsonStyle) -> dict[Any, Any]:
     """Return entries without the key NULL: left out, or by a name."""
     if style.null_keys == "fail":
-        raise ValueError("a key of a map is NULL; see the option 'map-null-key.mode'")
+        raise ValueError("NULL key in a map; see option 'map-null-key.mode'")
     rest = {key: value for key, value in entries.items() if key is not None}
     return rest if style.null_keys == "drop" else {**rest, style.null_key: entries[None]}
 

@@ -30,9 +30,9 @@ CACHE_OPTIONS: Final[tuple[Option, ...]] = (
 
 
 class LoadedLookup:
-    """A table that is read whole when it is opened, and again after some time, if that is wanted. Its source has an end.
+    """A table that is loaded completely when it is opened, and reloaded periodically if configured. Its source is bounded.
 
-    `keys` are positions in `types`. Whoever can work with columns takes the `frame`.
+    `keys` are positions in `types`. Columnar callers use `frame`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class LoadedLookup:
 
 
 class RememberedLookup:
-    """Remembers the answers of another lookup: at most so many rows, and for so long; those used longest ago go first."""
+    """Lookup cache: bounded by rows and time; the least recently used entries are evicted first."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ def remembered(provider: LookupProvider, options: Mapping[str, Any], table: str)
     }
     if all(value is None for value in wanted.values()):
         raise ConfigurationError(
-            f"table {table}: the PARTIAL cache needs a bound",
+            f"table {table}: the PARTIAL lookup cache needs a size or time limit",
             hint="set 'lookup.partial-cache.max-rows', 'lookup.partial-cache.expire-after-write' or "
             "'lookup.partial-cache.expire-after-access'",
         )

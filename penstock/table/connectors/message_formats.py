@@ -51,13 +51,13 @@ _JSON: Final = (
     text("map-null-key.literal", "null"),
     flag("encode.decimal-as-plain-number"),
     flag("encode.ignore-null-fields"),
-    flag("decode.json-parser.enabled", default=True, no_effect="there is one parser"),
+    flag("decode.json-parser.enabled", default=True, no_effect="there is only one parser"),
 )
 _CHANGES: Final = tuple(option for option in _JSON if option.name != "fail-on-missing-field")
 DECIMALS: Final = flag(
     "write-bigdecimal-in-scientific-notation",
     default=True,
-    no_effect="decimals are written with all their digits",
+    no_effect="decimals are always written with all digits",
 )
 _OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
     "json": _JSON,
@@ -99,7 +99,7 @@ class MessageFormat:
     options: dict[str, Any]
     names: tuple[str, ...]
     types: tuple[DataType, ...]
-    metadata: tuple[str, ...] = ()  # of a change, what follows the columns
+    metadata: tuple[str, ...] = ()  # metadata that follows the columns of a change
     table: str = ""
     prefix: str = ""  # of the names of its options
 
@@ -115,7 +115,7 @@ class MessageFormat:
         return ChangelogMode.all() if changes else ChangelogMode.insert_only()
 
     def reader(self) -> DeserializationSchema:
-        """Return what reads rows."""
+        """Return the deserialization schema."""
         reader = self._reader()
         if "ignore-parse-errors" in self.options:
             reader.skip_hint = skip_hint(self.prefix)
@@ -156,7 +156,7 @@ class MessageFormat:
         )
 
     def writer(self) -> SerializationSchema:
-        """Return what writes rows."""
+        """Return the serialization schema."""
         match self.kind:
             case "json":
                 return self._json_writer()
@@ -204,7 +204,7 @@ class MessageFormat:
 
 
 def metadata_of(kind: str) -> tuple[str, ...]:
-    """Return what a format knows of a message besides the columns.
+    """Return the metadata keys of a format.
 
     >>> metadata_of("maxwell-json")
     ('database', 'table', 'primary-key-columns', 'ingestion-timestamp')
@@ -223,8 +223,8 @@ def message_format(
     """Return the format of these columns; its options are those that begin with one of the prefixes."""
     if kind not in MESSAGE_FORMATS:
         raise ConfigurationError(
-            f"table {table}: there is no format '{kind}' for messages",
-            hint=f"it is one of {', '.join(MESSAGE_FORMATS)}",
+            f"table {table}: unknown message format '{kind}'",
+            hint=f"valid values are {', '.join(MESSAGE_FORMATS)}",
         )
     own = {
         key.removeprefix(prefix): value
@@ -235,8 +235,8 @@ def message_format(
     options = checked(own, _OPTIONS[kind], f"{table}, format {kind}")
     if options.get("fail-on-missing-field") and options.get("ignore-parse-errors"):
         raise ConfigurationError(
-            f"table {table}: missing fields cannot fail while parse errors are ignored",
-            hint=f"leave out '{kind}.fail-on-missing-field' or '{kind}.ignore-parse-errors'",
+            f"table {table}: 'fail-on-missing-field' and 'ignore-parse-errors' exclude each other",
+            hint=f"remove '{kind}.fail-on-missing-field' or '{kind}.ignore-parse-errors'",
         )
     return MessageFormat(
         kind,
@@ -253,6 +253,6 @@ def skip_hint(prefix: str) -> str:
     """Return how rows that cannot be read are left out, where options of the format begin with this.
 
     >>> skip_hint("csv.")
-    "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all"
+    "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows"
     """
-    return f"set '{prefix}ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all"
+    return f"set '{prefix}ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows"

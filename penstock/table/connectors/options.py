@@ -22,7 +22,7 @@ def _whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"'{text}' is no whole number") from None
+        raise ValueError(f"'{text}' is not an integer") from None
 
 
 def _duration_ms(text: str) -> int:
@@ -33,8 +33,8 @@ def _duration_ms(text: str) -> int:
 class Option:
     """An option of a connector or format.
 
-    `kind`: how its text becomes a value; `choices`: the texts that there are, if not any. One that Flink has, and that changes nothing here,
-    says why in `no_effect`: a warning tells it when it is set.
+    `kind`: how its text becomes a value; `choices`: the valid texts, if restricted. An option of Flink without effect in
+    Penstock has the reason in `no_effect`, which is logged as a warning when the option is set.
     """
 
     name: str
@@ -48,14 +48,14 @@ class Option:
         """Return the value that a text stands for."""
         if self.choices and text.lower() not in self.choices:
             raise ConfigurationError(
-                f"table {table}: option '{self.name}' cannot be '{text}'",
-                hint=f"it is one of {', '.join(self.choices)}",
+                f"table {table}: invalid value '{text}' for option '{self.name}'",
+                hint=f"valid values are {', '.join(self.choices)}",
             )
         try:
             return self.kind(text.lower() if self.choices else text)
         except (PenstockError, ValueError) as error:
             raise ConfigurationError(
-                f"table {table}: option '{self.name}' cannot be '{text}'", detail=str(error)
+                f"table {table}: invalid value '{text}' for option '{self.name}'", detail=str(error)
             ) from error
 
 
@@ -102,7 +102,7 @@ def checked(
     missing = [each.name for each in by_name.values() if each.required and each.name not in given]
     if missing:
         raise ConfigurationError(
-            f"table {table} lacks the option '{missing[0]}'",
+            f"table {table} is missing option '{missing[0]}'",
             hint=f"add it to WITH (...): '{missing[0]}' = '...'",
         )
     values = {
@@ -118,7 +118,7 @@ def checked(
 def _unknown(name: str, known: Mapping[str, Option], table: str) -> ConfigurationError:
     near = difflib.get_close_matches(name, known, 1)
     return ConfigurationError(
-        f"table {table} has an option that its connector does not know: '{name}'",
-        detail=f"known are {', '.join(sorted(known))}",
+        f"table {table} has unknown option '{name}'",
+        detail=f"known options: {', '.join(sorted(known))}",
         hint=f"did you mean '{near[0]}'?" if near else None,
     )

@@ -16,7 +16,7 @@ Write = Callable[[Any], str]
 
 
 def row_text(data_types: Sequence[t.DataType]) -> Callable[[Row], str]:
-    """Return what shows rows with columns of these types.
+    """Return a function that formats rows with columns of these types.
 
     >>> row_text([t.FloatType(), t.TimestampType(3)])(Row(1.23, dt.datetime(2024, 1, 2, 3, 4)))
     '+I[1.23, 2024-01-02T03:04]'

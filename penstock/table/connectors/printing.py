@@ -41,7 +41,7 @@ class _TableSink(PrintSink):
         self._types = types
 
     def text_function(self) -> Callable[[Any], str]:
-        """Return what makes text of a row."""
+        """Return a function that formats a row."""
         return row_text(self._types)
 
 
@@ -62,7 +62,7 @@ class PrintTable:
         self._parallelism = parallelism
 
     def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
-        """Return what is asked for."""
+        """Accept the requested mode."""
         return requested
 
     def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:

@@ -1,4 +1,4 @@
-"""What a connector of tables offers to the planner, and what it gets told.
+"""Interfaces between SQL connectors and the planner.
 
 A factory is found by the option `connector`. It checks its options when a statement is planned: unknown ones are refused with the nearest name.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
-    """What a factory gets: the table, its options with hints applied, the configuration, whether the job runs in BATCH mode."""
+    """Input of a factory: the table, its options with hints applied, the configuration, whether the job runs in BATCH mode."""
 
     table: ResolvedTable
     options: dict[str, str]
@@ -48,7 +48,7 @@ class Scanned:
 
 
 class ScanTable(Protocol):
-    """A table that can be read. Push-downs are optional: the planner calls what is there before `scan`."""
+    """A table that can be read. Push-downs are optional: the planner calls the existing ones before `scan`."""
 
     def changelog_mode(self) -> ChangelogMode:
         """The kinds of rows that it gives. Without UPDATE_BEFORE but with UPDATE_AFTER it is an upsert source: it has a primary key."""
@@ -78,7 +78,7 @@ class SupportsLimit(Protocol):
     """A table that need not give more rows than this."""
 
     def apply_limit(self, limit: int) -> None:
-        """Give at least so many rows, if there are."""
+        """Push down LIMIT: at least this many rows are needed."""
 
 
 class LookupProvider(Protocol):
@@ -102,7 +102,7 @@ class LookupTable(Protocol):
     """A table that can be asked for the rows of a key."""
 
     def lookup_provider(self, keys: Sequence[str], names: Sequence[str]) -> LookupProvider:
-        """Return what looks up by these columns and gives rows of those columns."""
+        """Return a lookup provider by these key columns, which returns rows of the given columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class TableFactories:
         found = self.known.get(identifier)
         if found is None:
             raise ConfigurationError(
-                f"there is no connector '{identifier}'",
-                detail=f"there are {', '.join(sorted(self.known)) or 'none'}",
+                f"unknown connector '{identifier}'",
+                detail=f"available connectors: {', '.join(sorted(self.known)) or 'none'}",
             )
         return found

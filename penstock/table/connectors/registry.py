@@ -48,7 +48,7 @@ def factories() -> KnownFactories:
 def _unknown(identifier: str, known: set[str]) -> ConfigurationError:
     near = difflib.get_close_matches(identifier, known, 1)
     return ConfigurationError(
-        f"there is no connector '{identifier}'",
-        detail=f"there are {', '.join(sorted(known))}",
+        f"unknown connector '{identifier}'",
+        detail=f"available connectors: {', '.join(sorted(known))}",
         hint=f"did you mean '{near[0]}'?" if near else None,
     )

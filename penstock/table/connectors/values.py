@@ -1,4 +1,4 @@
-"""`values`: a table whose rows a program gives, for tests of queries: also changes, which no literal can tell."""
+"""`values`: a table whose rows a program gives, for tests of queries, including changelogs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REGISTERED: Final[dict[str, tuple[Row, ...]]] = {}
 
 
 def register_values(rows: Iterable[Any]) -> str:
-    """Keep rows for tables of connector `values` in this process; return what their option `data-id` is.
+    """Keep rows for tables of connector `values` in this process; return the value for the option `data-id`.
 
     Rows are Rows, whose kinds count if the option `changelog-mode` names them (`I,UB,UA,D`), or tuples.
 
@@ -42,7 +42,7 @@ def register_values(rows: Iterable[Any]) -> str:
     kept = []
     for each in rows:
         if not isinstance(each, Row | tuple | list):
-            raise ArgumentTypeError(f"a row is a Row or a tuple, not {each!r}")
+            raise ArgumentTypeError(f"rows must be Row or tuple objects, got {each!r}")
         kept.append(each if isinstance(each, Row) else Row(*each))
     name = uuid.uuid4().hex
     _REGISTERED[name] = tuple(kept)
@@ -76,24 +76,24 @@ class ValuesScan:
         found = _REGISTERED.get(options["data-id"])
         if found is None:
             raise ConfigurationError(
-                f"table {name}: nothing is registered as '{options['data-id']}'",
-                hint="use what register_values(rows) returns, in the same process",
+                f"table {name}: no values are registered as '{options['data-id']}'",
+                hint="use the id that register_values(rows) returned in this process",
             )
         self._rows = found
         for row in found:
             if row.get_row_kind() not in self._mode.kinds or len(row) != len(columns):
                 raise ConfigurationError(
-                    f"table {name}: a row does not fit, {row.get_row_kind()} {row!r:.200}",
-                    detail=f"it has {len(columns)} columns and the kinds {self._mode}",
-                    hint="name all kinds: 'changelog-mode' = 'I,UB,UA,D'",
+                    f"table {name}: row does not match the table: {row.get_row_kind()} {row!r:.200}",
+                    detail=f"the table has {len(columns)} columns and row kinds {self._mode}",
+                    hint="list all row kinds: 'changelog-mode' = 'I,UB,UA,D'",
                 )
 
     def changelog_mode(self) -> ChangelogMode:
-        """Return what the option says."""
+        """Return the mode of the option."""
         return self._mode
 
     def bounded(self) -> bool:
-        """Return True: there are no more rows than these."""
+        """Return True: the rows are a fixed list."""
         return True
 
     def apply_projection(self, names: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ def _mode(written: str, table: str) -> ChangelogMode:
     unknown = [each for each in names if each not in _KINDS]
     if unknown:
         raise ConfigurationError(
-            f"table {table}: there are no changes '{unknown[0]}'",
-            hint=f"'changelog-mode' has some of {', '.join(_KINDS)}",
+            f"table {table}: unknown row kind '{unknown[0]}'",
+            hint=f"'changelog-mode' is a list of {', '.join(_KINDS)}",
         )
     return ChangelogMode(_KINDS[each] for each in names)

@@ -30,7 +30,7 @@ WATERMARK_OPTIONS: Final[tuple[Option, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class WatermarkOptions:
-    """What the options of one table say. `gap`: a watermark follows every so many rows of a split; None: it is emitted periodically."""
+    """The watermark options of one table. `gap`: a watermark is emitted after every `gap` rows of a split; None: periodically."""
 
     gap: int | None = None
     idle_timeout_ms: int | None = None  # 0: splits are never idle; None: as the session says
@@ -56,7 +56,7 @@ class WatermarkOptions:
         return default_idle_ms if self.idle_timeout_ms is None else self.idle_timeout_ms
 
     def shown(self, default_idle_ms: int) -> list[str]:
-        """Return the texts that EXPLAIN shows beside the watermark."""
+        """Return the texts that EXPLAIN shows after the watermark."""
         idle_ms = self._idle_ms(default_idle_ms)
         parts = [f"idletimeout=[{idle_ms}]"] if idle_ms else []
         if self.gap is None:
@@ -75,7 +75,7 @@ def without_watermark_options(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def watermark_options(given: Mapping[str, str], table: str) -> WatermarkOptions:
-    """Return what the options of a table say about watermarks; refuse unknown ones and values that cannot be.
+    """Parse the watermark options of a table; reject unknown ones and invalid values.
 
     >>> watermark_options({"scan.watermark.emit.strategy": "on-event", "topic": "t"}, "t").gap
     1
@@ -84,12 +84,14 @@ def watermark_options(given: Mapping[str, str], table: str) -> WatermarkOptions:
     values = checked(own, WATERMARK_OPTIONS, table)
     if values[_GAP] < 1:
         raise ConfigurationError(
-            f"table {table}: option '{_GAP}' cannot be '{own[_GAP]}'",
-            detail="it is a number of rows, at least 1",
+            f"table {table}: invalid value '{own[_GAP]}' for option '{_GAP}'",
+            detail="it must be a number of rows, at least 1",
         )
     for name in (_DRIFT, _INTERVAL, _IDLE):
         if values[name] is not None and values[name] < (1 if name == _INTERVAL else 0):
-            raise ConfigurationError(f"table {table}: option '{name}' cannot be '{own[name]}'")
+            raise ConfigurationError(
+                f"table {table}: invalid value '{own[name]}' for option '{name}'"
+            )
     return WatermarkOptions(
         gap=values[_GAP] if values[_STRATEGY] == "on-event" else None,
         idle_timeout_ms=values[_IDLE],
@@ -105,6 +107,6 @@ def _alignment(
     if not values[_GROUP] or values[_DRIFT] is None:
         raise ConfigurationError(
             f"table {table}: '{_GROUP}' and '{_DRIFT}' must be set to align watermarks",
-            detail=f"set are {', '.join(sorted(own.keys() & {_GROUP, _DRIFT, _INTERVAL}))}",
+            detail=f"set options: {', '.join(sorted(own.keys() & {_GROUP, _DRIFT, _INTERVAL}))}",
         )
     return values[_GROUP], values[_DRIFT], values[_INTERVAL]

@@ -1,1 +1,1 @@
-"""What statements do, one kind per module."""
+"""Execution of statements, one kind per module."""

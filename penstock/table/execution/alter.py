@@ -87,7 +87,7 @@ def _reset(table: ResolvedTable, keys: list[str]) -> ResolvedTable:
 
 def _add_column(table: ResolvedTable, definition: sql.ColumnDefinition) -> ResolvedTable:
     if any(each.name == definition.name for each in table.columns):
-        raise ValidationError(f"there is a column '{definition.name}' in {table.path} already")
+        raise ValidationError(f"column '{definition.name}' already exists in {table.path}")
     columns = _placed(table, list(table.columns), definition, len(table.columns))
     return replace(table, columns=tuple(columns))
 
@@ -123,7 +123,7 @@ def _drop_column(table: ResolvedTable, names: Any) -> ResolvedTable:
 def _rename_column(table: ResolvedTable, old: str, new: str) -> ResolvedTable:
     index = _index(table, old)
     if any(each.name == new for each in table.columns):
-        raise ValidationError(f"there is a column '{new}' in {table.path} already")
+        raise ValidationError(f"column '{new}' already exists in {table.path}")
     _check_unread(table, old, set())
     column = table.columns[index]
     renamed: Column = replace(column, name=new)
@@ -135,7 +135,7 @@ def _rename_column(table: ResolvedTable, old: str, new: str) -> ResolvedTable:
 
 def _check_unused(table: ResolvedTable, name: str, gone: set[str]) -> None:
     if name in (table.primary_key or ()):
-        raise ValidationError(f"column '{name}' belongs to the primary key of {table.path}")
+        raise ValidationError(f"column '{name}' is part of the primary key of {table.path}")
     if name in table.partition_keys:
         raise ValidationError(f"{table.path} is partitioned by column '{name}'")
     _check_unread(table, name, gone)
@@ -148,16 +148,16 @@ def _check_unread(table: ResolvedTable, name: str, gone: set[str]) -> None:
         if not isinstance(each, ComputedColumn) or each.name in gone:
             continue
         if name in {found.name for found in each.expression.find_all(exp.Column)}:
-            raise ValidationError(f"column '{name}' is read by computed column '{each.name}'")
+            raise ValidationError(f"column '{name}' is used by computed column '{each.name}'")
     if table.watermark is not None:
         read = {found.name for found in table.watermark[1].find_all(exp.Column)}
         if name in {table.watermark[0], *read}:
-            raise ValidationError(f"column '{name}' is read by the watermark of {table.path}")
+            raise ValidationError(f"column '{name}' is used by the watermark of {table.path}")
 
 
 def _add_watermark(table: ResolvedTable, definition: sql.WatermarkDefinition) -> ResolvedTable:
     if table.watermark is not None:
-        raise ValidationError(f"{table.path} has a watermark already", hint="use MODIFY WATERMARK")
+        raise ValidationError(f"{table.path} already has a watermark", hint="use MODIFY WATERMARK")
     return replace(table, watermark=watermark_of(definition))
 
 
@@ -176,7 +176,7 @@ def _drop_watermark(table: ResolvedTable) -> ResolvedTable:
 def _add_key(table: ResolvedTable, names: tuple[str, ...]) -> ResolvedTable:
     if table.primary_key is not None:
         raise ValidationError(
-            f"{table.path} has a primary key already", hint="use MODIFY PRIMARY KEY"
+            f"{table.path} already has a primary key", hint="use MODIFY PRIMARY KEY"
         )
     return replace(table, primary_key=tuple(names))
 
@@ -202,7 +202,7 @@ def _index(table: ResolvedTable, name: str) -> int:
 
 def _no_column(table: ResolvedTable, name: str) -> ValidationError:
     return ValidationError(
-        f"there is no column '{name}' in {table.path}",
+        f"column '{name}' does not exist in {table.path}",
         hint=did_you_mean(name, [each.name for each in table.columns]),
     )
 

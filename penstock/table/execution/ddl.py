@@ -83,13 +83,13 @@ def _filled(
 
 
 def create_view(environment: TableEnvironment, statement: sql.CreateView) -> TableResult:
-    """Carry out CREATE VIEW; the query is checked now and planned anew each time."""
+    """Carry out CREATE VIEW; the query is validated now and planned again on each use."""
     manager = environment.manager
     path = manager.qualify(statement.view)
     schema = environment.planning.query(statement.query, statement.source).schema
     if statement.columns is not None and len(statement.columns) != len(schema):
         raise ValidationError(
-            f"view {path} names {len(statement.columns)} columns, but its query gives {len(schema)}"
+            f"view {path} names {len(statement.columns)} columns, but its query returns {len(schema)}"
         )
     view = ResolvedView(
         path,
@@ -134,8 +134,8 @@ def create_database(environment: TableEnvironment, statement: sql.CreateDatabase
     if store.database(name) is not None:
         if not statement.if_not_exists:
             raise ValidationError(
-                f"there is a database '{name}' in catalog '{catalog}' already",
-                hint="write CREATE DATABASE IF NOT EXISTS",
+                f"database '{name}' already exists in catalog '{catalog}'",
+                hint="use CREATE DATABASE IF NOT EXISTS",
             )
         return table_result.ok()
     store.create_database(name, Database(statement.comment, dict(statement.options)))
@@ -158,11 +158,13 @@ def _drop_database(environment: TableEnvironment, statement: sql.Drop) -> None:
         return
     found = manager.database(catalog, name)
     if (catalog, name) == (manager.current_catalog, manager.current_database):
-        raise ValidationError(f"database '{name}' is in use", hint="USE another one, then drop it")
+        raise ValidationError(
+            f"database '{name}' is in use", hint="switch with USE before dropping it"
+        )
     if (found.tables or found.functions) and not statement.cascade:
         raise ValidationError(
             f"database '{name}' of catalog '{catalog}' is not empty",
-            hint="DROP DATABASE ... CASCADE drops all that is in it",
+            hint="DROP DATABASE ... CASCADE also drops its tables and functions",
         )
     store.drop_database(name)
 
@@ -183,14 +185,14 @@ def new_catalog(name: str, options: dict[str, str], comment: str | None = None) 
     if kind != "generic_in_memory":
         shown = "no type" if kind is None else f"type '{kind}'"
         raise UnsupportedOperationError(
-            f"catalog '{name}' has {shown}",
-            hint="there are catalogs in memory: 'type' = 'generic_in_memory'",
+            f"catalog '{name}' has {shown}, which is not supported",
+            hint="only in-memory catalogs are supported: 'type' = 'generic_in_memory'",
         )
     known = ["type", "default-database"]
     for key in options:
         if key not in known:
             raise ValidationError(
-                f"a catalog in memory has no option '{key}'", hint=did_you_mean(key, known)
+                f"unknown option of an in-memory catalog: '{key}'", hint=did_you_mean(key, known)
             )
     catalog = Catalog(name, options.get("default-database", "default"))
     catalog.options = dict(options)
@@ -217,8 +219,8 @@ def create_function(environment: TableEnvironment, statement: sql.CreateFunction
         return table_result.ok()
     if exists:
         raise ValidationError(
-            f"there is a function '{'.'.join(statement.function)}' already",
-            hint="drop it first, or write CREATE FUNCTION IF NOT EXISTS",
+            f"function '{'.'.join(statement.function)}' already exists",
+            hint="drop it first, or use CREATE FUNCTION IF NOT EXISTS",
         )
     _check_language(statement.language)
     made = import_function(name, statement.implementation)
@@ -258,16 +260,16 @@ def _drop_function(environment: TableEnvironment, statement: sql.Drop) -> None:
 
 def _no_function(environment: TableEnvironment, name: sql.Name) -> ValidationError:
     return ValidationError(
-        f"there is no function '{'.'.join(name)}'",
+        f"function '{'.'.join(name)}' does not exist",
         hint=did_you_mean(name[-1], environment.manager.functions())
-        or "SHOW USER FUNCTIONS lists them",
+        or "SHOW USER FUNCTIONS lists the user functions",
     )
 
 
 def _check_language(language: str) -> None:
     if language.upper() != "PYTHON":
         raise UnsupportedOperationError(
-            f"functions cannot be written in {language}",
-            detail="there is no JVM that would call it",
-            hint="write the function in Python: CREATE FUNCTION f AS 'module.name' LANGUAGE PYTHON",
+            f"{language} functions are not supported",
+            detail="there is no JVM to call it",
+            hint="write it in Python: CREATE FUNCTION f AS 'module.name' LANGUAGE PYTHON",
         )

@@ -1,4 +1,4 @@
-"""DESCRIBE: the columns of a table, and what is known of catalogs, databases and functions."""
+"""DESCRIBE of tables, catalogs, databases and functions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def describe(environment: TableEnvironment, statement: sql.Describe) -> TableRes
 
 
 def rows_of_columns(rows: Sequence[ColumnRow]) -> TableResult:
-    """Return what DESCRIBE and SHOW COLUMNS show; comments have a column of their own if there are any."""
+    """Return the rows of DESCRIBE and SHOW COLUMNS; comments have a column of their own if there are any."""
     names = ["name", "type", "null", "key", "extras", "watermark"]
     types = [STRING, STRING, BooleanType(), STRING, STRING, STRING]
     if any(row[6] for row in rows):
@@ -122,7 +122,7 @@ def _function(environment: TableEnvironment, statement: sql.Describe) -> TableRe
     user = environment.manager.find_function(name)
     built_in = len(name) == 1 and name[0].lower() in built_in_functions()
     if user is None and not built_in:
-        raise ValidationError(f"there is no function '{'.'.join(name)}'")
+        raise ValidationError(f"function '{'.'.join(name)}' does not exist")
     system = len(name) == 1 and environment.manager.has_system_function(name[0])
     rows: list[tuple[str, str | None]] = [
         ("is system function", str(user is None or system).lower()),

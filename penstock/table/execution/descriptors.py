@@ -29,7 +29,7 @@ def table_of(
     schema = descriptor.get_schema()
     if schema is None:
         raise ArgumentError(
-            f"the description of {path} has no schema", hint="call schema(...) on the builder"
+            f"the descriptor of {path} has no schema", hint="call schema(...) on the builder"
         )
     table = ResolvedTable(
         path,

@@ -1,4 +1,4 @@
-"""Where a statement goes: to what carries it out."""
+"""Dispatch of statements to their implementation."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ def execute_statement(environment: TableEnvironment, statement: sql.Statement) -
 
 
 def parse_one(text: str) -> sql.Statement:
-    """Return the one statement that a text holds."""
+    """Parse a text that must contain exactly one statement."""
     from penstock.table.sql.parser import parse
 
     found = parse(text)
     if len(found) != 1:
         raise ValidationError(
-            "there is no statement" if not found else f"there are {len(found)} statements",
+            "expected one statement, got none"
+            if not found
+            else f"expected one statement, got {len(found)}",
             hint="execute them one by one; EXECUTE STATEMENT SET runs several INSERTs as one job"
             if found
             else None,
@@ -77,12 +79,12 @@ def _refused(statement: sql.Statement) -> UnsupportedOperationError:
     if isinstance(statement, sql.Delete):
         return UnsupportedOperationError(
             f"{statement.kind} is not supported",
-            detail="a stream has no rows to go back to, and no connector here changes rows in place",
-            hint="write the changes into a table with a primary key: its rows are replaced",
+            detail="no connector supports row-level changes",
+            hint="use INSERT INTO a table with a primary key, which replaces its rows",
         )
     if isinstance(statement, sql.Truncate):
         return UnsupportedOperationError(
             "TRUNCATE TABLE is not supported",
-            hint="INSERT OVERWRITE replaces what a table of files holds",
+            hint="INSERT OVERWRITE replaces the content of a filesystem table",
         )
     return UnsupportedOperationError(f"{type(statement).__name__} is not supported")

@@ -40,7 +40,7 @@ def explain_statement(
         return explain_statement(environment, statement.statement, details)
     else:
         raise ValidationError(
-            f"{type(statement).__name__} has no plan",
+            f"cannot explain {type(statement).__name__}",
             hint="queries, INSERT and statement sets can be explained",
         )
     return explain_plans(environment, roots, details)
@@ -54,7 +54,7 @@ def explain_plans(
     for each in details:
         if not isinstance(each, ExplainDetail):
             raise ArgumentTypeError(
-                f"{each!r} is no ExplainDetail", hint="use ExplainDetail.CHANGELOG_MODE"
+                f"not an ExplainDetail: {each!r}", hint="use ExplainDetail.CHANGELOG_MODE"
             )
         names.append(each.name)
     text: str = environment.planning.plan(roots).explain(names)

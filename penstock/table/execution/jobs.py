@@ -80,7 +80,7 @@ def _find(environment: TableEnvironment, number: str) -> StartedJob:
     known = _started.get(environment, {})
     if number not in known:
         raise ValidationError(
-            f"there is no job '{number}' that this session started",
-            hint=did_you_mean(number, known) or "SHOW JOBS lists them",
+            f"this session has no job '{number}'",
+            hint=did_you_mean(number, known) or "SHOW JOBS lists the jobs",
         )
     return known[number]

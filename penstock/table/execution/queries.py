@@ -1,4 +1,4 @@
-"""SELECT, INSERT, statement sets: what starts jobs."""
+"""SELECT, INSERT and statement sets: the statements that start jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SHOW: names of what there is, and statements that would make it."""
+"""SHOW: names of objects, and their CREATE statements."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _place(environment: TableEnvironment, statement: sql.Show) -> Sequence[str]:
 
 
 def _pattern(statement: sql.Show) -> Callable[[str], bool]:
-    """Return whether a name goes with LIKE: % is any text, _ any character, a backslash takes either as it is."""
+    """Return a predicate for LIKE: % is any text, _ any character, a backslash escapes either."""
     if statement.like is None:
         return lambda _name: True
     parts = re.split(r"(\\.|%|_)", statement.like)

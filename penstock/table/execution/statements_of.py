@@ -21,7 +21,8 @@ def create_table(table: ResolvedTable, *, temporary: bool = False) -> str:
     """Return CREATE TABLE of a table."""
     if table.bound is not None:
         raise ValidationError(
-            f"{table.path} was made by the program", hint="only tables of statements can be shown"
+            f"{table.path} was not created by SQL",
+            hint="only tables created by a statement can be shown",
         )
     lines = [_column(each) for each in table.columns]
     if table.watermark is not None:
@@ -43,7 +44,8 @@ def create_view(view: ResolvedView, names: Sequence[str], *, temporary: bool = F
     """Return CREATE VIEW of a view with these columns."""
     if view.bound is not None and not view.text:
         raise ValidationError(
-            f"{view.path} is a Table of the program", hint="only views of statements can be shown"
+            f"{view.path} was created from a Table object",
+            hint="only views created by a statement can be shown",
         )
     columns = ",\n".join(f"  {_name(name)}" for name in names)
     text = f"CREATE {'TEMPORARY ' if temporary else ''}VIEW {view.path} (\n{columns}\n)"

@@ -71,17 +71,17 @@ def watermark_of(definition: sql.WatermarkDefinition | None) -> tuple[str, objec
 
 
 def checked(table: ResolvedTable) -> ResolvedTable:
-    """Refuse a table whose parts do not fit; columns of the primary key are NOT NULL."""
+    """Reject a table whose parts do not fit; columns of the primary key are NOT NULL."""
     names = [each.name for each in table.columns]
     for name in names:
         if names.count(name) > 1:
-            raise ValidationError(f"there are two columns named '{name}' in {table.path}")
+            raise ValidationError(f"duplicate column '{name}' in {table.path}")
     physical = {each.name for each in table.columns if isinstance(each, PhysicalColumn)}
     _check_names(table.primary_key or (), names, "primary key", table.path)
     for name in table.primary_key or ():
         if name not in physical:
             raise ValidationError(
-                f"column '{name}' of the primary key of {table.path} is not a physical one"
+                f"column '{name}' of the primary key of {table.path} is not a physical column"
             )
     if len(set(table.primary_key or ())) < len(table.primary_key or ()):
         raise ValidationError(f"the primary key of {table.path} names a column twice")
@@ -96,37 +96,37 @@ def _check_names(wanted: Iterable[str], known: Sequence[str], what: str, path: O
     for name in wanted:
         if name not in known:
             raise ValidationError(
-                f"there is no column '{name}' for the {what} of {path}",
+                f"the {what} of {path} refers to unknown column '{name}'",
                 hint=did_you_mean(name, known),
             )
 
 
 def _like(table: ResolvedTable, like: sql.LikeClause, manager: CatalogManager) -> ResolvedTable:
-    """Return a table with what it takes over from another one."""
+    """Return a table with the parts that LIKE copies from another one."""
     source = manager.get(like.table)
     if isinstance(source, ResolvedView) or source.bound is not None:
         raise ValidationError(
-            f"{source.path} is no table that can be copied", hint="LIKE takes a table"
+            f"cannot use {source.path} in LIKE", hint="LIKE needs a table created by a statement"
         )
-    ways = _ways(like)
-    columns = _merged_columns(table, source, ways)
+    strategies = _merge_strategies(like)
+    columns = _merged_columns(table, source, strategies)
     watermark, key, partitions = table.watermark, table.primary_key, table.partition_keys
-    if ways["WATERMARKS"] != "EXCLUDING" and source.watermark is not None:
-        _check_overlap("watermark", ways["WATERMARKS"], table.watermark)
+    if strategies["WATERMARKS"] != "EXCLUDING" and source.watermark is not None:
+        _check_overlap("watermark", strategies["WATERMARKS"], table.watermark)
         watermark = watermark or source.watermark
-    if ways["CONSTRAINTS"] != "EXCLUDING" and source.primary_key is not None:
-        _check_overlap("primary key", ways["CONSTRAINTS"], table.primary_key)
+    if strategies["CONSTRAINTS"] != "EXCLUDING" and source.primary_key is not None:
+        _check_overlap("primary key", strategies["CONSTRAINTS"], table.primary_key)
         key = key or source.primary_key
-    if ways["PARTITIONS"] != "EXCLUDING" and source.partition_keys:
-        _check_overlap("partitions", ways["PARTITIONS"], table.partition_keys or None)
+    if strategies["PARTITIONS"] != "EXCLUDING" and source.partition_keys:
+        _check_overlap("partitions", strategies["PARTITIONS"], table.partition_keys or None)
         partitions = partitions or source.partition_keys
     options = dict(table.options)
-    if ways["OPTIONS"] != "EXCLUDING":
+    if strategies["OPTIONS"] != "EXCLUDING":
         twice = [key for key in options if key in source.options]
-        if ways["OPTIONS"] == "INCLUDING" and twice:
+        if strategies["OPTIONS"] == "INCLUDING" and twice:
             raise ValidationError(
-                f"option '{twice[0]}' is there in {source.path} already",
-                hint="write OVERWRITING OPTIONS",
+                f"option '{twice[0]}' already exists in {source.path}",
+                hint="use OVERWRITING OPTIONS",
             )
         options = {**source.options, **options}
     return ResolvedTable(
@@ -134,36 +134,36 @@ def _like(table: ResolvedTable, like: sql.LikeClause, manager: CatalogManager) -
     )
 
 
-def _ways(like: sql.LikeClause) -> dict[str, str]:
+def _merge_strategies(like: sql.LikeClause) -> dict[str, str]:
     """Return for each part of a table whether it is included, excluded or overwritten."""
-    ways = dict.fromkeys(_WHAT, "INCLUDING")
-    ways["OPTIONS"] = "OVERWRITING"
-    given = {what: way for way, what in like.options}
+    strategies = dict.fromkeys(_WHAT, "INCLUDING")
+    strategies["OPTIONS"] = "OVERWRITING"
+    given = {what: strategy for strategy, what in like.options}
     if "ALL" in given:
-        ways = dict.fromkeys(_WHAT, given.pop("ALL"))
-    ways.update(given)
-    return ways
+        strategies = dict.fromkeys(_WHAT, given.pop("ALL"))
+    strategies.update(given)
+    return strategies
 
 
 def _merged_columns(
-    table: ResolvedTable, source: ResolvedTable, ways: dict[str, str]
+    table: ResolvedTable, source: ResolvedTable, strategies: dict[str, str]
 ) -> tuple[Column, ...]:
     """Return the columns of the other table that are taken over, then those that are new."""
     own = {each.name: each for each in table.columns}
     taken: list[Column] = []
     for each in source.columns:
-        way = "INCLUDING"
+        strategy = "INCLUDING"
         if isinstance(each, ComputedColumn):
-            way = ways["GENERATED"]
+            strategy = strategies["GENERATED"]
         elif isinstance(each, MetadataColumn):
-            way = ways["METADATA"]
-        if way == "EXCLUDING":
+            strategy = strategies["METADATA"]
+        if strategy == "EXCLUDING":
             continue
         if each.name in own:
-            if way != "OVERWRITING":
+            if strategy != "OVERWRITING":
                 raise ValidationError(
-                    f"column '{each.name}' is there in {source.path} already",
-                    hint="only computed and metadata columns can be written anew: OVERWRITING GENERATED",
+                    f"column '{each.name}' already exists in {source.path}",
+                    hint="only computed and metadata columns can be overwritten: OVERWRITING GENERATED",
                 )
             taken.append(own.pop(each.name))
         else:
@@ -171,8 +171,8 @@ def _merged_columns(
     return (*taken, *own.values())
 
 
-def _check_overlap(what: str, way: str, own: object) -> None:
-    if own is not None and way != "OVERWRITING":
+def _check_overlap(what: str, strategy: str, own: object) -> None:
+    if own is not None and strategy != "OVERWRITING":
         raise ValidationError(
-            f"there is a {what} in the other table already", hint="write EXCLUDING or OVERWRITING"
+            f"the source table already has a {what}", hint="use EXCLUDING or OVERWRITING"
         )

@@ -32,7 +32,7 @@ def col(name: str) -> Expression:
     (`price` * 2)
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError(f"the name of a column must be a str, got {name!r}")
+        raise ArgumentTypeError(f"column name must be a str, got {name!r}")
     return Column(name)
 
 
@@ -192,9 +192,9 @@ def row(head: Any, *tail: Any) -> Expression:
 
 
 def map_(key: Any, value: Any, *tail: Any) -> Expression:
-    """Make a map of keys and values, in turn."""
+    """Make a map of alternating keys and values."""
     if len(tail) % 2:
-        raise ArgumentError("map_ takes keys and values in turn")
+        raise ArgumentError("map_ needs alternating keys and values")
     return Template(f"MAP[{', '.join(['{}'] * (2 + len(tail)))}]", key, value, *tail)
 
 
@@ -276,9 +276,9 @@ def json_string(value: Any) -> Expression:
 
 
 def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression:
-    """Make a JSON object of keys and values, in turn."""
+    """Make a JSON object of alternating keys and values."""
     if len(args) % 2:
-        raise ArgumentError("json_object takes keys and values in turn")
+        raise ArgumentError("json_object needs alternating keys and values")
     pairs = ", ".join(["{} VALUE {}"] * (len(args) // 2))
     return Template(f"JSON_OBJECT({pairs} {on_null.name} ON NULL)", *args)
 

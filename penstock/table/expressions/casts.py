@@ -55,13 +55,13 @@ def _part_casts(source: t.DataType, target: t.DataType) -> bool:
 
 
 def cast(rex: Rex, target: t.DataType, *, safe: bool = False) -> Rex:
-    """Return CAST(rex AS target), or TRY_CAST if `safe`: what cannot be converted is NULL then.
+    """Return CAST(rex AS target), or TRY_CAST if `safe`: values that cannot be converted become NULL.
 
     Raises ArgumentError if there is no such conversion.
     """
     if not can_cast(rex.type, target):
         raise ArgumentError(
-            f"{rex.type.nullable()} cannot be cast to {target.nullable()}",
+            f"cannot cast {rex.type.nullable()} to {target.nullable()}",
             hint=_way_out(rex.type, target),
         )
     if ty.is_null(rex):

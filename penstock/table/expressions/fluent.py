@@ -1,4 +1,4 @@
-"""Expression: what the Table API is written with. Each one is a piece of SQL to be, which tables put into their queries.
+"""Expression: the expressions of the Table API. Each one is a piece of SQL to be, which tables put into their queries.
 
 Most methods are functions of SQL under another name: see `methods`.
 """
@@ -25,7 +25,7 @@ _INT_MAX = 2**31 - 1
 
 
 class Scope(Protocol):
-    """What a query knows while it is written: names for functions and tables of the program, its windows."""
+    """Context in which expressions are rendered as SQL: functions and tables of the program, windows of the query."""
 
     def function(self, function: Any) -> str:
         """The name under which the query may call a function of the program."""
@@ -34,7 +34,7 @@ class Scope(Protocol):
         """The name under which the query may read a table of the program."""
 
     def over(self, alias: str) -> str:
-        """What OVER says for a window with this alias."""
+        """Return the OVER clause for a window with this alias."""
 
     def window_property(self, alias: str, which: str) -> str | None:
         """The start, end, rowtime or proctime of a group window; None if the alias is none of a window."""
@@ -166,7 +166,7 @@ class Expression:
         if isinstance(name_or_index, str):
             return Template("({})." + quoted_name(name_or_index), self)
         raise ArgumentTypeError(
-            "fields of rows are taken by their names here", hint="write get('name')"
+            "only access to row fields by name is supported", hint="write get('name')"
         )
 
     def at(self, index: Any) -> Expression:
@@ -277,7 +277,8 @@ class Expression:
         """Let an aggregate take equal values once."""
         if not isinstance(self, Aggregate):
             raise ArgumentError(
-                f"{self} is no aggregate", hint="write col('a').count.distinct, or table.distinct()"
+                f"{self} is not an aggregate",
+                hint="write col('a').count.distinct, or table.distinct()",
             )
         return Aggregate(self.function, self.operands, distinct=True)
 
@@ -344,12 +345,12 @@ class Expression:
         end = f" {wrapper} {empty} ON EMPTY {error} ON ERROR"
         return Template(f"JSON_QUERY({{}}, {literal(path)}{end})", self)
 
-    # What SQL has no word for
+    # Not supported in SQL
 
     flatten = not_implemented(
-        "a select of SQL takes fields of rows by their names", hint="write get('name') for each"
+        "fields of a row are selected by name", hint="use get('name') for each field"
     )
-    as_argument = not_implemented("calls of SQL have operands by position here")
+    as_argument = not_implemented("only positional arguments are supported in SQL calls")
 
 
 class Template(Expression):
@@ -502,7 +503,7 @@ class WindowProperty(Expression):
         found = scope.window_property(name, self.which)
         if found is None:
             raise ArgumentError(
-                f"'{name}' is no window, so it has no {self.which}",
+                f"'{name}' is not a window, so it has no {self.which}",
                 hint="name the window: Tumble.over(...).on(...).alias('w')",
             )
         return found
@@ -532,8 +533,8 @@ class ColumnRange(Expression):
         self.last = last
 
     def sql(self, scope: Scope) -> str:
-        """Refuse: it stands inside of with_columns."""
-        raise ArgumentError("range_ belongs into with_columns or without_columns")
+        """Reject: it stands inside of with_columns."""
+        raise ArgumentError("range_ is only allowed in with_columns or without_columns")
 
 
 class Columns(Expression):
@@ -546,8 +547,8 @@ class Columns(Expression):
         self.without = without
 
     def sql(self, scope: Scope) -> str:
-        """Refuse: only a select knows which columns there are."""
-        raise ArgumentError("with_columns and without_columns belong into select")
+        """Reject: only a select knows which columns there are."""
+        raise ArgumentError("with_columns and without_columns are only allowed in select")
 
     def names(self, known: Sequence[str]) -> list[str]:
         """Return the names that it means, of those that there are."""
@@ -568,10 +569,14 @@ class Columns(Expression):
 def _index(known: Sequence[str], name: Any) -> int:
     if isinstance(name, int):
         if not 1 <= name <= len(known):
-            raise ArgumentError(f"there is no column {name}: the table has {len(known)}")
+            raise ArgumentError(
+                f"column index {name} is out of range: the table has {len(known)} columns"
+            )
         return name - 1
     if name not in known:
-        raise ArgumentError(f"there is no column '{name}'", detail=f"there are {', '.join(known)}")
+        raise ArgumentError(
+            f"column '{name}' not found", detail=f"available columns: {', '.join(known)}"
+        )
     return list(known).index(name)
 
 

@@ -1,4 +1,4 @@
-"""What can be known of an expression before it is run: conditions that are always true or false, branches that are never taken."""
+"""Constant folding of expressions: conditions that are always true or false, branches that are never taken."""
 
 from __future__ import annotations
 

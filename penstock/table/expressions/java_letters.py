@@ -69,7 +69,7 @@ def parts_of(pattern: str, *, simple: bool = False) -> tuple[Part, ...]:
         if not simple and each in "[]":  # an optional section: all values are there
             depth += 1 if each == "[" else -1
             if depth < 0:
-                raise ValueError("']' has no '[' before it")
+                raise ValueError("']' without a preceding '['")
         else:
             parts.append(Part(each))
         at += 1
@@ -88,7 +88,7 @@ def _quoted(pattern: str, at: int) -> tuple[str, int]:
         else:
             return text or "'", at + 1
         at += 1
-    raise ValueError(f"the quote at position {begin + 1} has no end")
+    raise ValueError(f"unclosed quote at position {begin + 1}")
 
 
 def _letters(pattern: str, at: int) -> tuple[Part, int]:
@@ -99,26 +99,26 @@ def _letters(pattern: str, at: int) -> tuple[Part, int]:
         width = count
         letter = pattern[at : at + 1]
         if not letter.isascii() or not letter.isalpha() or letter == "p":
-            raise ValueError("'p' stands before no letter")
+            raise ValueError("'p' must be followed by a letter")
         count = _run(pattern, at)
         at += count
     if letter in _ZONES:
-        raise ValueError(f"the letter '{letter}' shows a time zone, which a local time has not")
+        raise ValueError(f"letter '{letter}' formats a time zone, but the timestamp has none")
     if letter not in LETTERS:
-        raise ValueError(f"the letter '{letter}' is unknown")
+        raise ValueError(f"unknown letter '{letter}'")
     if count not in LETTERS[letter][0]:
-        raise ValueError(f"there are too many letters '{letter}': {count}")
+        raise ValueError(f"too many letters '{letter}': {count}")
     return Part("", letter, count, width), at
 
 
 def _simple_letters(pattern: str, at: int) -> tuple[Part, int]:
     letter, count = pattern[at], _run(pattern, at)
     if letter == "z":
-        raise ValueError("names of time zones cannot be shown; 'Z' and 'XXX' show the offset")
+        raise ValueError("time zone names are not supported; use 'Z' or 'XXX' for the offset")
     if letter not in SIMPLE_LETTERS:
-        raise ValueError(f"the letter '{letter}' is unknown")
+        raise ValueError(f"unknown letter '{letter}'")
     if letter == "X" and count not in _THREE:
-        raise ValueError(f"there are too many letters 'X': {count}")
+        raise ValueError(f"too many letters 'X': {count}")
     return Part("", letter, count, simple=True), at + count
 
 
@@ -233,7 +233,7 @@ def _period(value: dt.datetime, count: int) -> str:
 
 
 def _offset(value: dt.datetime, count: int) -> str:
-    """Show the offset from UTC in ISO 8601's way: hours, with minutes, with a colon between them."""
+    """Show the offset from UTC in ISO 8601 format: hours, with minutes, with a colon between them."""
     if not value.utcoffset():
         return "Z"
     shown = value.strftime("%z")
@@ -261,7 +261,7 @@ def _simple_name(
 
 _ONE, _TWO, _THREE, _FIVE = range(1, 2), range(1, 3), range(1, 4), range(1, 6)
 _NINETEEN = range(1, 20)
-#: Letter: how often it may stand there, and what it shows
+#: Letter: allowed repetitions, and its formatter
 LETTERS: dict[str, tuple[range | frozenset[int], Show]] = {
     "G": (_FIVE, _era),
     "u": (_NINETEEN, _year(lambda value: value.year)),

@@ -22,8 +22,8 @@ def literal(value: Any) -> str:
         if isinstance(value, kind):
             return write(value)
     raise ArgumentTypeError(
-        f"{value!r} cannot be a constant of a query",
-        hint="use numbers, texts, dates and times, lists or dictionaries",
+        f"{value!r} cannot be used as a literal",
+        hint="use numbers, strings, dates, times, lists or dictionaries",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.table.expressions.fluent import Aggregate, Expression, Template, Value
 
-# What is a function of SQL, or an aggregate, by the names of the API. Properties have no operands but the expression itself.
+# SQL functions and aggregates, by their names in the API. Properties have no operands but the expression itself.
 
 _PROPERTIES = {
     "abs": "ABS", "acos": "ACOS", "ascii": "ASCII", "asin": "ASIN", "atan": "ATAN", "bin": "BIN", "cardinality": "CARDINALITY",
@@ -74,7 +74,7 @@ _AGGREGATE_METHODS = {
 
 
 def _property(template: str, name: str) -> property:
-    return property(lambda self: Template(template, self), doc=f"{name} of SQL.")
+    return property(lambda self: Template(template, self), doc=f"SQL function {name}.")
 
 
 def _aggregate(function: str) -> property:
@@ -141,7 +141,7 @@ def _method(name: str, function: str, operands: str, turned: bool = False) -> Ca
 
     call.__name__ = name
     call.__qualname__ = f"Expression.{name}"
-    call.__doc__ = f"{function} of SQL."
+    call.__doc__ = f"SQL function {function}."
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 

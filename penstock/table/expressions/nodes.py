@@ -14,7 +14,7 @@ from penstock.table.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Rex:
-    """Base of all expressions; `type` says what it yields, and whether that can be NULL."""
+    """Base of all expressions; `type` is the type of its value, including nullability."""
 
     type: DataType
 
@@ -45,7 +45,7 @@ class Literal(Rex):
 
 @dataclass(frozen=True, slots=True)
 class Symbol(Rex):
-    """A word of a function's syntax that is no value, such as YEAR in EXTRACT or BOTH in TRIM."""
+    """A keyword of a function's syntax, such as YEAR in EXTRACT or BOTH in TRIM."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Which type several types have in common, what numbers become in arithmetic, and what is converted without being asked."""
+"""Typing rules: common types, result types of arithmetic, implicit conversions."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def decimal_of(data_type: t.DataType) -> t.DecimalType:
 
 
 def bounded_decimal(precision: int, scale: int) -> t.DecimalType:
-    """Return a DECIMAL of at most 38 digits: digits behind the point give way, down to six of them.
+    """Return a DECIMAL of at most 38 digits: the scale is reduced first, down to six digits.
 
     >>> str(bounded_decimal(42, 20))
     'DECIMAL(38, 16)'
@@ -367,7 +367,7 @@ def _type_of_value(value: Any) -> t.DataType:
         return t.TimeType(0)
     if isinstance(value, dt.timedelta):
         return t.DayTimeIntervalType()
-    raise ArgumentError(f"there is no SQL type for the constant {value!r}")
+    raise ArgumentError(f"no SQL type for the literal {value!r}")
 
 
 def _type_of_integer(value: int) -> t.DataType:

@@ -1,4 +1,4 @@
-"""Words of SQL that expressions are given: units of time, and what JSON functions do with what is missing."""
+"""SQL keywords as enums: time units, and the behaviour of JSON functions for missing values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class JsonType(enum.Enum):
 
 
 class JsonExistsOnError(enum.Enum):
-    """What JSON_EXISTS gives where its operand is no JSON."""
+    """Result of JSON_EXISTS if its operand is not valid JSON."""
 
     TRUE = 0
     FALSE = 1
@@ -59,7 +59,7 @@ class JsonExistsOnError(enum.Enum):
 
 
 class JsonValueOnEmptyOrError(enum.Enum):
-    """What JSON_VALUE gives where there is no value."""
+    """Result of JSON_VALUE if there is no value."""
 
     NULL = 0
     ERROR = 1
@@ -67,7 +67,7 @@ class JsonValueOnEmptyOrError(enum.Enum):
 
 
 class JsonQueryWrapper(enum.Enum):
-    """Whether JSON_QUERY puts what it finds into an array."""
+    """Whether JSON_QUERY wraps its result in an array."""
 
     WITHOUT_ARRAY = 0
     CONDITIONAL_ARRAY = 1
@@ -75,7 +75,7 @@ class JsonQueryWrapper(enum.Enum):
 
 
 class JsonQueryOnEmptyOrError(enum.Enum):
-    """What JSON_QUERY gives where there is nothing."""
+    """Result of JSON_QUERY if the path matches nothing."""
 
     NULL = 0
     EMPTY_ARRAY = 1
@@ -84,7 +84,7 @@ class JsonQueryOnEmptyOrError(enum.Enum):
 
 
 class JsonOnNull(enum.Enum):
-    """What becomes of NULL in JSON that is made."""
+    """Handling of NULL in generated JSON."""
 
     NULL = 0
     ABSENT = 1

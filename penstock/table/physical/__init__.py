@@ -1,1 +1,1 @@
-"""The physical plan: nodes with changelog modes and upsert keys, and what they are in the JobGraph."""
+"""The physical plan: nodes with changelog modes and upsert keys, and their translation to the JobGraph."""

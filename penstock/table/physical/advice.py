@@ -1,4 +1,4 @@
-"""What a plan's author may want to know: state that grows, operators that cannot be spread."""
+"""Advice on a plan: state that grows, operators that cannot run in parallel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def advice(plan: PhysicalPlan) -> list[str]:
-    """Return what is worth a look, the gravest first."""
+    """Return the advice, the most severe first."""
     found: list[str] = []
     for node in plan.nodes:
         if isinstance(node, Operator):
@@ -30,8 +30,8 @@ def _of(node: Operator) -> list[str]:
     line = line_of(node)
     if _grows(node):
         found.append(
-            f"[WARNING] the state of {line} grows with its input. Set 'table.exec.state.ttl' or a STATE_TTL hint "
-            "if old rows no longer matter, or group and join by windows."
+            f"[WARNING] the state of {line} grows without bound. Set 'table.exec.state.ttl' or a STATE_TTL hint "
+            "if old rows may expire, or use window aggregations and window joins."
         )
     if isinstance(spec, UpsertMaterializeSpec):
         found.append(

@@ -48,7 +48,7 @@ def inputs_first(roots: Sequence[Physical]) -> list[Physical]:
 
 
 def needs_before(node: Physical, wanted: bool) -> bool:
-    """Whether a node needs the -U rows of its inputs; `wanted`: somebody behind it needs its own."""
+    """Whether a node needs the -U rows of its inputs; `wanted`: a downstream node needs its own."""
     if isinstance(node, Exchange | Union):
         return wanted
     if isinstance(node, TableSink):
@@ -70,7 +70,7 @@ def needs_before(node: Physical, wanted: bool) -> bool:
 
 
 def _filters_by_key(node: Operator, spec: CalcSpec) -> bool:
-    """Whether all changes of a row pass a filter or none does: else what was let through before must be taken back."""
+    """Whether all changes of a row pass a filter or none does: else rows that passed before must be retracted."""
     if spec.condition is None:
         return True
     read = inputs_of(spec.condition)
@@ -78,7 +78,7 @@ def _filters_by_key(node: Operator, spec: CalcSpec) -> bool:
 
 
 def settle(roots: Sequence[Physical]) -> list[Physical]:
-    """Return a plan whose operators make -U rows only where somebody needs them, and leave them out before those who must not get them."""
+    """Return a plan whose operators emit -U rows only where they are needed, and drop them before operators that must not get them."""
     ordered = inputs_first(roots)
     wanted: dict[int, bool] = {}
     for node in reversed(ordered):
@@ -95,7 +95,7 @@ def settle(roots: Sequence[Physical]) -> list[Physical]:
 def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Physical:
     changes = node.traits.changes
     if isinstance(node, Operator) and _makes_updates(node.spec):
-        # What input rows really are is known now: an aggregate over them need not be able to retract.
+        # The changes of the input are final now: an aggregate may not need retraction.
         spec: Any = replace(node.spec, update_before=wanted)  # type: ignore[call-arg]
         # An update of a joined row may leave no pair: without -U rows the former one is deleted.
         alone = isinstance(spec, JoinSpec) and changes.updates and not wanted

@@ -1,4 +1,4 @@
-"""What operators do, for people who read plans: one text per kind of operator."""
+"""Descriptions of operators in plans, one text per kind of operator."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _JOINS |= {"FULL": "FullOuterJoin", "SEMI": "LeftSemiJoin", "ANTI": "LeftAntiJoi
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a text is made for: the names of an operator's columns and of its inputs' columns, one after another."""
+    """Context of a description: the names of an operator's columns and of its inputs' columns, one after another."""
 
     names: list[str]
     below: list[str]
@@ -82,7 +82,7 @@ class Shown:
 
 
 def operator_kind(spec: Any) -> str:
-    """Return what an operator is called."""
+    """Return the name of an operator."""
     if isinstance(spec, GroupAggregateSpec) and spec.merges:
         return "GlobalGroupAggregate"
     if isinstance(spec, WindowAggregateSpec) and spec.merges:
@@ -95,7 +95,7 @@ def operator_kind(spec: Any) -> str:
 
 
 def describe(spec: Any, at: Shown) -> list[str]:
-    """Return what an operator does."""
+    """Return the description of an operator."""
     for kinds, text in _DESCRIPTIONS:
         if isinstance(spec, kinds):
             return text(spec, at)

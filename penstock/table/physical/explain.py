@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def kind_of(node: Physical) -> str:
-    """Return what a node is called in plans and on the page of a job."""
+    """Return the name of a node in plans and in the web UI."""
     match node:
         case TableScan():
             return "TableSourceScan"
@@ -46,7 +46,7 @@ def kind_of(node: Physical) -> str:
 
 
 def line_of(node: Physical) -> str:
-    """Return a node as one line: what it is and what it does."""
+    """Return a node as one line: its name and description."""
     names = [field.name for field in node.schema]
     below = [field.name for each in node.inputs for field in each.schema]
     parts: list[str] = []
@@ -78,7 +78,7 @@ def _path(table: Any) -> str:
 
 
 def explain(plan: PhysicalPlan, details: Sequence[str] = ()) -> str:
-    """Return a plan as EXPLAIN shows it: as it was written, as it is optimised, as it runs."""
+    """Return a plan as EXPLAIN shows it: the AST, the optimized plan, the execution plan."""
     changes = "CHANGELOG_MODE" in details
     parts = [("Abstract Syntax Tree", logical_tree(plan.logical))]
     tree = physical_tree(plan.roots, changes=changes, reuse=False)
@@ -90,14 +90,14 @@ def explain(plan: PhysicalPlan, details: Sequence[str] = ()) -> str:
         parts.append(("Optimized Physical Plan", tree))
     parts.append(("Optimized Execution Plan", physical_tree(plan.roots)))
     if "ESTIMATED_COST" in details:
-        parts.append(("Estimated Cost", "not known: plans do not depend on statistics of tables"))
+        parts.append(("Estimated Cost", "not available: the planner does not use table statistics"))
     if "JSON_EXECUTION_PLAN" in details:
         parts.append(("Physical Execution Plan", plan.json_execution_plan()))
     return "\n\n".join(f"== {title} ==\n{text}" for title, text in parts) + "\n"
 
 
 def physical_tree(roots: Sequence[Physical], *, changes: bool = False, reuse: bool = True) -> str:
-    """Return physical nodes as a tree, ends first. What several nodes read is shown once if `reuse`."""
+    """Return physical nodes as a tree, ends first. Shared nodes are shown once if `reuse`."""
     readers: dict[int, int] = {}
     for node in _all(roots):
         for each in node.inputs:

@@ -1,4 +1,4 @@
-"""What hints in a query say about state."""
+"""State hints of a query."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from penstock.table.expressions.nodes import InputRef, Rex
 from penstock.table.physical.nodes import Key, Keys, WindowColumns
 
-_MOST = 16  # keys that are kept of one node: more of them tell nothing new
+_MOST = 16  # maximum number of upsert keys per node
 
 
 def smallest(keys: Iterable[Key]) -> Keys:
@@ -61,6 +61,6 @@ def shift(keys: Keys, by: int) -> Keys:
 
 
 def containing(keys: Keys, columns: Iterable[int]) -> Keys:
-    """Return the keys that contain all these columns: they survive an exchange by them, for all changes of a row go the same way."""
+    """Return the keys that contain all these columns: they survive an exchange by them, since all changes of a row take the same path."""
     needed = frozenset(columns)
     return frozenset(key for key in keys if needed <= key)

@@ -1,4 +1,4 @@
-"""What the columns of a plan are made of, down to the columns of the tables that it reads.
+"""Column lineage of a plan, down to the columns of the tables that it reads.
 
 Filters have no part in it: which rows come does not change what a column of them means.
 """
@@ -56,14 +56,14 @@ _WITHOUT_ZONE: Final = frozenset(
 
 
 class Lineage:
-    """The columns of the nodes of one plan. `tables` are those that were met on the way, with all their columns."""
+    """The columns of the nodes of one plan. `tables` are the scanned tables, with all their columns."""
 
     def __init__(self) -> None:
         self.tables: dict[str, tuple[str, ...]] = {}
         self._known: dict[int, list[Text]] = {}
 
     def columns(self, node: Physical) -> list[Text]:
-        """Return what each column of a node is made of."""
+        """Return the lineage of each column of a node."""
         found = self._known.get(id(node))
         if found is None:
             found = self._known[id(node)] = [shortened(each) for each in self._columns(node)]
@@ -101,7 +101,7 @@ class Lineage:
         if make is not None:
             return make(self, node, spec)
         below = [text for each in node.inputs for text in self.columns(each)]
-        # What is left appends what it computes; a SEMI or ANTI join leaves the columns of its right input out.
+        # All other operators append computed columns; a SEMI or ANTI join drops the columns of its right input.
         more = node.schema[len(below) :]
         return [*below[: len(node.schema)], *((operator_kind(spec),) for _ in more)]
 
@@ -133,7 +133,7 @@ def text_of_rex(rex: Rex, columns: Sequence[Text], zone: str) -> Text:
 
 
 def _reads_zone(rex: Rex) -> bool:
-    """Whether a call turns a moment into something that the clock on the wall shows, or the other way round."""
+    """Whether a call converts between instants and local times."""
     if not isinstance(rex, Call) or rex.function in _WITHOUT_ZONE:
         return False
     moment = t.LocalZonedTimestampType
@@ -230,7 +230,7 @@ def storage_type(given: t.DataType) -> str:
     return given.nullable().as_sql()
 
 
-# What operators make of the columns of their inputs
+# Output columns of operators in terms of their inputs
 
 
 def _calc(lineage: Lineage, node: Operator, spec: CalcSpec) -> list[Text]:

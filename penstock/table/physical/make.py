@@ -1,4 +1,4 @@
-"""Makes physical nodes, with what is known about their rows."""
+"""Builds physical nodes with their traits."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def calc(
 
 
 def final_table(node: Physical) -> Physical:
-    """Give what is left of a changelog at the end, as inserts; a node without changes is given as it is."""
+    """Emit the final table of a changelog at the end, as inserts; an append-only node is unchanged."""
     traits = node.traits
     if not traits.changes.retracts:
         return node

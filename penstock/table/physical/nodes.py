@@ -1,7 +1,7 @@
-"""The nodes of a physical plan: what runs, with what is known about its rows.
+"""The nodes of a physical plan: operators, with the properties of their rows.
 
-Most of them are operators: a spec of `penstock.columnar.specs`, which says everything that a task must know. What a spec depends on that only the whole plan
-tells (whether -U rows are needed behind it) is filled in at the end, see `changes.settle`.
+Most of them are operators: a spec of `penstock.columnar.specs`, which contains everything that a task needs. Properties that
+depend on the whole plan (whether -U rows are needed downstream) are filled in at the end, see `changes.settle`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Changes:
 
     @property
     def retracts(self) -> bool:
-        """Whether there are rows that are no inserts."""
+        """Whether there are rows other than inserts."""
         return self.updates or self.deletes
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class WindowColumns:
     ends_differ: bool = True
 
     def keys(self, key: Key) -> list[Key]:
-        """Return by what rows are known that a key and their window tell apart."""
+        """Return the keys of rows that are identified by a key and their window."""
         bounds = ((self.start, self.starts_differ), (self.end, self.ends_differ))
         found = [key | {bound} for bound, differs in bounds if differs]
         return found or [key | {self.start, self.end}]
@@ -62,7 +62,7 @@ class WindowColumns:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known about the rows of a node.
+    """Properties of the rows of a node.
 
     `keys`: each is a set of columns by which changes of a row are known and in order (Flink's upsert keys). The empty set: there is one row at most.
     """
@@ -96,7 +96,7 @@ class TableScan(Physical):
 
     table: Any
     scanned: Any
-    detail: str = ""  # what was pushed into it
+    detail: str = ""  # descriptions of push-downs
     spec: OperatorSpec | None = None
 
 

@@ -32,7 +32,7 @@ def _placed_by(node: Physical) -> set[Columns]:
     if isinstance(spec, JoinSpec) and spec.left_keys:
         width = len(spec.left_types)
         theirs = tuple(width + at for at in spec.right_keys)
-        # NULLs that stand for a missing partner are no keys.
+        # NULLs for a missing partner are not keys.
         return {
             "INNER": {spec.left_keys, theirs},
             "LEFT": {spec.left_keys},

@@ -55,7 +55,7 @@ IMPLEMENTATIONS: dict[type[plan.Node], Implement] = {
 
 @dataclass(frozen=True, slots=True)
 class PhysicalPlan:
-    """What runs: `roots` are the ends of the plan, `logical` the plans that it was made of, `optimized` what rules made of them."""
+    """A physical plan: `roots` are its sinks, `logical` the plans that it was made from, `optimized` the result of the rules."""
 
     roots: tuple[Physical, ...]
     logical: tuple[plan.Node, ...]
@@ -73,7 +73,7 @@ class PhysicalPlan:
         return self.roots[0]
 
     def explain(self, details: Sequence[str] = ()) -> str:
-        """Return the plan as text: as it was written, as it is optimised, as it runs."""
+        """Return the plan as text: the AST, the optimized plan, the execution plan."""
         from penstock.table.physical.explain import explain
 
         return explain(self, details)

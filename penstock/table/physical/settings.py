@@ -1,4 +1,4 @@
-"""What the planner must know besides the plan."""
+"""Settings of the physical planner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PlannerSettings:
 
     @property
     def ttl_ms(self) -> int:
-        """How long state that nobody writes is kept; 0: forever."""
+        """Idle state retention in milliseconds; 0: forever."""
         return self.millis(options.STATE_TTL)
 
     def millis(self, option: ConfigOption[Duration]) -> int:

@@ -1,4 +1,4 @@
-"""What the operators of a query keep state for: what a restore compares.
+"""Descriptions of the state of a query's operators, which a restore compares.
 
 A description has what decides the meaning or the layout of the state. It leaves out what may change between two runs: names of columns,
 filters, the kinds of changes that are sent on, how long state is kept (but not whether it expires), and whether an aggregation has one
@@ -61,7 +61,7 @@ def has_state(spec: Any) -> bool:
 
 
 def describe_state(node: Operator, lineage: Lineage) -> StateDescription | None:
-    """Return what the state of an operator is made for; None if it keeps none."""
+    """Return the description of an operator's state; None if it has none."""
     spec = node.spec
     if not has_state(spec):
         return None
@@ -271,7 +271,7 @@ _SEPARATORS = {"CONCAT": "", "ALTER": "| ", "PERMUTE": ", "}
 
 
 def _sides(node: Operator, spec: Any, lineage: Lineage) -> dict[str, Text]:
-    """Return what all joins have: their kind, the keys, the rows of both sides."""
+    """Return the description common to all joins: kind, keys, rows of both sides."""
     left, right = node.inputs
     ours, theirs = lineage.columns(left), lineage.columns(right)
     safe = getattr(spec, "null_safe", ()) or (False,) * len(spec.left_keys)

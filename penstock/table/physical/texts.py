@@ -94,7 +94,7 @@ def show_millis(millis: int) -> str:
 
 
 def show_window(window: WindowDefinition, names: Sequence[str]) -> str:
-    """Return what a window function does as text."""
+    """Return the description of a window function."""
     match window.kind:
         case "SESSION":
             parts = [f"gap=[{show_millis(window.gap)}]"]

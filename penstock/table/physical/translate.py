@@ -1,4 +1,4 @@
-"""From a physical plan to transformations: what the JobGraph is made of."""
+"""Translation of a physical plan to transformations, from which the JobGraph is built."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class _Translator:
         )
 
     def _rows(self, node: Rows) -> Transformation:
-        """Constants travel in the source; what is computed is computed of one row, in a task."""
+        """Send constants with the source; expressions are computed from one row, in a task."""
         constant = all(isinstance(each, Literal) for row in node.rows for each in row)
         types = node.types if constant else (IntType(),)
         rows: list[Any] = (

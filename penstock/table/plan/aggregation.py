@@ -32,7 +32,7 @@ _OF_VALUES = {"SUM", "AVG", "MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"}
 
 @dataclass(slots=True)
 class Keys:
-    """What GROUP BY says: keys, subsets of them, and a window."""
+    """The GROUP BY clause: keys, grouping sets, and a window."""
 
     rexes: list[Rex] = field(default_factory=list)
     sets: list[tuple[int, ...]] | None = None
@@ -124,7 +124,7 @@ def key_fields(fields: Sequence[Field], sets: Sequence[tuple[int, ...]] | None) 
 
 
 def read_keys(block: Block, group: Any) -> Keys:
-    """Return what GROUP BY says."""
+    """Convert the GROUP BY clause."""
     keys = Keys()
     if group is None:
         return keys
@@ -199,8 +199,8 @@ def aggregate_call(block: Expressions, tree: Any, *, over: bool = False) -> Aggr
             block.fail(
                 tree,
                 f"aggregate expression '{str(tree.this.this).upper()}' must not contain a WITHIN GROUP clause",
-                detail="rows are aggregated in the order in which they come, as in Flink",
-                hint="leave WITHIN GROUP out; sort the values afterwards, as in ARRAY_SORT(ARRAY_AGG(x))",
+                detail="rows are aggregated in arrival order, as in Flink",
+                hint="remove WITHIN GROUP and sort afterwards, as in ARRAY_SORT(ARRAY_AGG(x))",
             )
         ignore = ignore or isinstance(tree, exp.IgnoreNulls)
         tree = tree.this
@@ -223,7 +223,9 @@ def aggregate_call(block: Expressions, tree: Any, *, over: bool = False) -> Aggr
     rexes = [block.convert(each) for each in operands]
     path = trees.function_path(tree)
     if over and len(path) == 1 and not functions.is_aggregate(path[0]):
-        block.fail(tree, f"{path[0].upper()} is no aggregate function: OVER is not for it")
+        block.fail(
+            tree, f"{path[0].upper()} is not an aggregate function and cannot be used with OVER"
+        )
     user = block.context.catalog.find_function(path)
     if user is not None:
         wanted = tuple(block.user_operands(tree, user)) if user.input_types else tuple(rexes)

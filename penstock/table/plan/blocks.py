@@ -1,4 +1,4 @@
-"""A block of a query: the rows so far, and what expressions mean over them."""
+"""A block of a query: its node so far, and the scope of expressions over it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Projection:
         return len(self.expressions) - 1
 
     def operand(self, rex: Rex) -> Rex:
-        """Return an expression as a column; constants stay what they are."""
+        """Return an expression as a column; constants are unchanged."""
         return rex if isinstance(rex, Literal) else InputRef(rex.type, self.add(rex))
 
     def over(self, node: Node) -> Node:
@@ -56,7 +56,7 @@ class Projection:
 
 @dataclass(slots=True)
 class Grouping:
-    """What is known behind GROUP BY: expressions before it, and the keys, which are the first columns behind it."""
+    """Scope after GROUP BY: the expressions before it, and the keys, which are the first columns of its output."""
 
     base: Expressions
     keys: Sequence[Rex]
@@ -104,7 +104,7 @@ class Block(Expressions):
         return self.unaliased(alias) if found is None and alias is not None else found
 
     def unaliased(self, tree: Any) -> Rex:
-        """Return what a name of SELECT stands for; in there, such names mean nothing."""
+        """Resolve an alias of SELECT; such names are not visible within SELECT."""
         aliases, self.aliases = self.aliases, {}
         try:
             return self.convert(tree)
@@ -112,7 +112,7 @@ class Block(Expressions):
             self.aliases = aliases
 
     def not_grouped(self, tree: Any) -> None:
-        """Refuse a column that is neither aggregated nor a key."""
+        """Reject a column that is neither aggregated nor a key."""
         shown = ".".join(trees.name_parts(tree))
         self.fail(
             tree,
@@ -121,7 +121,7 @@ class Block(Expressions):
         )
 
     def outer_reference(self, tree: Any, parts: Sequence[str]) -> Rex | None:
-        """Return what a name means here, for a query inside of this one."""
+        """Resolve a name for a subquery of this block."""
         found = self.find(tree, parts)
         if found is None:
             return None
@@ -135,7 +135,7 @@ class Block(Expressions):
     # trees that mean something here
 
     def intercept(self, tree: Any) -> Rex | None:
-        """Return what became a column already, and keys of GROUP BY that are more than a column."""
+        """Return expressions that are already columns, and GROUP BY keys that are expressions."""
         if id(tree) in self.replaced:
             return self.replaced[id(tree)]
         if self.grouping is None or isinstance(tree, exp.Column | exp.Literal | exp.Paren):

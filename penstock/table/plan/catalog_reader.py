@@ -1,4 +1,4 @@
-"""What the making of a plan asks of catalogs."""
+"""Catalog interface of the planner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.table.types import DataType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFunction:
-    """A function of the user's, as a query may call it.
+    """A user-defined function, as a query calls it.
 
     `kind`: SCALAR, TABLE, AGGREGATE or TABLE_AGGREGATE. `function` is what operators call. `result_types`: one type, or for a table function one per column.
     `input_types`: what operands are cast to; None if the function takes whatever it is given. `names`: of a table function's columns, if it has names for them.
@@ -35,7 +35,7 @@ class CatalogReader(Protocol):
         """The table or view of this name, or None."""
 
     def find_function(self, name: Sequence[str]) -> UserFunction | None:
-        """The user's function of this name, or None; built-in functions are no matter of catalogs."""
+        """The user's function of this name, or None; built-in functions are not in catalogs."""
 
     def table_names(self) -> Sequence[str]:
         """Names of tables and views as a query here could write them: for `did you mean`."""

@@ -1,4 +1,4 @@
-"""What all parts of the conversion of one query share: catalogs, settings, the text, names of WITH, the queries around."""
+"""Context of the conversion of one query: catalogs, settings, the text, names of WITH, the outer queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.table.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What of the configuration decides what a query means. `zone`: the session time zone."""
+    """The settings that affect the meaning of a query. `zone`: the session time zone."""
 
     zone: str = "UTC"
     batch: bool = False
@@ -77,11 +77,11 @@ class Context:
         return replace(self, around=around)
 
     def standing_alone(self) -> Context:
-        """The context of a query that sees nothing of the queries around."""
+        """The context of a query that sees nothing of the outer queries."""
         return replace(self, around=None)
 
     def with_named(self, name: str, node: Node) -> Context:
-        """The context of what comes after `name AS (query)`."""
+        """Return the context after `name AS (query)`."""
         return replace(self, named={**self.named, name: node})
 
     def of_view(self, name: str, catalog: CatalogReader, text: str) -> Context:
@@ -89,7 +89,7 @@ class Context:
         return Context(catalog, self.settings, text, views=(*self.views, name))
 
     def find_outer(self, tree: Any, parts: Sequence[str]) -> Rex | None:
-        """Return what a name means in the queries around."""
+        """Resolve a name in the outer queries."""
         return None if self.around is None else self.around.outer_reference(tree, parts)
 
     def implicit_cast(self, tree: Any, rex: Rex, wanted: DataType, what: str) -> Rex:

@@ -16,7 +16,7 @@ from penstock.table.sql.statements import Insert
 
 
 class Converter:
-    """Makes plans of queries: names are looked up, expressions typed, subqueries joined. What cannot be is refused with its position."""
+    """Makes plans of queries: names are looked up, expressions typed, subqueries joined. Errors have a position in the statement."""
 
     def __init__(self, catalog: CatalogReader, settings: PlanSettings | None = None) -> None:
         self.catalog = catalog

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 def lateral(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
-    """Add what depends on the relations before it to FROM."""
+    """Add a relation to FROM that depends on the relations to its left."""
     if kind not in {"INNER", "LEFT"}:
         raise clause.context.error(
             tree,
-            f"{kind} JOIN is not possible with what depends on the left row",
+            f"{kind} JOIN is not supported with a correlated right side",
             hint="use CROSS JOIN or LEFT JOIN ... ON TRUE",
             kind=UnsupportedQueryError,
         )
@@ -83,7 +83,7 @@ def correlate(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
     if condition is not None and kind == "LEFT" and user is not None:
         raise context.error(
             on,
-            "LEFT JOIN with a table function has the condition TRUE only",
+            "LEFT JOIN with a table function only supports the condition TRUE",
             hint="write LEFT JOIN LATERAL TABLE(f(x)) AS t ON TRUE",
             kind=UnsupportedQueryError,
         )
@@ -112,7 +112,7 @@ Read = tuple[str, tuple[Rex, ...], Schema, UserFunction | None]
 def _unnest(inside: Expressions, tree: Any) -> Read:
     operands = tuple(inside.convert(each) for each in tree.expressions)
     if len(operands) != 1:
-        inside.unsupported(tree, "UNNEST takes one array, map or multiset")
+        inside.unsupported(tree, "UNNEST needs exactly one array, map or multiset")
     fields = unnested(inside, tree, operands[0].type)
     ordinality = tree.args.get("offset")
     if ordinality:
@@ -125,7 +125,7 @@ def unnested(inside: Expressions, tree: Any, kind: DataType) -> Schema:
     if isinstance(kind, MapType):
         return (Field("KEY", kind.key_type), Field("VALUE", kind.value_type))
     if not isinstance(kind, ArrayType | MultisetType):
-        inside.fail(tree, f"UNNEST takes an array, a map or a multiset, got {kind}")
+        inside.fail(tree, f"UNNEST needs an array, map or multiset, got {kind}")
     element = kind.element_type
     if isinstance(element, RowType):
         return tuple(
@@ -136,7 +136,7 @@ def unnested(inside: Expressions, tree: Any, kind: DataType) -> Schema:
 
 
 def _table_call(inside: Expressions, call: Any) -> Read:
-    """LATERAL TABLE(f(x)): a user's function, or UNNEST."""
+    """LATERAL TABLE(f(x)): a user function, or UNNEST."""
     path = trees.function_path(call)
     if len(path) == 1 and path[0].upper() == "UNNEST":
         return _unnest(inside, call)
@@ -152,7 +152,7 @@ def _table_call(inside: Expressions, call: Any) -> Read:
             else "register it with create_temporary_function",
         )
     if user.kind != "TABLE":
-        inside.fail(call, f"'{user.name}' is no table function")
+        inside.fail(call, f"'{user.name}' is not a table function")
     names = user.names or _default_names(user.result_types)
     fields = tuple(Field(n, kind) for n, kind in zip(names, user.result_types, strict=True))
     return user.name, inside.user_operands(call, user), fields, user

@@ -1,4 +1,4 @@
-"""Subqueries freed of the columns of the query around: conditions on those are pulled up until a join can have them.
+"""Subqueries freed of the columns of the outer query: conditions on those are pulled up until a join can have them.
 
 `pulled(node, frame)` gives the node without them, with more columns at its end where the conditions need those, and the conditions over its columns and OuterRefs.
 """
@@ -97,7 +97,7 @@ def pulled(node: Node, frame: Frame) -> Pulled:
         return _over(node, frame)
     if isinstance(node, Correlate):
         return _correlate(node, frame)
-    raise TooComplexError(f"{type(node).__name__} depends on the query around")
+    raise TooComplexError(f"{type(node).__name__} depends on the outer query")
 
 
 def depends(part: Any, level: int) -> bool:
@@ -128,7 +128,7 @@ def _filter(node: Filter, frame: Frame) -> Pulled:
 
 def _project(node: Project, frame: Frame) -> Pulled:
     if depends(node.expressions, frame.level):
-        raise TooComplexError("SELECT of the subquery uses columns of the query around")
+        raise TooComplexError("SELECT of the subquery uses columns of the outer query")
     below = pulled(node.input, frame)
     expressions = list(node.expressions)
 
@@ -149,7 +149,7 @@ def _project(node: Project, frame: Frame) -> Pulled:
 
 
 def _pair(condition: Rex) -> Equal | None:
-    """Return an equality of an inner and an outer expression; None if a condition is no such thing."""
+    """Return an equality of an inner and an outer expression; None for any other condition."""
     if not (isinstance(condition, Call) and condition.function in {"=", "IS NOT DISTINCT FROM"}):
         return None
     for inner, outer in (condition.operands, condition.operands[::-1]):
@@ -165,7 +165,7 @@ def _is_inner(rex: Rex) -> bool:
 def keyed(below: Pulled, frame: Frame) -> Keyed:
     """Return a node with the inner sides of equalities as columns.
 
-    Other conditions are met by a join with all values that the query around has for them: those are columns then, and equal to themselves.
+    Other conditions are met by a join with all values that the outer query has for them: those are columns then, and equal to themselves.
     """
     pairs = [_pair(each) for each in below.conditions]
     if None in pairs:
@@ -189,7 +189,7 @@ def keyed(below: Pulled, frame: Frame) -> Keyed:
 
 
 def _generated(below: Pulled, frame: Frame) -> Keyed:
-    """Join the values that the query around has with what they meet."""
+    """Join the distinct values of the outer query with the rows that meet the condition."""
     used = list(dict.fromkeys(each for rex in below.conditions for each in _outer_of(rex, frame)))
     values = project(
         frame.node,
@@ -223,10 +223,10 @@ def _outer_of(rex: Rex, frame: Frame) -> list[OuterRef]:
 
 
 def _aggregate(node: Aggregate, frame: Frame) -> Pulled:
-    """Conditions below become keys: the aggregate is made for every value of the query around at once."""
+    """Conditions below become keys: the aggregate is made for every value of the outer query at once."""
     below = pulled(node.input, frame)
     if depends(node.aggregates, frame.level):
-        raise TooComplexError("an aggregate of the subquery uses columns of the query around")
+        raise TooComplexError("an aggregate of the subquery uses columns of the outer query")
     if node.window is not None or node.sets is not None:
         raise TooComplexError("the subquery has windows or grouping sets")
     keys = keyed(below, frame)
@@ -258,12 +258,12 @@ def _join(node: Join, frame: Frame) -> Pulled:
     if node.kind in {"RIGHT", "FULL"} or node.temporal is not None:
         raise TooComplexError(f"the subquery has a {node.kind} JOIN")
     if node.kind != "INNER" and depends(node.right, frame.level):
-        raise TooComplexError(f"the right side of a {node.kind} JOIN depends on the query around")
+        raise TooComplexError(f"the right side of a {node.kind} JOIN depends on the outer query")
     left, right = pulled(node.left, frame), pulled(node.right, frame)
     own = conjuncts(node.condition)
     outer = [each for each in own if depends(each, frame.level)]
     if outer and node.kind != "INNER":
-        raise TooComplexError(f"the condition of a {node.kind} JOIN depends on the query around")
+        raise TooComplexError(f"the condition of a {node.kind} JOIN depends on the outer query")
     before, after = len(node.left.schema), len(left.node.schema)
 
     def moved(rex: Rex) -> Rex:
@@ -332,10 +332,10 @@ def _any_order(node: Node) -> tuple[SortKey, ...]:
 
 
 def _over(node: Over, frame: Frame) -> Pulled:
-    """Rows of other values of the query around are other partitions."""
+    """Rows of other values of the outer query are other partitions."""
     below = pulled(node.input, frame)
     if depends(node.calls, frame.level):
-        raise TooComplexError("OVER of the subquery uses columns of the query around")
+        raise TooComplexError("OVER of the subquery uses columns of the outer query")
     keys = keyed(below, frame)
     inner, positions = keys.node, keys.positions
     partition = tuple(dict.fromkeys((*node.window.partition, *positions)))
@@ -356,7 +356,7 @@ def _over(node: Over, frame: Frame) -> Pulled:
 
 def _correlate(node: Correlate, frame: Frame) -> Pulled:
     if depends(node.operands, frame.level) or depends(node.condition, frame.level):
-        raise TooComplexError("a table function of the subquery takes columns of the query around")
+        raise TooComplexError("a table function of the subquery uses columns of the outer query")
     below = pulled(node.input, frame)
     count, width = len(node.input.schema), len(below.node.schema)
     more = node.schema[count:]

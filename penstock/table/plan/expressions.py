@@ -79,17 +79,17 @@ class Expressions:
         detail: str | None = None,
         kind: type[SqlError] = ValidationError,
     ) -> NoReturn:
-        """Refuse the query, because of this part of it."""
+        """Reject the query, because of this part of it."""
         raise self.context.error(tree, message, hint=hint, detail=detail, kind=kind)
 
     def unsupported(self, tree: Any, message: str, *, hint: str | None = None) -> NoReturn:
-        """Refuse the query: it may be right, but it cannot be run."""
+        """Reject the query: it may be right, but it cannot be run."""
         self.fail(tree, message, hint=hint, kind=UnsupportedQueryError)
 
     # entry points
 
     def convert(self, tree: Any) -> Rex:
-        """Return what an expression means here."""
+        """Convert an expression."""
         special = self.intercept(tree)
         if special is not None:
             return special
@@ -112,12 +112,12 @@ class Expressions:
         return rex
 
     def check_order(self, tree: Any, kind: DataType) -> None:
-        """Refuse to order rows by values that have no order."""
+        """Reject to order rows by values that have no order."""
         if not is_ordered(kind):
-            self.fail(tree, f"rows cannot be ordered by values of type {kind.nullable()}")
+            self.fail(tree, f"cannot order by values of type {kind.nullable()}")
 
     def intercept(self, tree: Any) -> Rex | None:
-        """Return what a tree means here in particular; None if it means what it means everywhere."""
+        """Convert trees that have a special meaning in this scope; None for all others."""
         return None
 
     def call(
@@ -141,7 +141,7 @@ class Expressions:
         """A column, or a field of one."""
         parts = trees.name_parts(tree)
         if parts[-1] == "*":
-            self.fail(tree, "'*' is no expression", hint="name the columns")
+            self.fail(tree, "'*' is not an expression", hint="name the columns")
         rex = self.find(tree, parts)
         if rex is None and [part.upper() for part in parts] == ["PI"]:
             return self.call(tree, "PI", [])
@@ -157,7 +157,7 @@ class Expressions:
             self.fail(
                 tree,
                 f"column '{ambiguous}' is ambiguous",
-                hint=f"write which table is meant, as in table.{parts[-1]}",
+                hint=f"qualify it, as in table.{parts[-1]}",
             )
         if found is None:
             return self.context.find_outer(tree, parts)
@@ -168,7 +168,7 @@ class Expressions:
         return InputRef(found.field.type, found.index)
 
     def unknown_column(self, tree: Any, parts: Sequence[str]) -> NoReturn:
-        """Refuse a name."""
+        """Reject a name."""
         known = self.scope.names()
         if len(parts) > 1 and (relation := self.scope.find_relation(parts[:-1])) is not None:
             own = [each.name for each in relation.fields]
@@ -189,7 +189,7 @@ class Expressions:
         for name in names:
             kind = rex.type
             if not isinstance(kind, RowType):
-                self.fail(tree, f"'{name}' is no field: its left side is {kind}, not a ROW")
+                self.fail(tree, f"cannot access field '{name}': its left side is {kind}, not a ROW")
             if name not in kind.names:
                 self.fail(
                     tree,
@@ -200,7 +200,7 @@ class Expressions:
         return rex
 
     def visit_dot(self, tree: Any) -> Rex:
-        """A field of what an expression gives."""
+        """A field of a ROW expression."""
         return self.fields_of(tree, self.convert(tree.this), trees.name_parts(tree.expression))
 
     # literals
@@ -410,7 +410,7 @@ class Expressions:
         return self.call(tree, "OVERLAPS", [self.convert(each) for pair in pairs for each in pair])
 
     def visit_var(self, tree: Any) -> Rex:
-        """A word that is no value."""
+        """A keyword."""
         return Symbol(NullType(), str(tree.this).upper())
 
     def visit_trim(self, tree: Any) -> Rex:
@@ -429,7 +429,7 @@ class Expressions:
     def visit_jsonexists(self, tree: Any) -> Rex:
         """JSON_EXISTS."""
         operands = [self.convert(tree.this), self.convert(tree.args["path"])]
-        symbols = _said({"on_error": tree.args.get("on_error")})
+        symbols = _given({"on_error": tree.args.get("on_error")})
         return self.call(tree, "JSON_EXISTS", operands, symbols=symbols)
 
     def visit_jsonvalue(self, tree: Any) -> Rex:
@@ -441,27 +441,27 @@ class Expressions:
         return self.json_access(tree, "JSON_QUERY", {"wrapper": tree.args.get("wrapper")})
 
     def json_access(self, tree: Any, name: str, symbols: dict[str, Any]) -> Rex:
-        """Return JSON_VALUE or JSON_QUERY with what it does without a value."""
+        """Return JSON_VALUE or JSON_QUERY with its ON EMPTY and ON ERROR behaviour."""
         returning = tree.args.get("returning")
         symbols["returning"] = None if returning is None else returning.data_type
         for each in ("on_empty", "on_error"):
             what = tree.args.get(each)
             symbols[each] = self.convert(what) if isinstance(what, exp.Expression) else what
         operands = [self.convert(tree.this), self.convert(tree.args["path"])]
-        return self.call(tree, name, operands, symbols=_said(symbols))
+        return self.call(tree, name, operands, symbols=_given(symbols))
 
     def visit_jsonobject(self, tree: Any) -> Rex:
         """JSON_OBJECT."""
         operands = [self.convert(part) for pair in tree.expressions for part in pair.expressions]
         return self.call(
-            tree, "JSON_OBJECT", operands, symbols=_said({"on_null": tree.args.get("on_null")})
+            tree, "JSON_OBJECT", operands, symbols=_given({"on_null": tree.args.get("on_null")})
         )
 
     def visit_jsonarray(self, tree: Any) -> Rex:
         """JSON_ARRAY."""
         operands = [self.convert(each) for each in tree.expressions]
         return self.call(
-            tree, "JSON_ARRAY", operands, symbols=_said({"on_null": tree.args.get("on_null")})
+            tree, "JSON_ARRAY", operands, symbols=_given({"on_null": tree.args.get("on_null")})
         )
 
     # calls
@@ -489,30 +489,30 @@ class Expressions:
         if name in {"TUMBLE", "HOP", "CUMULATE", "SESSION"}:
             self.fail(
                 tree,
-                f"{name} is a window, no value",
+                f"{name} is a window, not a value",
                 hint=f"write FROM TABLE({name}(TABLE t, DESCRIPTOR(ts), ...)), or {name}(ts, ...) in GROUP BY",
             )
         if not functions.is_function(name):
             near = nearest(path[-1], self.context.catalog.function_names(), 0.7)
             if near:
-                self.fail(tree, f"there is no function {path[-1]}", hint=f"did you mean {near}?")
+                self.fail(tree, f"unknown function {path[-1]}", hint=f"did you mean {near}?")
         operands = [self.operand(each) for each in tree.expressions]
         return self.call(tree, name, operands)
 
     def misplaced(self, tree: Any, name: str) -> NoReturn:
-        """Refuse an aggregate function where there is nothing to aggregate."""
+        """Reject an aggregate function where there is nothing to aggregate."""
         self.fail(
             tree,
-            f"the aggregate function {name} is not allowed here",
-            hint="conditions on aggregates belong into HAVING",
+            f"aggregate function {name} is not allowed here",
+            hint="put conditions on aggregates into HAVING",
         )
 
     def operand(self, tree: Any) -> Rex:
         """Return an operand of a function."""
         if isinstance(tree, exp.Distinct):
-            self.fail(tree, "DISTINCT is for aggregate functions only")
+            self.fail(tree, "DISTINCT is only allowed in aggregate functions")
         if isinstance(tree, exp.Star):
-            self.fail(tree, "'*' is an operand of COUNT only")
+            self.fail(tree, "'*' is only allowed in COUNT(*)")
         return self.convert(tree)
 
     def user_call(self, tree: Any, user: Any) -> Rex:
@@ -536,7 +536,7 @@ class Expressions:
         )
 
     def user_operands(self, tree: Any, user: Any) -> tuple[Rex, ...]:
-        """Return the operands of a user's function, cast to what it takes."""
+        """Return the operands of a user function, cast to its parameter types."""
         operands = [self.operand(each) for each in tree.expressions]
         wanted = user.input_types
         if wanted is None:
@@ -544,18 +544,18 @@ class Expressions:
         if len(wanted) != len(operands):
             self.fail(
                 tree,
-                f"'{user.name}' takes {len(wanted)} operands, got {len(operands)}",
-                detail=f"it takes ({', '.join(map(str, wanted))})",
+                f"'{user.name}' expects {len(wanted)} operands, got {len(operands)}",
+                detail=f"its signature is ({', '.join(map(str, wanted))})",
             )
         return tuple(
             self.context.implicit_cast(tree, each, kind, f"operand {number} of '{user.name}'")
             for number, (each, kind) in enumerate(zip(operands, wanted, strict=True), 1)
         )
 
-    # what only blocks of queries know
+    # only supported in blocks of queries
 
     def visit_subquery(self, tree: Any) -> Rex:
-        """A subquery, where there is no query around."""
+        """A subquery outside of a query."""
         self.unsupported(tree, "a subquery is not allowed here")
 
     visit_exists = visit_subquery
@@ -567,7 +567,7 @@ class Expressions:
         self.fail(
             tree,
             "OVER is only allowed in SELECT, QUALIFY and ORDER BY",
-            hint="compute it in a subquery and filter around it",
+            hint="compute it in a subquery and filter in the outer query",
         )
 
     def visit_filter(self, tree: Any) -> Rex:
@@ -579,7 +579,7 @@ class Expressions:
     visit_respectnulls = visit_filter
 
 
-# The auxiliary functions of group windows: the window, and what of it.
+# The auxiliary functions of group windows: the window and its property.
 WINDOW_PROPERTIES = {
     f"{kind}_{what}": (kind, what.lower())
     for kind in ("TUMBLE", "HOP", "SESSION")
@@ -587,13 +587,13 @@ WINDOW_PROPERTIES = {
 }
 
 
-def _said(symbols: dict[str, Any]) -> dict[str, Any]:
-    """What the query says; functions know what is meant otherwise."""
+def _given(symbols: dict[str, Any]) -> dict[str, Any]:
+    """Return the options given in the query; functions have their own defaults."""
     return {name: value for name, value in symbols.items() if value is not None}
 
 
 def _columns(names: Sequence[str]) -> str | None:
-    return f"there are: {', '.join(names)}" if names else None
+    return f"available columns: {', '.join(names)}" if names else None
 
 
 def _has_text(kind: DataType) -> bool:
@@ -602,7 +602,7 @@ def _has_text(kind: DataType) -> bool:
 
 
 def _words(tree: Any) -> str:
-    """What a tree is, in words, for messages."""
+    """Describe a tree for messages."""
     if isinstance(tree, exp.Anonymous):
         return str(tree.this).upper()
     name = type(tree).__name__

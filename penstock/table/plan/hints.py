@@ -1,4 +1,4 @@
-"""What hints behind SELECT say about state."""
+"""State hints after SELECT."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def about_tables(hints: Sequence[Hint], joined: bool, grouped: bool) -> list[Hin
 
 
 def check_names(hints: Sequence[Hint], known: Sequence[str], statement: str = "") -> None:
-    """Refuse hints about tables that are not in FROM."""
+    """Reject hints about tables that are not in FROM."""
     for hint in hints:
         if hint.name == "STATE_TTL":
             named = list(hint.options)
@@ -26,8 +26,8 @@ def check_names(hints: Sequence[Hint], known: Sequence[str], statement: str = ""
         for name in named:
             if name.rpartition(".")[2].lower() not in {each.lower() for each in known}:
                 raise ValidationError(
-                    f"the hint {hint.name} is about '{name}', which is no table of this SELECT",
-                    hint=did_you_mean(name, known) or f"there are {', '.join(known)}",
+                    f"hint {hint.name} refers to '{name}', which is not a table of this SELECT",
+                    hint=did_you_mean(name, known) or f"available tables: {', '.join(known)}",
                     position=hint.position,
                     length=len(hint.name),
                     statement=statement or None,
@@ -45,7 +45,7 @@ def state_ttl(hints: Sequence[Hint], statement: str = "") -> dict[str, int]:
                 found[name] = int(parse_duration(text).to_millis())
             except ValueError:
                 raise ValidationError(
-                    f"STATE_TTL of '{name}' is no duration: '{text}'",
+                    f"invalid duration '{text}' in STATE_TTL of '{name}'",
                     hint="write STATE_TTL('table' = '1 d')",
                     position=hint.position,
                     statement=statement or None,

@@ -35,7 +35,7 @@ def write(context: Context, statement: Insert, node: Node) -> Write:
     target = tree if statement.target is None else statement.target
     table = tables.find(context, target, statement.table)
     if not isinstance(table, ResolvedTable):
-        raise context.error(target, f"{table.path} is a view: nothing can be inserted")
+        raise context.error(target, f"cannot insert into view {table.path}")
     columns = tables.written_columns(table)
     partition = {
         name: _constant(context, value)
@@ -46,7 +46,7 @@ def write(context: Context, statement: Insert, node: Node) -> Write:
     if len(given) != len(node.schema):
         raise context.error(
             tree,
-            f"the query gives {len(node.schema)} columns, but table {table.path} takes {len(given)}",
+            f"the query returns {len(node.schema)} columns, but table {table.path} expects {len(given)}",
             detail=_schemas(node.schema, [each for each in columns if each.name in given]),
         )
     expressions = [
@@ -97,9 +97,9 @@ def _given(
         if name not in table.partition_keys:
             raise refused(
                 name,
-                f"'{name}' is no partition column of table {table.path}",
+                f"'{name}' is not a partition column of table {table.path}",
                 did_you_mean(name, table.partition_keys)
-                or "CREATE TABLE ... PARTITIONED BY (...) names partition columns",
+                or "partition columns are declared with CREATE TABLE ... PARTITIONED BY (...)",
             )
     if statement.columns is None:
         return [name for name in names if name not in partition]
@@ -108,17 +108,17 @@ def _given(
             computed = name in [each.name for each in table.columns]
             raise refused(
                 name,
-                f"column '{name}' of table {table.path} cannot be inserted"
+                f"cannot insert into column '{name}' of table {table.path}"
                 if computed
                 else f"column '{name}' not found in table {table.path}",
-                "computed and virtual columns have values of their own: leave it out"
+                "computed and virtual columns are read-only: remove it"
                 if computed
-                else did_you_mean(name, names) or f"there are: {', '.join(names)}",
+                else did_you_mean(name, names) or f"available columns: {', '.join(names)}",
             )
         if name in partition:
-            raise refused(name, f"column '{name}' is named twice", "PARTITION gives its value", 1)
+            raise refused(name, f"duplicate column '{name}'", "its value is set by PARTITION", 1)
         if statement.columns.count(name) > 1:
-            raise refused(name, f"column '{name}' is named twice", None, occurrence=1)
+            raise refused(name, f"duplicate column '{name}'", None, occurrence=1)
     return list(statement.columns)
 
 
@@ -131,7 +131,7 @@ def _column(
     node: Node,
     partition: dict[str, Literal],
 ) -> Rex:
-    """Return what is written to a column: a column of the query, a partition's value, or NULL."""
+    """Return the value of a sink column: a column of the query, a partition value, or NULL."""
     if column.name in partition:
         return typing.cast_to(partition[column.name], column.type)
     if column.name not in given:
@@ -147,7 +147,7 @@ def _column(
         raise context.error(
             tree,
             f"column types of query result and sink '{'.'.join(statement.table)}' do not match: "
-            f"column '{column.name}' at position {index} is {column.type}, the query gives {source.type}",
+            f"column '{column.name}' at position {index} is {column.type}, the query returns {source.type}",
             hint=f"use CAST(... AS {column.type.nullable()})"
             if can_cast(source.type, column.type)
             else None,

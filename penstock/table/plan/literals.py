@@ -24,7 +24,7 @@ from penstock.table.types import (
     YearMonthIntervalType,
 )
 
-# Whatever an interval was written with, Flink keeps months or milliseconds of it.
+# Flink stores every interval as months or milliseconds.
 _MONTHS = YearMonthIntervalType(YearMonthIntervalType.YearMonthResolution.MONTH, nullable=False)
 _SECONDS = DayTimeIntervalType(
     DayTimeIntervalType.DayTimeResolution.SECOND, fractional_precision=3, nullable=False
@@ -59,11 +59,13 @@ def typed_literal(kind: str, text: str, zone: str = "UTC") -> Literal:
     patterns = {"DATE": _DATE, "TIME": _TIME}
     match = re.fullmatch(patterns.get(kind, f"{_DATE}[ T]{_TIME}"), text.strip())
     if match is None:
-        raise ArgumentError(f"'{text}' is no {kind}", hint=f"write {kind} '{_EXAMPLES.get(kind)}'")
+        raise ArgumentError(
+            f"invalid {kind} literal '{text}'", hint=f"write {kind} '{_EXAMPLES.get(kind)}'"
+        )
     try:
         value, found = _read(kind, match.groups(), zone)
     except ValueError as error:
-        raise ArgumentError(f"'{text}' is no {kind}", detail=str(error)) from None
+        raise ArgumentError(f"invalid {kind} literal '{text}'", detail=str(error)) from None
     return Literal(found, value)
 
 

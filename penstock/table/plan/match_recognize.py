@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: patterns of rows, what their variables are, and what is measured of a match."""
+"""MATCH_RECOGNIZE: row patterns, variable definitions and measures."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _variables(pattern: PatternNode) -> Iterator[str]:
 
 
 def _check_shape(context: Context, tree: Any) -> None:
-    """Refuse what streams have no answer to, as Flink does."""
+    """Reject clauses that are not supported on streams, as Flink does."""
     if tree.args.get("start") or tree.args.get("end"):
         raise _refused(context, tree, "the anchors ^ and $ are not supported in a PATTERN")
     if str(tree.args.get("rows") or "").startswith("ALL"):
@@ -162,8 +162,8 @@ def _check_variable(context: Context, tree: Any, name: str, variables: Sequence[
     if name not in variables:
         raise context.error(
             tree,
-            f"'{name}' is no variable of the PATTERN",
-            hint=did_you_mean(name, variables) or f"there are: {', '.join(variables)}",
+            f"'{name}' is not a variable of the PATTERN",
+            hint=did_you_mean(name, variables) or f"variables: {', '.join(variables)}",
         )
 
 
@@ -180,7 +180,7 @@ def _after(context: Context, tree: Any, known: Sequence[str]) -> tuple[str, str 
 def _column(plain: Expressions, tree: Any) -> int:
     rex = plain.convert(tree)
     if not isinstance(rex, InputRef):
-        plain.unsupported(tree, "PARTITION BY and ORDER BY of MATCH_RECOGNIZE take columns only")
+        plain.unsupported(tree, "PARTITION BY and ORDER BY of MATCH_RECOGNIZE only support columns")
     return rex.index
 
 
@@ -254,10 +254,10 @@ class PatternExpressions(Expressions):
     def navigation(self, tree: Any, name: str) -> Rex:
         """FIRST(A.x, n) and LAST(A.x, n): of the rows of A; PREV(x, n): of all rows."""
         if not 1 <= len(tree.expressions) <= 2:
-            self.fail(tree, f"{name} takes a column and an offset")
+            self.fail(tree, f"{name} needs a column and an offset")
         value = self.convert(tree.expressions[0])
         if not any(isinstance(each, Call) and each.function == REFERENCE for each in walk(value)):
-            self.fail(tree, f"{name} takes a column of a variable", hint=f"write {name}(A.price)")
+            self.fail(tree, f"{name} needs a column of a variable", hint=f"write {name}(A.price)")
         offset: Rex = Literal(IntType(nullable=False), 1 if name == "PREV" else 0)
         if len(tree.expressions) == 2:
             offset = self.convert(tree.expressions[1])
@@ -268,13 +268,13 @@ class PatternExpressions(Expressions):
     def match_time(self, tree: Any, name: str) -> Rex:
         """The time of a match, which is a time attribute."""
         if not self.measuring:
-            self.fail(tree, f"{name} is for MEASURES only")
+            self.fail(tree, f"{name} is only allowed in MEASURES")
         if name == "MATCH_PROCTIME":
             return Call(PROCTIME, name, ())
         if self.time.time != "rowtime":
             self.fail(
                 tree,
-                "MATCH_ROWTIME needs rows that are ordered by event time",
+                "MATCH_ROWTIME needs ORDER BY event time",
                 hint="use MATCH_PROCTIME, or ORDER BY the column with the WATERMARK",
             )
         return Call(self.time.type.not_null(), name, ())
@@ -317,9 +317,9 @@ class PatternExpressions(Expressions):
         self.unsupported(tree, f"{name} with FILTER is not supported in MATCH_RECOGNIZE")
 
     def check_matched(self, tree: Any, name: str, rex: Rex) -> None:
-        """Refuse PREV in MEASURES: rows outside of the match are gone."""
+        """Reject PREV in MEASURES: rows outside of the match are gone."""
         if any(isinstance(each, Call) and each.function == "PREV" for each in walk(rex)):
-            self.unsupported(tree, f"PREV is for DEFINE only, but measure '{name}' has it")
+            self.unsupported(tree, f"PREV is only allowed in DEFINE, but measure '{name}' uses it")
 
 
 def _variable(name: str) -> Symbol:

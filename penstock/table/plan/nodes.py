@@ -1,4 +1,4 @@
-"""The nodes of a logical plan: relational algebra with types, before anybody has decided how it is run.
+"""The nodes of a logical plan: relational algebra with types, independent of how it is executed.
 
 A node's `schema` says what rows it gives. Names are for people and for the last projection; expressions know columns by position.
 """
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Base of all nodes. `place` says where in the statement it was written, and is no part of what it is."""
+    """Base of all nodes. `place` is its position in the statement, and is ignored in comparisons."""
 
     schema: Schema
     place: Place | None = field(default=None, compare=False, repr=False)
@@ -50,7 +50,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ScanWatermark:
-    """What a scan makes watermarks of, per split: `rowtime` and `expression` are computed of its columns. None: the source has watermarks of its own."""
+    """Watermark of a scan, per split: `rowtime` and `expression` are computed of its columns. None: the source emits its own watermarks."""
 
     rowtime: Rex
     expression: Rex | None

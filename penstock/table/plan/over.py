@@ -117,7 +117,7 @@ def _read(
 
 
 def _check(block: Block, tree: Any, call: AggregateCall, *, ordered: bool) -> None:
-    """Refuse functions whose place or number means nothing."""
+    """Reject functions whose place or number means nothing."""
     name = call.function
     if name in _ORDERED and not ordered:
         block.fail(
@@ -131,11 +131,11 @@ def _check(block: Block, tree: Any, call: AggregateCall, *, ordered: bool) -> No
     value = block.convert(written)
     least = 0 if number else 1
     if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < least:
-        block.fail(written, f"{what} of {name} must be a constant number, {least} or more")
+        block.fail(written, f"{what} of {name} must be a constant number, at least {least}")
 
 
 def direction(ordered: Any) -> tuple[bool, bool]:
-    """Return whether a part of ORDER BY ascends, and whether NULLs come first: they are the lowest values unless it is said."""
+    """Return whether a part of ORDER BY ascends, and whether NULLs come first: they are the lowest values by default."""
     ascending = not ordered.args.get("desc")
     nulls_first = ordered.args.get("nulls_first")
     return ascending, ascending if nulls_first is None else bool(nulls_first)
@@ -164,7 +164,7 @@ Frame = tuple[bool, int | None, int | None]
 def _frame(block: Block, spec: Any, ordered: bool, function: str) -> Frame:
     """Return ROWS or not, and the bounds: None is unbounded."""
     if function in RANKING or function in {"LAG", "LEAD"}:
-        return True, None, 0  # they count rows, whatever the frame
+        return True, None, 0  # they count rows, independent of the frame
     if spec is None:
         return False, None, 0 if ordered else None
     rows = str(spec.args.get("kind") or "").upper() == "ROWS"

@@ -43,7 +43,7 @@ def query(context: Context, tree: Any) -> Node:
         from penstock.table.plan.relations import FromClause
 
         return FromClause(context).relation(tree)[0]
-    raise context.error(tree, "this is no query", kind=UnsupportedQueryError)
+    raise context.error(tree, "not a query", kind=UnsupportedQueryError)
 
 
 def _with(context: Context, tree: Any) -> Context:
@@ -56,14 +56,14 @@ def _with(context: Context, tree: Any) -> Context:
         alias = each.args["alias"]
         name = str(alias.this.this)
         if name in own:
-            raise context.error(alias, f"the name '{name}' is twice in WITH", hint="rename one")
+            raise context.error(alias, f"duplicate name '{name}' in WITH", hint="rename one")
         own.add(name)
         node = query(context.standing_alone(), each.this)
         columns = [str(column.this) for column in alias.args.get("columns") or ()]
         if columns and len(columns) != len(node.schema):
             raise context.error(
                 alias,
-                f"'{name}' names {len(columns)} columns, but its query gives {len(node.schema)}",
+                f"'{name}' names {len(columns)} columns, but its query returns {len(node.schema)}",
             )
         context = context.with_named(name, rename(node, renamed(node.schema, columns)))
     return context
@@ -97,7 +97,7 @@ def _tail(context: Context, tree: Any, node: Node) -> Node:
 
 
 def values(context: Context, tree: Any) -> Node:
-    """Return the rows of VALUES; types are what all rows have in common."""
+    """Return the rows of VALUES; types are the common types of all rows."""
     inside = Expressions(context, Scope())
     rows = [[inside.convert(part) for part in _parts(each)] for each in tree.expressions]
     width = len(rows[0])

@@ -24,7 +24,7 @@ _LATERAL = (exp.Lateral, exp.Unnest)
 
 
 class FromClause:
-    """What FROM gives so far: a node, and the names of its columns."""
+    """The result of FROM so far: a node, and the names of its columns."""
 
     def __init__(self, context: Context, hints: Sequence[trees.Hint] = ()) -> None:
         self.context = context
@@ -53,7 +53,7 @@ class FromClause:
             self.lateral(each, "INNER", None)
 
     def add(self, tree: Any) -> None:
-        """Take the first relation, with the joins that stand beside it."""
+        """Add the first relation, with the joins that follow it."""
         if isinstance(tree, _LATERAL):
             self.node = one_row()
             self.lateral(tree, "INNER", None)
@@ -63,7 +63,7 @@ class FromClause:
             if version is not None:
                 raise self.context.error(
                     version,
-                    "FOR SYSTEM_TIME AS OF belongs to the right table of a join",
+                    "FOR SYSTEM_TIME AS OF is only supported on the right table of a join",
                     hint="write FROM a JOIN b FOR SYSTEM_TIME AS OF a.time AS b ON ...",
                     kind=UnsupportedQueryError,
                 )
@@ -88,7 +88,7 @@ class FromClause:
             from penstock.table.plan.match_recognize import match_recognize
 
             return self.named(tree, match_recognize(self, tree))
-        raise self.context.error(tree, "this is not supported in FROM", kind=UnsupportedQueryError)
+        raise self.context.error(tree, "unsupported expression in FROM", kind=UnsupportedQueryError)
 
     def table(self, tree: Any) -> tuple[Node, list[Relation]]:
         """A table, a view, or a name of WITH."""
@@ -103,7 +103,7 @@ class FromClause:
             raise self.context.error(
                 version,
                 "FOR SYSTEM_TIME AS OF must be a time attribute of the left table of a join",
-                detail="no connector here can read a table as it was at a moment that the query names",
+                detail="no connector supports time travel",
                 hint="join with FOR SYSTEM_TIME AS OF a column with a WATERMARK, or a column AS PROCTIME()",
                 kind=UnsupportedQueryError,
             )
@@ -147,7 +147,7 @@ class FromClause:
         if len(columns) != len(schema):
             raise self.context.error(
                 alias,
-                f"the alias names {len(columns)} columns, but there are {len(schema)}",
+                f"the alias names {len(columns)} columns, but the relation has {len(schema)}",
                 hint=f"the columns are: {', '.join(each.name for each in schema)}",
             )
         return renamed(schema, columns)
@@ -162,7 +162,7 @@ class FromClause:
             self.lateral(other, kind, tree)
             return
         node, relations = self.relation(other)
-        for each in other.args.get("joins") or ():  # beside the relation, not in parentheses
+        for each in other.args.get("joins") or ():  # after the relation, not in parentheses
             inside = FromClause(self.context, self.hints)
             inside.node, inside.relations = node, relations
             inside.join(each)
@@ -178,7 +178,7 @@ class FromClause:
         return side or "INNER"
 
     def combine(self, tree: Any, kind: str, node: Node, relations: Sequence[Relation]) -> None:
-        """Join what there is with another relation."""
+        """Join the current relation with another one."""
         left = self.node
         assert left is not None
         width = len(left.schema)
@@ -227,7 +227,7 @@ class FromClause:
         ]
 
     def check_names(self, tree: Any, more: Sequence[Relation]) -> None:
-        """Refuse a relation whose name is taken."""
+        """Reject a relation whose name is taken."""
         taken = {each.name for each in self.relations if each.name}
         for each in more:
             if each.name in taken:
@@ -323,7 +323,7 @@ class FromClause:
             return second
         return simple_call("COALESCE", [first, second]) if kind == "FULL" else first
 
-    # what depends on the columns to its left
+    # relations that depend on the columns to their left
 
     def lateral(self, tree: Any, kind: str, joined: Any) -> None:
         """Take UNNEST, LATERAL TABLE or LATERAL (query)."""
@@ -331,7 +331,7 @@ class FromClause:
 
 
 def options_of(tree: Any) -> dict[str, str]:
-    """Return what OPTIONS hints of a relation say."""
+    """Return the OPTIONS hints of a relation."""
     found: dict[str, str] = {}
     for hint in trees.hints_of(tree):
         if hint.name == "OPTIONS":
@@ -342,7 +342,7 @@ def options_of(tree: Any) -> dict[str, str]:
 def join_hints(
     hints: Sequence[trees.Hint], left: Sequence[Relation], right: Sequence[Relation]
 ) -> dict[str, Any]:
-    """Return what the hints of SELECT say about a join: the LOOKUP options of its right table, STATE_TTL as milliseconds by side."""
+    """Return the join hints of SELECT: the LOOKUP options of its right table, STATE_TTL as milliseconds by side."""
     found: dict[str, Any] = {
         hint.name: dict(hint.options) or hint.arguments
         for hint in hints

@@ -1,4 +1,4 @@
-"""The columns that nodes give: names, types, and what becomes of time attributes and windows.
+"""The output columns of nodes: names, types, and propagation of time attributes and windows.
 
 A column stays a time attribute where rows leave in the order of watermarks: through projections that only pass it on, filters, unions of equals, joins
 within intervals and windows, window aggregates. Everywhere else it becomes an ordinary timestamp, as Flink materialises it.
@@ -25,7 +25,7 @@ def one_row() -> Values:
 
 
 def plain(schema: Schema) -> Schema:
-    """Return columns that are no time attributes and no windows any more."""
+    """Return columns without time attributes and windows."""
     return tuple(replace(each, time=None, window=None) for each in schema)
 
 
@@ -35,7 +35,7 @@ def nullable(schema: Schema) -> Schema:
 
 
 def renamed(schema: Schema, names: Sequence[str]) -> Schema:
-    """Return columns with other names; what is not named keeps its own."""
+    """Return renamed columns; those without a new name keep their own."""
     rest = [each.name for each in schema[len(names) :]]
     return tuple(
         replace(each, name=name) for each, name in zip(schema, [*names, *rest], strict=True)
@@ -113,7 +113,7 @@ def join(
     also: Sequence[Rex] = (),
     place: Place | None = None,
 ) -> Join:
-    """Return a join with its columns. `also`: conditions that filter its rows, which tell what kind of join it is."""
+    """Return a join with its columns. `also`: filters on its rows, which help to determine the kind of join."""
     first, second = left.schema, right.schema
     nature = join_nature(left.schema, right.schema, [*conjuncts(condition), *also], temporal)
     if kind in {"SEMI", "ANTI"} and nature == "interval":
@@ -144,7 +144,7 @@ def join(
 def join_nature(
     left: Schema, right: Schema, conditions: Sequence[Rex], temporal: Rex | None
 ) -> str:
-    """Return what kind of join conditions make: `temporal`, `window`, `interval` or `regular`."""
+    """Classify a join by its conditions: `temporal`, `window`, `interval` or `regular`."""
     if temporal is not None:
         return "temporal"
     both = left + right
@@ -192,7 +192,7 @@ def _interval_bounds(condition: Rex, both: Schema, width: int) -> set[str]:
 
 
 def _time_side(rex: Rex, both: Schema, width: int) -> str | None:
-    """The side whose time attribute an expression shifts by a constant; None if it is no such thing."""
+    """The side whose time attribute an expression shifts by a constant; None for any other expression."""
     columns = inputs_of(rex)
     if len(columns) != 1:
         return None

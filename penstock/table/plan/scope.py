@@ -52,7 +52,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a name stands for: a column, and the parts of the name behind it, which are fields of rows."""
+    """A resolved name: a column, and the remaining parts of the name, which are fields of rows."""
 
     index: int
     field: Field
@@ -123,7 +123,7 @@ class Scope:
         return next((r for r in self.relations if r.answers_to(parts) and not r.secret), None)
 
     def names(self) -> list[str]:
-        """What could be written: columns, with their relation where that is needed."""
+        """Return the valid column names, qualified where needed."""
         found = []
         for relation in self.relations:
             if not relation.secret:

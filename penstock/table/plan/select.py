@@ -158,7 +158,7 @@ def _regrouped(block: Block, items: Sequence[Item], tree: Any) -> list[Item]:
                 block.fail(
                     tree.expressions[0],
                     f"expression '{item.name}' is not being grouped",
-                    hint="name the keys of GROUP BY instead of '*'",
+                    hint="list the GROUP BY keys instead of '*'",
                 )
             item = Item(item.name, rex=rex)  # noqa: PLW2901
         found.append(item)
@@ -219,7 +219,9 @@ def ordinal(block: Block, tree: Any, count: int) -> int:
     """Return the column that a number in ORDER BY means."""
     text = str(tree.this)
     if not text.isdigit() or not 1 <= int(text) <= count:
-        block.fail(tree, f"ORDER BY {text} names no column", hint=f"there are {count} columns")
+        block.fail(
+            tree, f"ORDER BY position {text} is out of range", hint=f"the query has {count} columns"
+        )
     return int(text) - 1
 
 

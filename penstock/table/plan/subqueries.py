@@ -32,7 +32,7 @@ _BIGINT = BigIntType(nullable=False)
 
 
 def filter_by(block: Block, tree: Any) -> bool:
-    """Keep the rows of a block for which a condition with a subquery is TRUE, by a semi or anti join; return False if it is no such condition."""
+    """Keep the rows of a block for which a condition with a subquery is TRUE, by a semi or anti join; return False for any other condition."""
     negated = False
     while isinstance(tree, exp.Not | exp.Paren):
         negated ^= isinstance(tree, exp.Not)
@@ -65,8 +65,8 @@ def value(block: Block, tree: Any) -> Rex:
             return simple_call("NOT", [found])
         block.unsupported(
             tree,
-            f"{name} {type(tree.expression).__name__.upper()} of a subquery is only supported as a condition of WHERE",
-            hint="compare with the MIN or MAX of the subquery",
+            f"{name} {type(tree.expression).__name__.upper()} of a subquery is only supported in WHERE",
+            hint="use MIN or MAX in the subquery",
         )
     return _scalar(block, tree)
 
@@ -91,12 +91,12 @@ def _refuse(block: Block, tree: Any, error: TooComplexError) -> NoReturn:
     block.unsupported(
         tree,
         f"this correlated subquery is not supported: {error}",
-        hint="write it as a join",
+        hint="rewrite it as a join",
     )
 
 
 def _without_output(node: Node) -> Node:
-    """What EXISTS looks at: whether there are rows, whatever they are."""
+    """Return a query for EXISTS, whose columns do not matter."""
     while isinstance(node, Project) or (
         isinstance(node, Sort) and not node.offset and node.limit != 0
     ):
@@ -141,7 +141,7 @@ def _columns(block: Block, tree: Any, node: Node, left: Sequence[Rex]) -> list[R
     if len(node.schema) != len(left):
         block.fail(
             tree,
-            f"the subquery gives {len(node.schema)} columns, but {len(left)} are compared with it",
+            f"the subquery returns {len(node.schema)} columns, but is compared with {len(left)}",
         )
     width = len(block.node.schema)
     return list(references(node.schema, width))
@@ -201,8 +201,8 @@ def _scalar(block: Block, tree: Any) -> Rex:
     if len(node.schema) != 1:
         block.fail(
             tree,
-            f"a subquery as a value must give one column, got {len(node.schema)}",
-            hint="name one column in its SELECT",
+            f"a scalar subquery must return one column, got {len(node.schema)}",
+            hint="select exactly one column",
         )
     inner = _pulled(block, tree, node)
     if not inner.conditions:
@@ -210,7 +210,7 @@ def _scalar(block: Block, tree: Any) -> Rex:
         return _column(block, _extend(block, single, TRUE))
     keys = keyed(inner, Frame(block.level, block.node))
     wide, positions = keys.node, list(keys.positions)
-    nothing = _values_of_nothing(node)
+    nothing = _values_without_rows(node)
     empty = None if nothing is None else nothing[0]
     if empty is None and not _one_row(node):
         wide = _single_value(wide, positions)
@@ -262,8 +262,8 @@ def _single_value(node: Node, keys: Sequence[int]) -> Node:
     )
 
 
-def _values_of_nothing(node: Node) -> list[Rex] | None:
-    """Return what a query with an aggregate of everything gives for no rows, column by column; None if it is no such query."""
+def _values_without_rows(node: Node) -> list[Rex] | None:
+    """Return what a query with an aggregate of everything gives for no rows, column by column; None for any other query."""
     below = node.input if isinstance(node, Project) else node
     if not isinstance(below, Aggregate) or below.keys or below.window or below.sets:
         return None
@@ -310,7 +310,7 @@ def _counted(block: Block, inner: Pulled, operands: Sequence[tuple[Rex, ...]]) -
     )
     equalities = keyed_rows.equalities(counts.schema, [keys.index(at) for at in positions])
     node: Node = counts
-    if not keys:  # an aggregate of everything counts 0 rows, too: those are no rows here
+    if not keys:  # a global aggregate returns a row for no input, which does not count here
         node = Filter(
             schema=counts.schema,
             input=counts,
@@ -357,7 +357,7 @@ def _as_outer(block: Block, rex: Rex) -> Rex:
     )
 
 
-# queries beside rows
+# scalar subqueries
 
 
 def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
@@ -377,7 +377,7 @@ def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None
     both = Expressions(clause.context, Scope([*clause.relations, *right]))
     asked = TRUE if on is None else both.condition(on, "the condition of ON")
     conditions = [_joined(block, each) for each in inner.conditions]
-    nothing = _values_of_nothing(node) if conditions else None
+    nothing = _values_without_rows(node) if conditions else None
     if nothing is None:
         conditions = [each for each in (*conditions, asked) if each != TRUE]
         found: Node = join(clause.node, inner.node, kind, conjunction(conditions))

@@ -1,4 +1,4 @@
-"""Tables and views of catalogs as plans: what is read, computed columns, the watermark."""
+"""Tables and views of catalogs as plans: scan, computed columns, watermark."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _read_view(context: Context, tree: Any, view: ResolvedView) -> Node:
         return _bound(view)
     shown = str(view.path)
     if shown in context.views:
-        raise context.error(tree, f"the view {shown} is defined by itself")
+        raise context.error(tree, f"view {shown} refers to itself")
     catalog = context.catalog
     if view.catalog or view.database:
         catalog = catalog.at(view.catalog, view.database)
@@ -81,7 +81,7 @@ def _read_view(context: Context, tree: Any, view: ResolvedView) -> Node:
     if len(view.columns) != len(node.schema):
         raise context.error(
             tree,
-            f"the view {shown} names {len(view.columns)} columns, but its query gives {len(node.schema)}",
+            f"view {shown} names {len(view.columns)} columns, but its query returns {len(node.schema)}",
         )
     return rename(node, renamed(node.schema, view.columns))
 
@@ -134,7 +134,7 @@ def _with_watermark(context: Context, tree: Any, table: ResolvedTable, node: Nod
     if name not in names:
         raise context.error(
             tree,
-            f"the watermark of table {table.path} is for '{name}', which it does not have",
+            f"the watermark of table {table.path} refers to unknown column '{name}'",
             hint=did_you_mean(name, names),
         )
     index = names.index(name)
@@ -142,7 +142,7 @@ def _with_watermark(context: Context, tree: Any, table: ResolvedTable, node: Nod
     if not isinstance(kind, TimestampType | LocalZonedTimestampType) or kind.precision > 3:
         raise context.error(
             tree,
-            f"the watermark of table {table.path} is for '{name}' of type {kind}",
+            f"invalid watermark column '{name}' of type {kind} in table {table.path}",
             hint="it must be TIMESTAMP(3) or TIMESTAMP_LTZ(3)",
         )
     column = ComputedColumn(name, expression, text)

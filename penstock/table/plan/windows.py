@@ -64,7 +64,9 @@ def window_table(clause: FromClause, call: Any, name: str) -> Node:
     partition = tuple(_column(context, each, node) for each in data.args.get("partition_by") or ())
     if partition and name != "SESSION":
         raise context.error(
-            data, f"PARTITION BY is for SESSION windows, not for {name}", kind=UnsupportedQueryError
+            data,
+            f"PARTITION BY is only supported for SESSION windows, not {name}",
+            kind=UnsupportedQueryError,
         )
     sizes: dict[str, int] = {
         key: milliseconds(context, operands[key], key)
@@ -99,17 +101,19 @@ def named_operands(context: Context, call: Any, name: str) -> dict[str, Any]:
                 raise context.error(
                     each,
                     f"{name} has no operand '{each.this.name}'",
-                    hint=did_you_mean(key, names) or f"it has {', '.join(names)}",
+                    hint=did_you_mean(key, names) or f"its operands are {', '.join(names)}",
                 )
             found[key] = each.expression
         elif position < len(names):
             found[names[position]] = each
         else:
-            raise context.error(each, f"{name} takes at most {len(names)} operands")
+            raise context.error(each, f"{name} accepts at most {len(names)} operands")
     needed = [each for each in names if each != "OFFSET" and each not in found]
     if needed:
         raise context.error(
-            call, f"{name} lacks its operand {needed[0]}", hint=f"it takes {', '.join(names)}"
+            call,
+            f"{name} is missing operand {needed[0]}",
+            hint=f"its operands are {', '.join(names)}",
         )
     return found
 
@@ -126,7 +130,7 @@ def time_column(context: Context, descriptor: Any, node: Node) -> int:
 
 
 def check_time(context: Context, tree: Any, field: Field) -> None:
-    """Refuse a window over a column that is no time attribute."""
+    """Reject a window over a column that is not a time attribute."""
     if field.time is None:
         raise context.error(
             tree,
@@ -222,7 +226,7 @@ def read_group_window(expressions: Expressions, tree: Any, kind: str) -> GroupWi
     if len(tree.expressions) != len(names) + 1:
         raise context.error(
             tree,
-            f"{kind} takes a time attribute and {len(names)} intervals in GROUP BY",
+            f"{kind} in GROUP BY needs a time attribute and {len(names)} intervals",
             hint=f"write {kind}(ts, {', '.join(f'INTERVAL {n.lower()}' for n in names)})",
         )
     time = expressions.convert(tree.expressions[0])

@@ -16,7 +16,7 @@ from penstock.table.rules.trees import transform
 from penstock.table.types import BigIntType, BooleanType, DataType, IntType
 
 _LONG, _INT = BigIntType(False), IntType(False)
-# Not MIN and MAX: the second level would have to keep all that the first one has ever said.
+# Not MIN and MAX: the second level would have to store all results of the first one.
 _DISTINCT = frozenset({"COUNT", "SUM"})
 
 

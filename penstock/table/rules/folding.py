@@ -100,5 +100,5 @@ def _folded(rex: Rex, zone: str) -> Rex:
         found = pl.select(compile_expression(rex, zone)).to_series()
         (value,) = values_of_series(found, rex.type)
     except (PenstockError, pl.exceptions.PolarsError, ValueError, ArithmeticError):
-        return rex  # what is wrong with it shows when it is needed, if it is
+        return rex  # an error is raised at run time, if the value is needed at all
     return Literal(rex.type, value)

@@ -66,7 +66,7 @@ def _kept_or_null(column: InputRef, kept: bool) -> Rex:
 
 
 def _finished(node: Aggregate, inner: Node, sets: tuple[tuple[int, ...], ...]) -> Node:
-    """Compute what GROUPING calls say of the set's number, and leave the number out."""
+    """Compute GROUPING calls from the grouping set's number, and drop the number."""
     count = len(node.keys)
     columns: list[Rex] = list(refs(inner.schema)[:count])
     at = count + 1

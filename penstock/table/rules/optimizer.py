@@ -16,7 +16,7 @@ from penstock.table.rules.set_operations import rewrite_set_operations
 from penstock.table.rules.sharing import share
 from penstock.table.rules.watermarks import push_watermark
 
-# What a plan is rewritten by alone; the others look at all plans of a job.
+# Rules for a single plan; the others consider all plans of a job.
 RULES = (rewrite_set_operations, expand_grouping_sets, recognise_ranks, push_limits)
 
 

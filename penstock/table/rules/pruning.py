@@ -1,4 +1,4 @@
-"""Columns that nobody needs are not read, computed or sent."""
+"""Column pruning: unused columns are not read, computed or sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Places = dict[int, int]  # where a column of the old node is in the new one
 
 
 def prune(roots: Sequence[Node]) -> list[Node]:
-    """Return plans without the columns that nobody needs. A node that several read keeps what any of them needs."""
+    """Return plans without unused columns. A shared node keeps all columns that any reader needs."""
     pruner = _Pruner(roots)
     return [pruner.whole(root) for root in roots]
 
@@ -126,14 +126,14 @@ class _Pruner:
         )
 
     def visit(self, node: Node) -> tuple[Node, Places]:
-        """Return what is left of a node, and where its columns are."""
+        """Return the pruned node, and the new positions of its columns."""
         known = self._made.get(id(node))
         if known is None:
             known = self._made[id(node)] = self._pruned(node)
         return known
 
     def _input(self, node: Node, position: int = 0) -> tuple[Node, Places]:
-        """Return an input with exactly what the node asked of it."""
+        """Return an input with exactly the columns that the node needs."""
         columns = sorted(self._asked(node)[position] or {0})
         below = self._exactly(node.inputs[position], columns)
         return below, {at: index for index, at in enumerate(columns)}

@@ -64,7 +64,7 @@ def _rank(node: Node) -> Node:
 
 
 def _over_below(node: Node) -> tuple[Over, list[Rex]] | None:
-    """Return the OVER below projections, and what of its columns arrives above them."""
+    """Return the OVER below projections, and the mapping of its columns above them."""
     if isinstance(node, Over):
         return node, list(refs(node.schema))
     if not isinstance(node, Project):
@@ -98,7 +98,7 @@ def _bounded_by_column(
 
 
 def _compared(rex: Rex, number: int) -> tuple[str, Rex | None]:
-    """Return how a condition compares the number, and with what; None if it does not."""
+    """Return the comparison of the rank in a condition, and its bound; None if there is none."""
     if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.operands) != 2:
         return "", None
     one, other, comparison = _plain(rex.operands[0]), _plain(rex.operands[1]), rex.function

@@ -67,7 +67,7 @@ def _joined(node: SetOperation, left: Node, right: Node) -> Node:
 
 
 def _counted(node: SetOperation, left: Node, right: Node) -> Node:
-    """INTERSECT ALL and EXCEPT ALL: count a row on both sides, then give it as often as it belongs there."""
+    """INTERSECT ALL and EXCEPT ALL: count each row on both sides, then replicate it."""
     width = len(left.schema)
     union = SetOperation(
         schema=(*_plain(left.schema), Field("$left", _LONG), Field("$right", _LONG)),

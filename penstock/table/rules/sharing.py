@@ -13,7 +13,7 @@ from penstock.table.rules.trees import fields_of, with_inputs
 
 
 def share(roots: Sequence[Node]) -> list[Node]:
-    """Return plans in which equal parts are the same object. What gives other rows each time it is asked stays apart."""
+    """Return plans in which equal parts are the same object. Non-deterministic nodes are not shared."""
     known: dict[Any, Node] = {}
     made: dict[int, tuple[Node, Node]] = {}
 

@@ -34,7 +34,7 @@ def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
 
 
 def transform(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a plan with each node replaced by what `change` makes of it, inputs first. What two nodes read stays one object."""
+    """Return a plan with each node replaced by what `change` makes of it, inputs first. Shared nodes stay shared."""
     made: dict[int, tuple[Node, Node]] = {}
 
     def visit(each: Node) -> Node:

@@ -21,7 +21,7 @@ def unite_writes(roots: Sequence[Node]) -> list[Node]:
 
 
 def _target(root: Node) -> tuple[Any, ...] | None:
-    """Return what two INSERTs must have in common; None if a plan stays alone."""
+    """Return the key by which INSERTs are merged; None if a plan is not merged."""
     if not isinstance(root, Write) or root.overwrite:
         return None
     options = {**root.table.options, **root.options}

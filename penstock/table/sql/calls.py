@@ -39,7 +39,7 @@ NO_PARENTHESES = frozenset(
     ]
 )
 
-# What EXTRACT, CEIL, FLOOR and TIMESTAMPDIFF count in.
+# Time units of EXTRACT, CEIL, FLOOR and TIMESTAMPDIFF.
 TIME_UNITS = (
     *dict.fromkeys(UNITS.values()),
     "MILLENNIUM",
@@ -73,11 +73,11 @@ class CallParser(TypeParser):
         raise NotImplementedError
 
     def order_items(self) -> list[Any]:
-        """Take what follows ORDER BY."""
+        """Parse the items of ORDER BY."""
         raise NotImplementedError
 
     def window_specification(self) -> dict[str, Any]:
-        """Take what is in the parentheses behind OVER."""
+        """Parse the window specification of OVER."""
         raise NotImplementedError
 
     def table_name(self) -> Any:
@@ -160,7 +160,7 @@ class CallParser(TypeParser):
         return self.placed(node, start)
 
     def _suffixed(self, node: Any, start: int) -> Any:
-        """Take what may follow a call: IGNORE NULLS, WITHIN GROUP, FILTER, OVER."""
+        """Parse the clauses after a call: IGNORE NULLS, WITHIN GROUP, FILTER, OVER."""
         if self.current.upper in ("IGNORE", "RESPECT") and self.ahead().upper == "NULLS":
             kind = exp.IgnoreNulls if self.take().upper == "IGNORE" else exp.RespectNulls
             self.take()
@@ -373,7 +373,7 @@ class CallParser(TypeParser):
             self.expect("ON")
             event = self.expect_any("EMPTY", "ERROR")
             if f"on_{event.lower()}" in handlers:
-                raise self.error_at(self.previous, f"ON {event} is there twice")
+                raise self.error_at(self.previous, f"duplicate ON {event}")
             handlers[f"on_{event.lower()}"] = handler
         self.expect(")")
         node = JsonValue(this=document, path=path, returning=returning, **handlers)

@@ -1,4 +1,4 @@
-"""The grammar of what stands in the parentheses of CREATE TABLE: columns, watermarks, keys; and of options and LIKE."""
+"""The grammar of the schema in CREATE TABLE: columns, watermarks, keys; and of options and LIKE."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ColumnParser(QueryParser):
             token = self.current
             key = self._option_key()
             if key in options:
-                raise self.error_at(token, f"option '{key}' is there twice")
+                raise self.error_at(token, f"duplicate option '{key}'")
             self.expect("=")
             options[key] = self.string("a value in quotes")
             if not self.accept(","):
@@ -74,11 +74,11 @@ class ColumnParser(QueryParser):
     def _inline_key(self, columns: list[ColumnDefinition], parts: dict[str, Any]) -> None:
         marked = tuple(column.name for column in columns if column.primary_key)
         if marked and "primary_key" in parts:
-            raise self.error_at(self.previous, "the primary key is there twice")
+            raise self.error_at(self.previous, "duplicate primary key")
         if len(marked) > 1:
             raise self.error_at(
                 self.previous,
-                "the primary key is there twice",
+                "duplicate primary key",
                 f"write PRIMARY KEY ({', '.join(marked)}) NOT ENFORCED for a key of several columns",
             )
         if marked:
@@ -89,17 +89,17 @@ class ColumnParser(QueryParser):
         if self._at_watermark():
             watermark = self._watermark()
             if "watermark" in parts:
-                raise self.error_at(token, "a table has one watermark only")
+                raise self.error_at(token, "a table can have only one watermark")
             parts["watermark"] = watermark
         elif self._at_key():
             key = self._key()
             if "primary_key" in parts:
-                raise self.error_at(token, "the primary key is there twice")
+                raise self.error_at(token, "duplicate primary key")
             parts["primary_key"] = key
         else:
             column = self._column_definition()
             if any(column.name == other.name for other in columns):
-                raise self.error_at(token, f"column '{column.name}' is there twice")
+                raise self.error_at(token, f"duplicate column '{column.name}'")
             columns.append(column)
 
     def _at_watermark(self) -> bool:
@@ -142,7 +142,7 @@ class ColumnParser(QueryParser):
         raise self.error_at(
             token,
             "a primary key cannot be enforced: the data is not owned by the table",
-            "write NOT ENFORCED behind it",
+            "add NOT ENFORCED",
         )
 
     def _column_definition(self) -> ColumnDefinition:
@@ -184,7 +184,7 @@ class ColumnParser(QueryParser):
     # --- ALTER TABLE ADD and MODIFY -----------------------------------------------------------
 
     def schema_changes(self, word: str) -> list[tuple[Any, ...]]:
-        """Take what follows ALTER TABLE t ADD or MODIFY (`word`): one change, or several in parentheses."""
+        """Parse the changes after ALTER TABLE t ADD or MODIFY (`word`): one change, or several in parentheses."""
         if self.accept("("):
             changes = self.separated(lambda: self._schema_change(word))
             self.expect(")")
@@ -198,7 +198,7 @@ class ColumnParser(QueryParser):
         if self._at_key():
             return (f"{word} PRIMARY KEY", self._key())
         if self.looking_at("PARTITION"):
-            raise self.error_at(self.current, "partitions cannot be added by hand")
+            raise self.error_at(self.current, "ADD PARTITION is not supported")
         token = self.current
         column = self._column_definition()
         if column.kind == "physical" and column.type is None:

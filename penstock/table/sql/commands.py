@@ -49,16 +49,16 @@ _SHOWN = {
 }
 
 
-# Statements that Flink has and we do not, with what to do instead.
+# Statements of Flink that are not supported, with an alternative.
 _REFUSED = {
-    "CALL": "there are no procedures",
-    "LOAD": "there are no modules besides the built-in functions",
-    "UNLOAD": "there are no modules besides the built-in functions",
-    "ADD": "connectors come with the package or with pip: there are no jars",
-    "REMOVE": "connectors come with the package or with pip: there are no jars",
-    "COMPILE": "take a savepoint to go on with a changed query",
-    "ANALYZE": "plans do not depend on statistics",
-    "MERGE": "write changes with INSERT INTO a table that has a primary key",
+    "CALL": "procedures are not supported",
+    "LOAD": "only the built-in core module is supported",
+    "UNLOAD": "only the built-in core module is supported",
+    "ADD": "jars are not supported: install connectors with pip",
+    "REMOVE": "jars are not supported: install connectors with pip",
+    "COMPILE": "take a savepoint to resume with a changed query",
+    "ANALYZE": "the planner does not use statistics",
+    "MERGE": "use INSERT INTO a table with a primary key",
 }
 
 
@@ -88,10 +88,10 @@ class StatementParser(ExpressionParser, DefinitionParser):
         token = self.current
         hint = self._meant(self.index, self.expected_words())
         if token.kind is Kind.END:
-            return self.error_at(token, "there is no statement")
+            return self.error_at(token, "empty statement")
         if token.upper in _REFUSED:
             return self.error_at(token, f"{token.upper} is not supported", _REFUSED[token.upper])
-        return self.error_at(token, f"no statement begins with '{token.text}'", hint)
+        return self.error_at(token, f"unknown statement '{token.text}'", hint)
 
     def query_statement(self) -> Query:
         """Take a query as a statement."""
@@ -133,7 +133,7 @@ class StatementParser(ExpressionParser, DefinitionParser):
             token = self.take()
             for hint in parse_hints(self.source, token):
                 if hint.name != "OPTIONS":
-                    raise self.error_at(token, f"hint {hint.name} does not belong to a sink")
+                    raise self.error_at(token, f"hint {hint.name} is not supported on a sink")
                 options.update(hint.options)
         return options
 
@@ -282,7 +282,7 @@ class StatementParser(ExpressionParser, DefinitionParser):
         return self.text_between(start, self.index)
 
     def _bare_value(self) -> str:
-        """Take a value without quotes: what is left of the statement."""
+        """Parse a value without quotes: the rest of the statement."""
         start = self.index
         while not self.at_end and not self.looking_at(";"):
             self.take()

@@ -20,13 +20,13 @@ from penstock.table.sql.statements import (
     Statement,
 )
 
-# What Flink has and we do not, with what to do instead.
+# Objects of Flink that are not supported, with an alternative.
 _NOT_CREATED = {
     "MATERIALIZED": (
         "materialized tables are not supported",
         "INSERT INTO a table with a primary key: the job keeps it up to date",
     ),
-    "MODEL": ("models are not supported", "call models in functions in Python"),
+    "MODEL": ("models are not supported", "call models from Python functions"),
 }
 
 
@@ -130,11 +130,11 @@ class DefinitionParser(ColumnParser):
         if language != "PYTHON":
             raise self.error_at(
                 self.previous,
-                f"functions in {language.title()} cannot be called",
-                "write LANGUAGE PYTHON and name a Python function: AS 'module.name' LANGUAGE PYTHON",
+                f"{language.title()} functions are not supported",
+                "use a Python function: AS 'module.name' LANGUAGE PYTHON",
             )
         if self.looking_at("USING"):
-            raise self.error_at(self.current, "USING is not supported for functions in Python")
+            raise self.error_at(self.current, "USING is not supported for Python functions")
         return implementation, language
 
     def _create_database(self, exists: bool) -> CreateDatabase:
@@ -253,7 +253,7 @@ class DefinitionParser(ColumnParser):
             self.name("a constraint")
             return [("DROP PRIMARY KEY",)]
         if self.looking_at("PARTITION") or self.looking_at("IF"):
-            raise self.error_at(self.current, "partitions cannot be dropped")
+            raise self.error_at(self.current, "DROP PARTITION is not supported")
         if self.current.upper == "(":
             return [("DROP COLUMN", name) for name in self.in_parentheses(self._names)]
         return [("DROP COLUMN", self.name("a column"))]

@@ -137,7 +137,7 @@ class FlinkGenerator(glot_generator.Generator):
         return self._with_alias(f"LATERAL {inner}", expression)
 
     def ordered_sql(self, expression: exp.Ordered) -> str:
-        """Write an item of ORDER BY, with the place of NULL only if it was said."""
+        """Write an item of ORDER BY, with NULLS FIRST or LAST only if it was given."""
         text = self.sql(expression, "this") + (" DESC" if expression.args.get("desc") else "")
         nulls_first = expression.args.get("nulls_first")
         if nulls_first is None:

@@ -27,7 +27,7 @@ _LITERAL_TYPES = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _MANY = 16
 _CALLABLE = ("LEFT", "RIGHT")  # reserved, but also functions
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES")
-# What may come behind a query in parentheses that is part of a larger query.
+# Keywords that may follow a parenthesized query within a larger query.
 _BEHIND_QUERY = (")", "UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT", "OFFSET", "FETCH")
 
 
@@ -38,7 +38,7 @@ class ExpressionParser(CallParser):
         """Take an expression."""
         token = self.current
         if token.kind in (Kind.NUMBER, Kind.STRING) and self.ahead().upper in (",", ")"):
-            return self._primary()  # the short way, for long lists of constants
+            return self._primary()  # fast path for long lists of constants
         return self._chain("OR", exp.Or, self._conjunction)
 
     def _conjunction(self) -> Any:
@@ -122,7 +122,7 @@ class ExpressionParser(CallParser):
         return self.placed(exp.Tuple(expressions=values), start)
 
     def _predicate(self, left: Any, start: int) -> Any:
-        """Take what may follow an operand: IN, LIKE, BETWEEN, ... with or without NOT."""
+        """Parse the predicate after an operand: IN, LIKE, BETWEEN, ... with or without NOT."""
         negated = self.current.upper == "NOT"
         word = self.ahead().upper if negated else self.current.upper
         parse = {
@@ -219,7 +219,7 @@ class ExpressionParser(CallParser):
         return self._accessed(self._primary(), start)
 
     def _accessed(self, node: Any, start: int) -> Any:
-        """Take what follows an operand: [index] and .field."""
+        """Parse accesses after an operand: [index] and .field."""
         while True:
             if self.current.upper == "[":
                 self.take()
@@ -288,7 +288,7 @@ class ExpressionParser(CallParser):
         return self.placed(exp.Tuple(expressions=values), start)
 
     def _difference(self, inner: Any, start: int) -> Any:
-        """Take the unit behind (a - b), which says that it is an interval: DAY there is no name."""
+        """Take the unit behind (a - b), which makes it an interval: DAY is not an alias there."""
         unit = self._units()
         return self.placed(
             Difference(this=inner.this, expression=inner.expression, unit=unit), start

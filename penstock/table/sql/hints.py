@@ -7,7 +7,7 @@ from penstock.table.sql.stream import TokenStream
 from penstock.table.sql.tokens import Kind, Source, Token, tokenize
 from penstock.table.sql.trees import Hint
 
-# What Flink knows; those of joins say how a batch job joins.
+# The hints of Flink; join hints select the join strategy of batch jobs.
 HINTS = (
     "OPTIONS",
     "LOOKUP",
@@ -51,8 +51,8 @@ class _HintParser(TokenStream):
             near = nearest(name, HINTS)
             raise self.error_at(
                 token,
-                f"there is no hint {name}",
-                f"did you mean {near}?" if near else f"there are {', '.join(HINTS)}",
+                f"unknown hint {name}",
+                f"did you mean {near}?" if near else f"known hints: {', '.join(HINTS)}",
             )
         options: dict[str, str] = {}
         arguments: list[str] = []
@@ -73,7 +73,7 @@ class _HintParser(TokenStream):
         elif arguments or not options:
             raise self.error_at(token, f"{name} needs options", f"write {name}('key' = 'value')")
         elif name == "LOOKUP" and "table" not in options:
-            raise self.error_at(token, "LOOKUP lacks the option 'table'")
+            raise self.error_at(token, "LOOKUP is missing option 'table'")
 
     def _item(self, options: dict[str, str], arguments: list[str]) -> None:
         if self.current.kind is Kind.STRING or self.current.kind is Kind.NUMBER:

@@ -62,7 +62,7 @@ def is_span(first: str, last: str) -> bool:
 
 
 def check_interval(text: str, first: str, last: str | None) -> str | None:
-    """Return what is wrong with an interval, if anything is."""
+    """Return the error of an interval literal, if any."""
     try:
         _value(text, first, last)
     except ValueError as error:

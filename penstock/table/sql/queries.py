@@ -115,13 +115,13 @@ class QueryParser(RelationParser):
         start = self.index - 1
         if word == "OFFSET":
             if node.args.get("offset"):
-                raise self.error_at(self.previous, "OFFSET is there twice")
+                raise self.error_at(self.previous, "duplicate OFFSET")
             offset = exp.Offset(expression=self._row_count())
             self.accept_any("ROW", "ROWS")
             node.set("offset", self.placed(offset, start))
             return
         if node.args.get("limit"):
-            raise self.error_at(self.previous, f"{word} after a limit that is there already")
+            raise self.error_at(self.previous, f"{word} after another limit")
         if word == "LIMIT" and self.accept("ALL"):
             return
         if word == "FETCH":

@@ -1,4 +1,4 @@
-"""The grammar of what stands in FROM: tables, joins, functions, UNNEST, and of ORDER BY and windows."""
+"""The grammar of FROM: tables, joins, functions, UNNEST, and of ORDER BY and windows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RelationParser(PatternParser):
             if self.current.upper in ("SEMI", "ANTI"):
                 raise self.error_at(
                     self.current,
-                    f"there is no {parts['side']} {self.current.upper} JOIN",
+                    f"{parts['side']} {self.current.upper} JOIN is not supported",
                     "write WHERE [NOT] EXISTS (SELECT ...) or [NOT] IN (SELECT ...)",
                 )
         elif word in ("INNER", "CROSS"):
@@ -91,12 +91,12 @@ class RelationParser(PatternParser):
             return {"on": self.expression()}
         if self.accept("USING"):
             return {"using": self.column_names()}
-        raise self.failure("CROSS JOIN is the join without a condition")
+        raise self.failure("use CROSS JOIN for a join without a condition")
 
     # --- one relation -------------------------------------------------------------------------
 
     def relation(self) -> Any:
-        """Take a relation with what belongs to it: FOR SYSTEM_TIME, MATCH_RECOGNIZE, hints, alias."""
+        """Parse a relation with its clauses: FOR SYSTEM_TIME, MATCH_RECOGNIZE, hints, alias."""
         start = self.index
         node = self._plain_relation()
         hints: tuple[Hint, ...] = ()
@@ -159,7 +159,7 @@ class RelationParser(PatternParser):
             raise self.error_at(
                 self.previous,
                 "the name of a table has at most three parts",
-                "catalog.database.table; quote a part that has a dot in it with backquotes",
+                "write catalog.database.table; put parts that contain a dot in backquotes",
             )
         roles = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
         return self.placed(exp.Table(**roles), start)
@@ -240,7 +240,7 @@ class RelationParser(PatternParser):
     # --- ORDER BY and windows -----------------------------------------------------------------
 
     def order_items(self) -> list[Any]:
-        """Take what follows ORDER BY."""
+        """Parse the items of ORDER BY."""
         return self.separated(self._order_item)
 
     def _order_item(self) -> exp.Ordered:
@@ -254,7 +254,7 @@ class RelationParser(PatternParser):
         return self.placed(node, start)
 
     def window_specification(self) -> dict[str, Any]:
-        """Take what is in the parentheses behind OVER."""
+        """Parse the window specification of OVER."""
         parts: dict[str, Any] = {}
         if self.at_name() and self.current.upper not in ("ROWS", "RANGE"):
             parts["alias"] = self.identifier()

@@ -27,7 +27,7 @@ def split_statements(text: str) -> tuple[list[Piece], str]:
     source = Source(text)
     try:
         tokens = tokenize(source)
-    except SqlParseError:  # a quote or a comment that goes on
+    except SqlParseError:  # an unclosed quote or comment
         return [], text
     pieces: list[Piece] = []
     begun: list[Token] = []

@@ -1,4 +1,4 @@
-"""A walk over tokens that remembers what it looked for, so that an error can say what was expected."""
+"""A token stream that records expected tokens, so that an error can list them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ RESERVED = frozenset(
 
 
 class TokenStream:
-    """Tokens with a place in them. What is asked for and not found is remembered for the place farthest on."""
+    """Tokens with a place in them. Tokens that were expected and not found are recorded for the farthest position."""
 
     def __init__(self, source: Source, tokens: list[Token] | None = None) -> None:
         self.source = source
@@ -96,7 +96,7 @@ class TokenStream:
         self._expected: dict[str, None] = {}
         self._expected_at = 0
         self._needed = ""
-        self._taken_for_names: set[int] = set()  # tokens that were taken for names
+        self._taken_for_names: set[int] = set()  # tokens that were parsed as names
 
     # --- looking ------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class TokenStream:
     # --- taking -------------------------------------------------------------------------------
 
     def take(self) -> Token:
-        """Take the current token, whatever it is."""
+        """Take the current token, of any kind."""
         token = self.tokens[self.index]
         if token.kind is not Kind.END:
             self.index += 1
@@ -171,7 +171,7 @@ class TokenStream:
         return word
 
     def wanted(self, what: str, index: int | None = None) -> None:
-        """Remember that `what` could have come next."""
+        """Record that `what` was expected here."""
         index = self.index if index is None else index
         if index > self._expected_at:
             self._expected = {}
@@ -262,7 +262,7 @@ class TokenStream:
         return self.source.text[self.tokens[start].start : self.tokens[end - 1].end]
 
     def expected_words(self) -> list[str]:
-        """Return what could have come at the place farthest on."""
+        """Return the expected tokens at the farthest position."""
         return list(self._expected)
 
     def error_at(self, token: Token, message: str, hint: str | None = None) -> SqlParseError:
@@ -274,7 +274,7 @@ class TokenStream:
         at = max(self._expected_at, self.index)
         token = self.tokens[at]
         expected = list(self._expected) if self._expected_at == at else []
-        if self._needed in expected:  # what must come is said before what may come
+        if self._needed in expected:  # required tokens are listed before optional ones
             expected.remove(self._needed)
             expected.insert(0, self._needed)
         if token.kind is Kind.END:
@@ -288,7 +288,7 @@ class TokenStream:
         return self.error_at(token, message, self._meant(at, expected) or hint)
 
     def _meant(self, at: int, expected: list[str]) -> str | None:
-        """Return the hint with the keyword that a misspelt word may stand for: the token itself, or the word before it that was taken for a name."""
+        """Return the hint with the keyword that a misspelt word may stand for: the token itself, or the word before it that was parsed as a name."""
         words = [word for text in expected for word in re.findall("[A-Z_]{2,}", text)]
         before = self.tokens[at - 1] if at - 1 in self._taken_for_names else None
         if at > 1 and self.tokens[at - 2].upper in _BEFORE_NAMES:
@@ -303,7 +303,7 @@ class TokenStream:
         return None
 
 
-_BEFORE_NAMES = ("FROM", "JOIN", "INTO", "TABLE", "AS", ".")  # what follows is meant as a name
+_BEFORE_NAMES = ("FROM", "JOIN", "INTO", "TABLE", "AS", ".")  # the next token is meant as a name
 _CLAUSES = ("FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "JOIN", "UNION", "SELECT", "INTO")
 
 

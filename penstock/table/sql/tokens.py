@@ -17,7 +17,7 @@ from penstock.table.errors import Position, SqlParseError
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "word"
     QUOTED = "name"  # `in backquotes`
@@ -132,13 +132,15 @@ def _converted(source: Source, token: GlotToken) -> Token:
             hint = "names are quoted with backquotes: `name`" if text.startswith('"') else None
             raise source.error(f"unexpected character {text[:1]}", start, start + 1, hint)
     elif kind is Kind.HEX and source.text[start] == "0":
-        raise source.error("there are no numbers with 0x", start, end, "X'1F' are bytes")
+        raise source.error(
+            "hexadecimal numbers are not supported", start, end, "X'1F' is a bytes literal"
+        )
     elif kind is Kind.HEX and (len(text) % 2 or set(text) - set(string.hexdigits)):
         raise source.error(
-            f"X'{text}' are no bytes",
+            f"invalid bytes literal X'{text}'",
             start,
             end,
-            "write two hexadecimal digits for each byte: X'01FF'",
+            "use two hexadecimal digits per byte: X'01FF'",
         )
     elif kind is Kind.HINT:
         text = token.comments[0] if token.comments else ""

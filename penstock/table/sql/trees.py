@@ -25,7 +25,7 @@ Expressions
 Queries
     `Select`, `Values`, `Union`/`Intersect`/`Except` (`distinct` False for ALL), `Subquery` for every query in parentheses, in FROM too (VALUES as well).
     Joins are `Select.args["joins"]`: `Join(this, side, kind, method, on, using)`; a comma is a Join without side, kind and condition.
-    Joins in parentheses: `Subquery(this=first relation with args["joins"])`. ORDER BY: `Ordered(this, desc, nulls_first)`, `nulls_first` None if not said. FETCH FIRST is LIMIT.
+    Joins in parentheses: `Subquery(this=first relation with args["joins"])`. ORDER BY: `Ordered(this, desc, nulls_first)`, `nulls_first` None if not given. FETCH FIRST is LIMIT.
     GROUP BY: `Group.expressions`, among them `GroupingSets`, `Rollup`, `Cube`, whose elements are expressions or `Tuple`s.
     Relations: `Table(this, db, catalog, version=Version(expression), alias)`, `Subquery`, `Unnest(expressions, offset=WITH ORDINALITY, alias)`,
     `Lateral(this=call or Subquery, alias)` for LATERAL TABLE(f(x)) and LATERAL (query), `TableFunction`, `MatchRecognize`.
@@ -111,7 +111,7 @@ class TableFunction(exp.Expression):
 
 
 class IsJson(exp.Expression):
-    """x IS JSON [VALUE | OBJECT | ARRAY | SCALAR]: `kind` is VALUE if nothing is said."""
+    """x IS JSON [VALUE | OBJECT | ARRAY | SCALAR]: `kind` is VALUE by default."""
 
     arg_types = {"this": True, "kind": True}
 
@@ -125,7 +125,7 @@ class JsonExists(exp.Expression):
 class JsonValue(exp.Expression):
     """JSON_VALUE(this, path [RETURNING type] [on_empty ON EMPTY] [on_error ON ERROR]).
 
-    `returning` is a TypeName. `on_empty` and `on_error`: "NULL", "ERROR" or an expression (DEFAULT ...); None if not said.
+    `returning` is a TypeName. `on_empty` and `on_error`: "NULL", "ERROR" or an expression (DEFAULT ...); None if not given.
     """
 
     arg_types = {
@@ -140,7 +140,7 @@ class JsonValue(exp.Expression):
 class JsonQuery(exp.Expression):
     """JSON_QUERY(this, path [RETURNING type] [WITH ... WRAPPER] [... ON EMPTY] [... ON ERROR]).
 
-    `wrapper`: WITHOUT, CONDITIONAL or UNCONDITIONAL. `on_empty`, `on_error`: NULL, EMPTY ARRAY, EMPTY OBJECT, ERROR; None if not said.
+    `wrapper`: WITHOUT, CONDITIONAL or UNCONDITIONAL. `on_empty`, `on_error`: NULL, EMPTY ARRAY, EMPTY OBJECT, ERROR; None if not given.
     """
 
     arg_types = {
@@ -154,13 +154,13 @@ class JsonQuery(exp.Expression):
 
 
 class JsonObject(exp.Expression):
-    """JSON_OBJECT(KEY k VALUE v, ...) and JSON_OBJECTAGG (`aggregate`): `expressions` are Tuples of key and value. `on_null`: NULL or ABSENT; None if not said."""
+    """JSON_OBJECT(KEY k VALUE v, ...) and JSON_OBJECTAGG (`aggregate`): `expressions` are Tuples of key and value. `on_null`: NULL or ABSENT; None if not given."""
 
     arg_types = {"expressions": False, "on_null": False, "aggregate": False}
 
 
 class JsonArray(exp.Expression):
-    """JSON_ARRAY(v, ...) and JSON_ARRAYAGG (`aggregate`, with one expression). `on_null`: NULL or ABSENT; None if not said."""
+    """JSON_ARRAY(v, ...) and JSON_ARRAYAGG (`aggregate`, with one expression). `on_null`: NULL or ABSENT; None if not given."""
 
     arg_types = {"expressions": False, "on_null": False, "aggregate": False}
 
@@ -169,7 +169,7 @@ class MatchRecognize(exp.Expression):
     """relation MATCH_RECOGNIZE (...).
 
     `this` is the relation, `partition_by` expressions, `order` an exp.Order, `measures` exp.Aliases,
-    `rows` ONE ROW PER MATCH or ALL ROWS PER MATCH (None if not said), `after` an AfterMatch or None, `pattern` one of the
+    `rows` ONE ROW PER MATCH or ALL ROWS PER MATCH (None if not given), `after` an AfterMatch or None, `pattern` one of the
     Pattern nodes, `within` an exp.Interval, `subsets` exp.Aliases of Tuples, `define` exp.Aliases (condition AS variable).
     `start` and `end`: anchors ^ and $.
     """

@@ -139,7 +139,7 @@ class TypeParser(TokenStream):
             return types.LocalZonedTimestampType(precision)
         if self.looking_at("WITH"):
             self.wanted("WITH LOCAL TIME ZONE")
-            raise self.failure("columns hold no time zone of their own: use TIMESTAMP_LTZ")
+            raise self.failure("use TIMESTAMP_LTZ: columns do not store a time zone")
         return types.TimestampType(precision)
 
     def _interval_type(self) -> types.DataType:
@@ -182,7 +182,7 @@ class TypeParser(TokenStream):
         names = [each.name for each in fields]
         for name in names:
             if names.count(name) > 1:
-                raise self.error_at(self.previous, f"the ROW has the field '{name}' twice")
+                raise self.error_at(self.previous, f"duplicate field '{name}' in ROW")
         self.expect(closing)
         return types.RowType(fields)
 

@@ -23,7 +23,7 @@ def data_type_of(tree_or_text: Any) -> DataType:
     if isinstance(tree_or_text, TypeName):
         return tree_or_text.data_type
     if not isinstance(tree_or_text, str):
-        raise ArgumentTypeError(f"a type is named by a str, got {tree_or_text!r}")
+        raise ArgumentTypeError(f"type must be a str, got {tree_or_text!r}")
     parser = TypeParser(Source(tree_or_text))
     kind = parser.data_type()
     checked_end(parser)

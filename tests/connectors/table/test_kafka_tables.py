@@ -187,8 +187,14 @@ UPSERTS = (
         (f"(a INT) WITH ({JSON})", "bootstrap"),
         (f"(a INT) WITH ({JSON}, {SERVER}, 'topc' = 't')", "did you mean 'topic'"),
         (f"(a INT) WITH ({UPSERTS}, {SERVER})", "primary key"),
-        (f"(o BIGINT METADATA FROM 'ofset') WITH ({JSON}, {SERVER})", "no metadata 'ofset'"),
-        (f"(o STRING METADATA FROM 'value.table') WITH ({JSON}, {SERVER})", "no metadata 'value.t"),
+        (
+            f"(o BIGINT METADATA FROM 'ofset') WITH ({JSON}, {SERVER})",
+            "unknown metadata key 'ofset'",
+        ),
+        (
+            f"(o STRING METADATA FROM 'value.table') WITH ({JSON}, {SERVER})",
+            "unknown metadata key 'value.t",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_is_refused_when_it_is_used(
@@ -227,7 +233,7 @@ def test_malformed_message_error_names_the_option_to_skip_it(
             assert told.startswith(f"table `default_catalog`.`default_database`.`{table}`: a ")
             assert f'detail: at topic {topic}, partition 0, offset 0: b\'{{"a": "x"}}\'' in told
             assert (
-                f"hint: set '{option}.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all"
+                f"hint: set '{option}.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows"
                 in told
             )
             assert "on_error" not in told

@@ -81,7 +81,7 @@ def test_a_call_without_a_result_fails_after_the_timeout() -> None:
 
 
 @pytest.mark.parametrize("key", ["max-concurrent-operations", "buffer-capacity"])
-def test_so_many_calls_run_at_once(key: str) -> None:
+def test_calls_run_concurrently_up_to_the_capacity(key: str) -> None:
     assert len(asked(counts_the_others, {key: "3"}, numbers=20)) == 20
     assert max(MOST) == 3
 

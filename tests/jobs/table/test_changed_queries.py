@@ -1,4 +1,4 @@
-"""A query that has changed does not go on with state that was made for another one."""
+"""A changed query does not resume with the state of another one."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_what_the_page_says_to_write_runs(environment, statement, expected):
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-def test_what_the_page_says_to_be_missing_is_refused_plainly(environment, statement):
+def test_features_documented_as_missing_are_rejected(environment, statement):
     with pytest.raises(PenstockError) as caught:
         environment.execute_sql(statement)
     assert "internal" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Small files of a checkpoint and partition become larger ones before anybody sees them, exactly once."""
+"""Small files of a checkpoint and partition are compacted into larger ones before they become visible, exactly once."""
 
 from __future__ import annotations
 

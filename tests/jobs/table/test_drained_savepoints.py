@@ -1,4 +1,4 @@
-"""A query that goes on from the savepoint of a drained job knows what it knew."""
+"""A query that resumes from the savepoint of a drained job keeps its state."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(directory: Path, mode: str, query: str, last: Any, recovery: str | None 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_query_goes_on_from_a_drained_savepoint(
+def test_query_resumes_from_a_drained_savepoint(
     name: str, mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The last name of a file is there when all rows of the names before it have been read."""

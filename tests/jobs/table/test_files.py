@@ -147,7 +147,7 @@ def test_partitions_are_directories(tables: TableEnvironment, tmp_path: Path) ->
     assert (tmp_path / "t/dt=2024-01-02/hm=__DEFAULT_PARTITION__").exists()
 
 
-def test_a_line_that_is_no_row_fails_the_job_and_names_the_file(
+def test_invalid_line_fails_the_job_and_names_the_file(
     tables: TableEnvironment, tmp_path: Path
 ) -> None:
     (tmp_path / "rows.csv").write_text("1,a\nx,b\n")
@@ -160,7 +160,7 @@ def test_a_line_that_is_no_row_fails_the_job_and_names_the_file(
 def test_a_format_that_is_not_known_is_refused(tables: TableEnvironment, tmp_path: Path) -> None:
     given = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parket'"
     tables.execute_sql(f"CREATE TABLE t (id BIGINT) WITH ({given})")
-    with pytest.raises(ConfigurationError, match="one of csv, json, parquet"):
+    with pytest.raises(ConfigurationError, match="valid values are csv, json, parquet"):
         tables.execute_sql("SELECT * FROM t")
 
 
@@ -276,7 +276,9 @@ def test_avro_takes_no_maps_whose_keys_are_no_texts(
 ) -> None:
     given = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'avro'"
     tables.execute_sql(f"CREATE TABLE t (a ARRAY<MAP<INT, INT>>) WITH ({given})")
-    with pytest.raises(ConfigurationError, match="Avro has no MAP<INT, INT>, which column 'a' has"):
+    with pytest.raises(
+        ConfigurationError, match="Avro cannot represent the MAP<INT, INT> of column 'a'"
+    ):
         tables.execute_sql("INSERT INTO t SELECT ARRAY[MAP[1, 2]]")
 
 
@@ -307,9 +309,7 @@ def test_json_values_become_those_of_the_columns(tables: TableEnvironment, tmp_p
         }
 
 
-def test_what_is_no_json_and_no_value_is_left_out_if_asked_for(
-    tables: TableEnvironment, tmp_path: Path
-) -> None:
+def test_invalid_json_is_skipped_if_requested(tables: TableEnvironment, tmp_path: Path) -> None:
     lines = [
         '{"i": 1, "r": {"x": 1, "y": true}}',
         '{"i":',
@@ -414,11 +414,11 @@ def test_overwriting_fails_over(batch: TableEnvironment, tmp_path: Path) -> None
         assert rows_of(batch, "SELECT * FROM t") == {("3",): 1}
 
 
-def test_what_cannot_be_overwritten_is_refused(tables: TableEnvironment, tmp_path: Path) -> None:
+def test_unsupported_insert_overwrite_is_rejected(tables: TableEnvironment, tmp_path: Path) -> None:
     given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'csv'"
     tables.execute_sql(f"CREATE TABLE t (n INT) WITH ({given})")
     tables.execute_sql("CREATE TABLE p (n INT) WITH ('connector' = 'print')")
-    with pytest.raises(UnsupportedOperationError, match="streaming query"):
+    with pytest.raises(UnsupportedOperationError, match="streaming queries cannot overwrite"):
         tables.execute_sql("INSERT OVERWRITE t VALUES (1)")
     with pytest.raises(ValidationError, match="cannot be overwritten"):
         tables.execute_sql("INSERT OVERWRITE p VALUES (1)")

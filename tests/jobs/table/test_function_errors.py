@@ -1,4 +1,4 @@
-"""What the user reads when a function of a query fails: the function's own traceback, its name, operands, row and operator."""
+"""Error messages of failing functions in queries: the function's own traceback, its name, operands, row and operator."""
 
 from __future__ import annotations
 

@@ -187,5 +187,5 @@ def test_aggregate_functions_aggregate(env: StreamTableEnvironment) -> None:
 def test_functions_without_types_are_refused(env: StreamTableEnvironment) -> None:
     with pytest.raises(ArgumentError, match="result_type"):
         udf(lambda a: a)
-    with pytest.raises(ArgumentTypeError, match="no function with types"):
+    with pytest.raises(ArgumentTypeError, match="is not a user-defined function"):
         env.create_temporary_function("f", lambda a: a)

@@ -1,4 +1,4 @@
-"""Joins in whole jobs: each kind over files, in both ways of running, and with failures in between."""
+"""Joins in whole jobs: each kind over files, in both execution modes, and with failures in between."""
 
 from __future__ import annotations
 
@@ -139,9 +139,7 @@ class _FailsOnce:
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("mode", ["epochs", "pipelined"])
-def test_after_a_failure_a_join_goes_on_where_it_was(
-    mode: str, backend: str, tmp_path: Path
-) -> None:
+def test_join_is_restored_after_a_failure(mode: str, backend: str, tmp_path: Path) -> None:
     rng = random.Random(3)
     left = [(rng.randrange(300), number) for number in range(2000)]
     right = [(rng.randrange(300), number) for number in range(500)]

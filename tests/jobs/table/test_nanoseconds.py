@@ -145,7 +145,7 @@ def test_programs_give_and_get_nanoseconds(
 @pytest.mark.parametrize("year", ["1500", "9999"])
 def test_years_that_nanoseconds_do_not_reach_are_refused(env: TableEnvironment, year: str) -> None:
     for operand in (f"'{year}-01-01 00:00:00'", f"CAST('{year}-01-01 00:00:00' AS TIMESTAMP(6))"):
-        with pytest.raises(Exception, match=r"cannot be cast|no nanoseconds"):
+        with pytest.raises(Exception, match=r"cannot cast|out of range for nanosecond"):
             rows(env.sql_query(f"SELECT CAST({operand} AS TIMESTAMP(9))"))
     assert rows(env.sql_query(f"SELECT TRY_CAST('{year}-01-01 00:00:00' AS TIMESTAMP(9))")) == [
         (None,)

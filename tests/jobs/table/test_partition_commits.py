@@ -1,4 +1,4 @@
-"""Partitions of files are committed when their time has come, once their files are there, whatever fails in between."""
+"""Partitions of files are committed when their time has come, once their files are there, despite failures in between."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_rows_that_would_wait_for_a_larger_file_are_committed_with_their_partiti
     "moment",
     ["after write_manifest", "before commit_sink", "after commit_sink", "before write_manifest"],
 )
-def test_what_waits_survives_a_failure(hours: Hours, moment: str) -> None:
+def test_waiting_partitions_survive_a_failure(hours: Hours, moment: str) -> None:
     """The first fault strikes when an hour waits, the second one when it is committed."""
     faults = [StepFault(moment, 1), StepFault(moment, 3), StepFault(moment, 5)]
     with protocol_faults(*faults) as watched, hours.running(BY_TIME):
@@ -200,7 +200,7 @@ def test_what_waits_survives_a_failure(hours: Hours, moment: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["stopped", "beside", "edited"])
-def test_what_waits_is_part_of_a_savepoint(hours: Hours, tmp_path: Path, how: str) -> None:
+def test_waiting_partitions_are_part_of_a_savepoint(hours: Hours, tmp_path: Path, how: str) -> None:
     """The second job writes nothing to the hour that it commits, and has another number of writers."""
     directory = str(tmp_path / "savepoints")
     with hours.running(BY_TIME) as client:
@@ -222,7 +222,7 @@ def test_what_waits_is_part_of_a_savepoint(hours: Hours, tmp_path: Path, how: st
 
 
 @pytest.mark.parametrize("sink", [BY_TIME, BY_CLOCK], ids=["watermark", "clock"])
-def test_a_drained_job_commits_everything_and_another_goes_on(
+def test_drained_job_commits_everything_and_another_resumes(
     hours: Hours, tmp_path: Path, sink: dict[str, str]
 ) -> None:
     with hours.running(sink) as client:
@@ -299,21 +299,30 @@ def test_without_a_delay_a_partition_is_committed_by_every_checkpoint_that_write
 def test_a_partition_without_a_time_fails_the_job(hours: Hours) -> None:
     hours.visit(1, "10:30")
     tables = hours.environment({**BY_TIME, "partition.time-extractor.timestamp-pattern": "$hour"}, watched=False, **{"restart-strategy.type": "none"})  # fmt: skip
-    with pytest.raises(JobExecutionError, match="'10' is not written as yyyy-MM-dd"):
+    with pytest.raises(JobExecutionError, match="'10' does not match yyyy-MM-dd"):
         tables.execute_sql(INSERT).wait()
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sink.partition-commit.trigger": "event-time"}, "one of process-time, partition-time"),
-        ({"sink.partition-commit.policy.kind": "metastore,success-file"}, "in no metastore"),
-        ({"partition.time-extractor.kind": "custom"}, "class in Java"),
+        (
+            {"sink.partition-commit.trigger": "event-time"},
+            "valid values are process-time, partition-time",
+        ),
+        (
+            {"sink.partition-commit.policy.kind": "metastore,success-file"},
+            "not registered in a metastore",
+        ),
+        ({"partition.time-extractor.kind": "custom"}, "Java classes"),
         ({**BY_TIME, "partition.time-extractor.timestamp-pattern": "$dy"}, "partitioned by 'dy'"),
         ({**BY_TIME, "partition.time-extractor.timestamp-pattern": "now"}, r"no \$column"),
-        ({**BY_TIME, "partition.time-extractor.timestamp-formatter": "HH:mm"}, "tell a day"),
-        ({**BY_TIME, "partition.time-extractor.timestamp-formatter": "yyyy-MM-dd'"}, "no end"),
-        ({**BY_TIME, "sink.partition-commit.watermark-time-zone": "Mars"}, "no time zone"),
+        ({**BY_TIME, "partition.time-extractor.timestamp-formatter": "HH:mm"}, "no complete date"),
+        (
+            {**BY_TIME, "partition.time-extractor.timestamp-formatter": "yyyy-MM-dd'"},
+            "unclosed quotation mark",
+        ),
+        ({**BY_TIME, "sink.partition-commit.watermark-time-zone": "Mars"}, "unknown time zone"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(
@@ -336,7 +345,7 @@ def test_the_time_of_partitions_needs_watermarks_where_there_is_no_end(tmp_path:
     hours = Hours(tmp_path, "epochs")
     tables = hours.environment(BY_TIME)
     tables.execute_sql("CREATE TABLE ever (id BIGINT) WITH ('connector' = 'datagen')")
-    with pytest.raises(ValidationError, match="needs watermarks, and the query has none"):
+    with pytest.raises(ValidationError, match="needs watermarks, but the query has none"):
         tables.execute_sql("INSERT INTO hours SELECT id, '2024-01-01', '10' FROM ever")
     tables.execute_sql("INSERT INTO hours VALUES (1, '2024-01-01', '10')").wait()
     assert hours.is_committed(10)

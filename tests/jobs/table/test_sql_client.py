@@ -89,7 +89,7 @@ def test_the_runtime_mode_of_the_configuration_file_counts(run, tmp_path, capsys
     assert "op" not in capsys.readouterr().out
 
 
-def test_what_fails_ends_with_a_plain_error(run):
+def test_failed_statement_ends_with_a_plain_error(run):
     code, out, err = run("-e", "SELECT 1 AS a; SELECT b FROM nowhere; SELECT 2 AS c")
     assert code == 1
     assert "nowhere" in err
@@ -97,14 +97,14 @@ def test_what_fails_ends_with_a_plain_error(run):
     assert " c |" not in out
 
 
-def test_a_job_that_fails_is_told_without_frames(run):
+def test_failed_job_is_reported_without_frames(run):
     code, _, err = run("-e", "SELECT CAST(a AS INT) FROM (VALUES ('x')) AS t(a)")
     assert code == 1
-    assert err.startswith("error: the text 'x' cannot be cast to INT\n")
+    assert err.startswith("error: cannot cast 'x' to INT\n")
     assert "Traceback" not in err
 
 
-def test_a_function_that_fails_is_told_with_its_line(run, tmp_path):
+def test_failed_function_is_reported_with_its_line(run, tmp_path):
     (tmp_path / "failing.py").write_text(
         "from penstock.table import DataTypes\n"
         "from penstock.table.udf import udf\n\n\n"
@@ -140,7 +140,7 @@ def test_functions_come_from_files(run, tmp_path):
     assert json.loads(out.splitlines()[-1])["row"] == {"w": "HEY!"}
 
 
-def test_a_file_that_is_not_there_is_named(run, tmp_path):
+def test_missing_file_is_named(run, tmp_path):
     code, _, err = run("-f", str(tmp_path / "none.sql"))
     assert code == 2
     assert "cannot read" in err

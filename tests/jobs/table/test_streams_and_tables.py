@@ -207,7 +207,9 @@ def test_fields_of_a_stream_are_named_by_their_place(env: StreamTableEnvironment
     assert rows(table.select(col("k"), col("n")))[0] == ("a", 1)
 
 
-def test_a_table_with_updates_is_no_stream_of_inserts(env: StreamTableEnvironment) -> None:
+def test_table_with_updates_cannot_become_an_insert_only_stream(
+    env: StreamTableEnvironment,
+) -> None:
     counted = env.sql_query("SELECT word, COUNT(*) AS n FROM words GROUP BY word")
     with pytest.raises(UnsupportedQueryError, match="update changes"):
         env.to_data_stream(counted)

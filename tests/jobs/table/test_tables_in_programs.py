@@ -82,7 +82,7 @@ def test_tables_are_joined(env: StreamTableEnvironment) -> None:
     assert rows(left.join(right, on).select(col("x"), col("y"))) == [("a", "c")]
     joined = left.left_outer_join(right, on).select(col("x"), col("y")).to_pandas()
     assert sorted(joined["x"]) == ["a", "b"]
-    with pytest.raises(ValidationError, match="column 'l' is in both tables"):
+    with pytest.raises(ValidationError, match="column 'l' exists in both tables"):
         left.join(left)
 
 
@@ -128,12 +128,12 @@ def test_elements_have_types(
 @pytest.mark.parametrize(
     ("elements", "schema", "reason"),
     [
-        ([], None, "no elements"),
+        ([], None, "an empty list"),
         ([(None,)], ["a"], "only None"),
         ([(1,), ("x",)], ["a"], "types BIGINT and STRING"),
         ([(1, 2)], ["a"], "has 2 fields"),
         ([(300,)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.TINYINT())]), "does not fit"),
-        ([("x",)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]), "is no INT"),
+        ([("x",)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]), "is not of type INT"),
         ("abc", None, "must be a list"),
     ],
 )

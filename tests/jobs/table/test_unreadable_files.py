@@ -1,4 +1,4 @@
-"""What an SQL user reads when a file of a table cannot be read: the place, the value, and an option of the table."""
+"""Error messages for unreadable files of a table: position, value, and an option of the table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parquet(**columns: list[object]) -> bytes:
     return out.getvalue()
 
 
-TAKE_AWAY = "correct the table's 'format' or 'path', or take the file away"
+TAKE_AWAY = "fix the table's 'format' or 'path', or remove the file"
 CASES = {
     "CSV": Unreadable(
         "csv",
@@ -48,13 +48,13 @@ CASES = {
             "cannot read a record of a file: cannot read a CSV message as a row: column 'a': cannot read '2x' as INT",
             "detail: {path}, at byte 4: b'2x,b'",
         ),
-        "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
+        "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",
     ),
     "CSV that is not UTF-8": Unreadable(
         "csv",
         b"1,a\n2,\xff\n",
         ("cannot read a record of a file: cannot read a CSV message as a row: 'utf-8'",),
-        "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
+        "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",
     ),
     "JSON": Unreadable(
         "json",
@@ -63,7 +63,7 @@ CASES = {
             "cannot read a record of a file: cannot read a JSON message as a row: field 'a': cannot read 'q' as INT",
             'detail: {path}, at byte 9: b\'{{"a": "q"}}\'',
         ),
-        "set 'json.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
+        "set 'json.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",
     ),
     "change events": Unreadable(
         "debezium-json",
@@ -72,39 +72,39 @@ CASES = {
             "table `default_catalog`.`default_database`.`t`: cannot read a record of a file: a message is not a Debezium change event:",
             "detail: at file {path}, offset 0: b'nonsense'",
         ),
-        "set 'debezium-json.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
+        "set 'debezium-json.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",
     ),
     "Parquet": Unreadable(
         "parquet",
         b"junk",
-        ("a file cannot be read as Parquet: ", "detail: file: {path}"),
+        ("cannot read file as Parquet: ", "detail: file: {path}"),
         TAKE_AWAY,
     ),
     "ORC": Unreadable(
-        "orc", b"junk", ("a file cannot be read as ORC: ", "detail: file: {path}"), TAKE_AWAY
+        "orc", b"junk", ("cannot read file as ORC: ", "detail: file: {path}"), TAKE_AWAY
     ),
     "Avro": Unreadable(
-        "avro", b"junk", ("a file cannot be read as Avro: ", "detail: file: {path}"), TAKE_AWAY
+        "avro", b"junk", ("cannot read file as Avro: ", "detail: file: {path}"), TAKE_AWAY
     ),
     "a column of another type": Unreadable(
         "parquet",
         parquet(a=["1", "x"], b=["u", "v"]),
         (
-            "column 'a' of a file cannot be read as INT",
-            "detail: {path}: in the file its type is String, one of its values is 'x'",
+            "cannot read column 'a' of file as INT",
+            "detail: {path}: its type in the file is String, with values such as 'x'",
         ),
-        "declare the column with the type that it has in the file",
+        "declare the column with its type in the file",
     ),
     "a column that is not there": Unreadable(
         "parquet",
         parquet(a=[1]),
-        ("a file lacks column 'b' of the table", "detail: {path}: it has a"),
+        ("file has no column 'b'", "detail: {path}: it has a"),
         None,
     ),
 }
 
 
-def test_a_file_that_cannot_be_read_is_told_in_words_of_sql(tmp_path: Path) -> None:
+def test_unreadable_file_error_uses_sql_terms(tmp_path: Path) -> None:
     def check(case: Unreadable) -> None:
         directory = tmp_path / str(len(list(tmp_path.iterdir())))
         directory.mkdir()

@@ -1,4 +1,4 @@
-"""Sinks whose primary key is not the key of the query get the latest row of each primary key, whatever changes they take."""
+"""Sinks whose primary key is not the key of the query get the latest row of each primary key, independent of their changelog mode."""
 
 from __future__ import annotations
 

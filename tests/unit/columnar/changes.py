@@ -1,4 +1,4 @@
-"""What the tests of columnar operators share: batches of rows, and changelogs as lists."""
+"""Helpers for tests of columnar operators: batches of rows, and changelogs as lists."""
 
 from __future__ import annotations
 

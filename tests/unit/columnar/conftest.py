@@ -1,4 +1,4 @@
-"""State on disk is closed when its test ends: whoever collects garbage later would have to wait for RocksDB, a second for each database."""
+"""State on disk is closed when its test ends: a later garbage collection would wait for RocksDB, a second per database."""
 
 from __future__ import annotations
 

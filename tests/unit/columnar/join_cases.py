@@ -1,4 +1,4 @@
-"""What the tests of joins share: an operator that is stopped and restored at random, and joins as one would write them down."""
+"""Helpers for tests of joins: an operator that is stopped and restored at random, and joins as one would write them down."""
 
 from __future__ import annotations
 

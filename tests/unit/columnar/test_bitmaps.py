@@ -1,4 +1,4 @@
-"""Bitmaps in columns: one form for each set, whatever it was made of; and counts of their numbers, which go up and down."""
+"""Bitmaps in columns: one canonical form per set; and counts of their numbers, which go up and down."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_runs_as_large_as_arrays_are_arrays(containers):
 
 @pytest.mark.parametrize("data", [b"", b"\0", b":0\0\0\1\0\0\0", b"{1,2}", b";0\1\0"])
 def test_bytes_that_are_no_bitmap_are_refused(data):
-    with pytest.raises(RecordError, match="no bitmap"):
+    with pytest.raises(RecordError, match="not a serialized bitmap"):
         normal(data)
 
 
@@ -105,7 +105,7 @@ def test_rows_come_and_go(kind, seed):
         assert functions[1].result(accumulators[1]) == (None if found is None else len(found))
 
 
-def test_what_is_not_there_any_more_cannot_be_taken_back():
+def test_expired_values_cannot_be_retracted():
     function = aggregate("BITMAP_OR_AGG")
     accumulator = function.create()
     for _ in range(2):
@@ -116,7 +116,7 @@ def test_what_is_not_there_any_more_cannot_be_taken_back():
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
-def test_groups_go_on_from_a_snapshot(backend, retracts):
+def test_groups_are_restored_from_a_snapshot(backend, retracts):
     chance = random.Random(4)
     types = (IntType(), IntType(), BitmapType())
     calls = tuple(

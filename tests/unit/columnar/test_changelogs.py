@@ -1,4 +1,4 @@
-"""Changelogs are made right: normalised, materialised, without the kinds that nobody wants."""
+"""Changelog operators: normalisation, materialisation, dropped row kinds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_upserts_become_updates_of_what_was_there(
     assert any(kind == "-U" for kind, _ in changes) == update_before
 
 
-def test_what_is_told_twice_is_told_once() -> None:
+def test_duplicate_changes_are_emitted_once() -> None:
     running = Stopped(ChangelogNormalizeSpec(TYPES, (0,)), "hashmap")
     for rows in ([("+I", ("a", 1, None))], [("+U", ("a", 1, None))], [("-D", ("a", 1, None))] * 2):
         running.send(rows, TYPES)
@@ -74,7 +74,7 @@ def test_null_and_a_value_differ() -> None:
     ]
 
 
-def test_each_change_of_a_key_within_a_batch_is_told_if_that_is_wanted() -> None:
+def test_each_change_of_a_key_within_a_batch_is_emitted_if_requested() -> None:
     changes = [("+I", 1), ("+U", 2), ("-D", 2), ("+I", 2), ("+U", 2), ("+U", 3)]
     rows = [(kind, ("a", value, None)) for kind, value in changes]
     for every, told in ((True, ["+I1", "+U2", "-D2", "+I2", "+U3"]), (False, ["+I3"])):
@@ -84,7 +84,7 @@ def test_each_change_of_a_key_within_a_batch_is_told_if_that_is_wanted() -> None
         assert [f"{kind}{row[1]}" for kind, row in running.changes()] == told
 
 
-def test_a_key_that_was_not_told_of_for_long_is_new() -> None:
+def test_expired_key_is_new() -> None:
     running = Stopped(ChangelogNormalizeSpec(TYPES, (0,), ttl_ms=1000), "hashmap")
     for advance in (0, 900, 900, 1100):
         running.clock.advance(advance)
@@ -131,7 +131,7 @@ def test_rows_of_a_primary_key_that_have_expired_are_not_told_again() -> None:
         assert [kind for kind, _ in running.changes()] == kinds
 
 
-def test_kinds_that_nobody_wants_are_left_out() -> None:
+def test_unneeded_row_kinds_are_dropped() -> None:
     rows = [(kind, (kind, 1, None)) for kind in ("+I", "-U", "+U", "-D")]
     for spec, left in (
         (DropKindsSpec(), ["+I", "+U", "-D"]),

@@ -22,7 +22,7 @@ def _moment(second: int) -> dt.datetime:
 
 
 def _kept(rows: list[Any], *, by_time: bool, last: bool) -> dict[str, Any]:
-    """What must be kept, row by row."""
+    """Return the expected rows, row by row."""
     kept: dict[str, Any] = {}
     for row in rows:
         there = kept.get(row[0])
@@ -70,7 +70,7 @@ def test_a_key_that_has_expired_is_new() -> None:
 
 
 @pytest.mark.parametrize("last", [True, False])
-def test_each_row_that_was_kept_for_a_while_is_told_if_that_is_wanted(last: bool) -> None:
+def test_each_row_that_was_first_for_a_while_is_emitted_if_requested(last: bool) -> None:
     """Versions of a table: what a key had between two rows of a batch counts, too."""
     seconds = (3, 1, 4, 4, 2, 0)
     rows = [("a", number, _moment(second)) for number, second in enumerate(seconds)]

@@ -155,7 +155,7 @@ def test_each_row_has_its_value(text: str, expected: list[Any]) -> None:
         ("s = '12' AND CAST(s AS INT) = 12", [False, True, None, False]),
     ],
 )
-def test_what_is_not_needed_does_not_fail(text: str, expected: list[Any] | None) -> None:
+def test_unneeded_operands_are_not_evaluated(text: str, expected: list[Any] | None) -> None:
     if expected is None:  # one row does need it
         with pytest.raises(RecordError, match="division by zero"):
             values(text)
@@ -168,9 +168,9 @@ def test_what_is_not_needed_does_not_fail(text: str, expected: list[Any] | None)
     [
         ("10 / n", "division by zero"),
         ("10 % n", "division by zero"),
-        ("CAST(s AS INT)", "the text 'a,b' cannot be cast to INT"),
-        ("CAST(s AS DATE)", "the text 'a,b' cannot be cast to DATE"),
-        ("CAST(s AS BOOLEAN)", "the text 'a,b' cannot be cast to BOOLEAN"),
+        ("CAST(s AS INT)", "cannot cast 'a,b' to INT"),
+        ("CAST(s AS DATE)", "cannot cast 'a,b' to DATE"),
+        ("CAST(s AS BOOLEAN)", "cannot cast 'a,b' to BOOLEAN"),
     ],
 )
 def test_failures_name_the_value(text: str, message: str) -> None:
@@ -204,7 +204,7 @@ def test_points_in_time_are_seen_in_the_session_time_zone(
 
 
 def test_an_unknown_time_zone_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="there is no time zone 'Mars/Phobos'"):
+    with pytest.raises(ArgumentError, match="unknown time zone 'Mars/Phobos'"):
         compile_expression(literal_of(1), "Mars/Phobos")
 
 
@@ -286,7 +286,7 @@ def test_the_current_watermark_is_asked_for_each_batch() -> None:
     now[0] = 1500
     moment = dt.datetime(1970, 1, 1, 0, 0, 1, 500000)
     assert FRAME.with_columns(compiled)["made"].to_list() == [moment] * 4
-    with pytest.raises(UnsupportedOperationError, match="in SELECT and WHERE only"):
+    with pytest.raises(UnsupportedOperationError, match="only supported in SELECT and WHERE"):
         compile_expression(rex)
 
 
@@ -300,13 +300,13 @@ def test_chance_differs_from_row_to_row() -> None:
     [
         ("UPPR", [literal_of("a")], "did you mean UPPER"),
         ("UPPER", [literal_of(1)], r"use it as UPPER\(text\)"),
-        ("UPPER", [], "does not take 0 arguments"),
-        ("+", [literal_of("a"), literal_of(1)], "does not take CHAR"),
-        ("CASE", [literal_of(1), literal_of(1)], "CASE WHEN does not take INT"),
-        ("ARRAY", [literal_of(1), literal_of("a")], "nothing in common"),
+        ("UPPER", [], "does not accept 0 arguments"),
+        ("+", [literal_of("a"), literal_of(1)], "does not accept CHAR"),
+        ("CASE", [literal_of(1), literal_of(1)], "CASE WHEN does not accept INT"),
+        ("ARRAY", [literal_of(1), literal_of("a")], "no common type"),
     ],
 )
-def test_calls_that_do_not_fit_say_what_does(name: str, operands: list[Rex], message: str) -> None:
+def test_invalid_calls_show_the_usage(name: str, operands: list[Rex], message: str) -> None:
     with pytest.raises(PenstockError, match=message):
         resolve(name, operands)
 

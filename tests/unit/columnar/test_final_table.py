@@ -1,4 +1,4 @@
-"""What is left of a changelog at the end."""
+"""The final table of a changelog."""
 
 from __future__ import annotations
 

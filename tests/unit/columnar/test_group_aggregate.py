@@ -221,7 +221,7 @@ def test_distinct_rows_are_groups_without_aggregates() -> None:
     ]
 
 
-def test_a_group_that_was_not_written_for_its_time_to_live_begins_anew() -> None:
+def test_expired_group_starts_again() -> None:
     calls = (call("COUNT"), call("COUNT", 2, distinct=True))
     driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, ttl_ms=100), TYPES)
     driver.feed([(1, "a", 5)])
@@ -342,7 +342,7 @@ def test_a_sum_of_no_rows_is_null_though_its_column_is_not() -> None:
 
 
 def test_a_row_may_be_taken_back_before_it_comes() -> None:
-    """The rows of a key may come over several ways: as in Flink the retraction is remembered."""
+    """The rows of a key may arrive over several channels: as in Flink the retraction is remembered."""
     calls = (
         call("COUNT"),
         call("MIN", 2),

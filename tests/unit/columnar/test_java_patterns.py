@@ -274,7 +274,7 @@ def test_a_pattern_is_refused_before_the_job_runs() -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.create_temporary_view("v", env.sql_query("SELECT TIMESTAMP '2024-01-01 00:00:00' AS t"))
     for query in ("SELECT DATE_FORMAT(t, 'jj') FROM v", "SELECT FROM_UNIXTIME(1, 'yyyy VV')"):
-        with pytest.raises(PenstockError, match="is not a pattern of dates and times"):
+        with pytest.raises(PenstockError, match="is not a valid date and time pattern"):
             env.sql_query(query)
     env.sql_query("SELECT DATE_FORMAT(t, 'YYYYww') FROM v")
 

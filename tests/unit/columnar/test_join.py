@@ -138,7 +138,7 @@ def _part(batch: Any, key: int, subtask: int, parallelism: int) -> Any:
 
 @pytest.mark.parametrize("backends", [("hashmap", "rocksdb"), ("rocksdb", "hashmap")], ids=str)
 @pytest.mark.parametrize("kind", ["INNER", "FULL"])
-def test_a_join_goes_on_with_more_and_with_fewer_subtasks_and_in_another_backend(
+def test_join_is_restored_with_another_parallelism_and_backend(
     kind: str, backends: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
@@ -204,7 +204,7 @@ def test_rows_expire_after_their_time_to_live() -> None:
     assert running.harness.state_entries().keys() == {"right"}
 
 
-def test_an_update_is_one_row_where_nobody_needs_the_row_before() -> None:
+def test_update_is_one_row_without_update_before() -> None:
     spec = JoinSpec(
         "LEFT",
         LEFT,

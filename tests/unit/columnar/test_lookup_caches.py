@@ -116,7 +116,7 @@ def test_answers_are_remembered_as_long_as_the_options_say(
 
 def test_the_partial_cache_needs_a_bound() -> None:
     options = checked({"lookup.cache": "PARTIAL"}, CACHE_OPTIONS, "t")
-    with pytest.raises(ConfigurationError, match="needs a bound"):
+    with pytest.raises(ConfigurationError, match="needs a size or time limit"):
         remembered(Asked(), options, "t")
     given = {"lookup.cache": "PARTIAL", "lookup.partial-cache.max-rows": "5"}
     assert isinstance(

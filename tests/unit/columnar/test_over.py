@@ -488,7 +488,7 @@ def test_sums_of_decimals_are_exact(preceding: int | None) -> None:
         assert [int(each.scaleb(6, exact)) for each in row[-2:]] == [total * 100, half_up]
 
 
-def test_what_nobody_will_see_is_forgotten() -> None:
+def test_rows_outside_of_all_frames_are_dropped() -> None:
     spec = OverAggregateSpec(
         TYPES, (0,), TIME, AGGREGATES[:4], rowtime=True, rows=False, preceding=1000
     )

@@ -1,4 +1,4 @@
-"""Quick ways of functions give what the slow ones, value by value, give."""
+"""Fast paths of functions match the slow ones, value by value."""
 
 from __future__ import annotations
 

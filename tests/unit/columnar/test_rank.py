@@ -1,4 +1,4 @@
-"""The first rows of each key are kept, whatever comes and goes."""
+"""Top-N keeps the first rows of each key, for any additions and retractions."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def test_rows_whose_rank_only_rises_need_not_all_be_kept() -> None:
     assert running.harness.operator._rows.store.live == 6  # type: ignore[attr-defined]
 
 
-def test_a_key_that_has_expired_begins_anew() -> None:
+def test_expired_key_starts_again() -> None:
     spec = RankSpec(TYPES, (0,), ORDERS["one"], 1, 1, strategy="APPEND", ttl_ms=1000)
     running = Stopped(spec, "hashmap")
     for advance, value in ((0, 1), (900, 2), (200, 3)):
@@ -303,7 +303,7 @@ def test_of_a_key_with_many_rows_few_are_put_in_order(
 
 
 def test_keys_that_get_other_numbers_keep_their_limits() -> None:
-    """With every batch half of the keys go to disk, and the others are numbered anew: a limit belongs to its key, not to the number."""
+    """With every batch half of the keys go to disk, and the others are renumbered: a limit belongs to its key, not to the number."""
     spec = RankSpec(TYPES, (0,), (SortKey(3),), end=1, strategy="APPEND")
     rng = random.Random(5)
     rows = [(rng.choice("abcdef"), None, None, rng.randrange(1000), 0) for _ in range(80)]

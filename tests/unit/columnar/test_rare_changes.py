@@ -127,7 +127,7 @@ def test_sums_of_decimals_have_more_digits_than_their_values() -> None:
     assert windows.changes == [("+I", ("a", Decimal("39996.00"), at(0)))]
 
 
-def test_with_a_time_to_live_a_result_is_told_again_though_it_is_the_same() -> None:
+def test_with_a_ttl_an_unchanged_result_is_emitted_again() -> None:
     """Who keeps it forgets it, too, if it is not told for long."""
     types = (TEXT, INT)
     largest = AggregateCall("MAX", (InputRef(INT, 1),), INT)
@@ -200,7 +200,7 @@ def test_a_row_that_is_updated_among_others_of_its_primary_key_is_there_once() -
     assert not table_of(running.changes(), (0,))
 
 
-def test_a_row_that_goes_from_behind_the_latest_of_its_primary_key_is_not_told() -> None:
+def test_removing_an_older_row_of_a_primary_key_emits_nothing() -> None:
     types = (TEXT, INT)
     running = Stopped(UpsertMaterializeSpec(types, (0,)), "hashmap")
     for change in (("+I", ("a", 1)), ("+I", ("a", 2)), ("-D", ("a", 1)), ("-D", ("a", 2))):
@@ -319,7 +319,7 @@ def test_the_limit_of_a_key_moves_with_it_when_others_make_room(
     assert set(table_of(running.changes())) == {("'a'", "0"), ("'b'", "40"), ("'c'", "30")}
 
 
-def test_a_place_that_nobody_had_is_an_insert_and_one_that_is_taken_over_is_an_update() -> None:
+def test_new_rank_is_an_insert_and_replaced_rank_is_an_update() -> None:
     types = (TEXT, INT)
     spec = RankSpec(types, (0,), (SortKey(1),), 1, 2, with_rank=True, strategy="APPEND")
     running = Stopped(spec, "hashmap")

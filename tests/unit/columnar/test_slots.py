@@ -1,4 +1,4 @@
-"""Keys are numbered as they come, whatever they are."""
+"""Keys of any type are numbered in the order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache in front of state tables loses nothing, whatever it lets go."""
+"""The cache in front of state tables loses nothing when it evicts entries."""
 
 from __future__ import annotations
 

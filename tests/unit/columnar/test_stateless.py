@@ -1,4 +1,4 @@
-"""Projection, watermarks, and the way from rows to columns and back."""
+"""Projection, watermarks, and conversion between rows and columns."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def at(millis: int) -> tuple[dt.datetime]:
     return (dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=millis),)
 
 
-def test_watermarks_follow_the_rows_and_go_on_after_a_restart() -> None:
+def test_watermarks_follow_the_rows_and_are_restored() -> None:
     driver = watermarks()
     driver.feed([at(100), at(50)])
     driver.feed([at(90)])
@@ -150,7 +150,7 @@ def test_an_input_is_idle_in_time_though_the_clock_was_set_back() -> None:
 
 
 def test_a_row_without_a_time_is_refused() -> None:
-    with pytest.raises(RecordError, match="time attribute of a row is NULL"):
+    with pytest.raises(RecordError, match="NULL in the rowtime attribute"):
         watermarks().feed([at(1), (None,)])
 
 
@@ -190,7 +190,7 @@ def test_a_value_that_does_not_fit_its_column_is_named() -> None:
     harness = OperatorHarness(RowsToColumnsSpec((IntType(),), ("age",)))
     with pytest.raises(RecordError, match="column 'age' of type INT got a value") as caught:
         harness.process_batch(RowBatch([Row(1), Row("x")]))
-    assert caught.value.detail == "it is 'x' (str)"
+    assert caught.value.detail == "the value is 'x' (str)"
 
 
 def test_timestamps_of_records_become_a_column_and_back() -> None:

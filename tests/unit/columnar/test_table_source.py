@@ -231,9 +231,7 @@ def test_without_an_interval_a_watermark_follows_each_row_that_raises_it(pipelin
 
 
 @pytest.mark.parametrize("gap", [None, 2], ids=["periodic", "by rows"])
-def test_each_split_goes_on_with_its_watermark_after_a_restart(
-    pipelined: bool, gap: int | None
-) -> None:
+def test_watermark_of_each_split_is_restored(pipelined: bool, gap: int | None) -> None:
     run = Run(pipelined=pipelined, gap=gap)
     run.assign("a", "b")
     run.read(a=[[1_000, 1_001]], b=[[500, 501, 502]])
@@ -265,7 +263,7 @@ def test_rows_without_a_time_are_refused() -> None:
     ):
         run = Run(pipelined=False, **more)
         run.assign("a")
-        with pytest.raises(RecordError, match="time attribute of a row is NULL"):
+        with pytest.raises(RecordError, match="NULL in the rowtime attribute"):
             run.read(a=[[5, None]])
 
 

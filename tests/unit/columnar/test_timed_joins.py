@@ -304,7 +304,7 @@ def test_of_versions_with_the_same_time_the_last_one_counts(together: bool) -> N
     assert [row[5] for _, row in running.changes()] == [7, 7]
 
 
-def test_versions_that_nobody_can_ask_for_are_forgotten() -> None:
+def test_unreachable_versions_are_dropped() -> None:
     running = Stopped(TemporalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1), "hashmap")
     running.send([("+U", (1, _at(time), time)) for time in (10, 20, 30)], RIGHT, 1)
     kept = []

@@ -1,4 +1,4 @@
-"""Working sets of aggregates that are over their bounds lose nothing: what they let go is read again."""
+"""Working sets of aggregates that exceed their bounds lose nothing: evicted entries are read again."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_databases_and_functions_of_a_catalog(catalog: Catalog) -> None:
         lambda _: ObjectPath.from_string("a.b.c"),
     ],
 )
-def test_what_a_catalog_has_not_is_refused(catalog: Catalog, use: object) -> None:
+def test_unknown_catalog_objects_are_rejected(catalog: Catalog, use: object) -> None:
     with pytest.raises(PenstockError):
         use(catalog)  # type: ignore[operator]
 

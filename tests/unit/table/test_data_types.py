@@ -116,7 +116,7 @@ def test_fields_of_a_row_are_found_by_name_number_and_slice() -> None:
         (lambda: D.INT().bridged_to("java.lang.Integer"), UnsupportedOperationError),
     ],
 )
-def test_what_cannot_be_is_refused(make: Any, error: type[Exception]) -> None:
+def test_invalid_types_are_rejected(make: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         make()
 

@@ -132,7 +132,7 @@ BETTER = {
 
 
 @pytest.mark.parametrize("number", range(PARTS))
-def test_expressions_give_what_flink_gives(number: int) -> None:
+def test_expressions_match_recorded_flink_results(number: int) -> None:
     def check(line: str) -> None:
         recorded = recorded_answers()[line]
         if isinstance(recorded, dict):
@@ -148,7 +148,7 @@ def test_expressions_give_what_flink_gives(number: int) -> None:
     check_all(part(compared, number, PARTS), check)
 
 
-def test_columns_give_what_constants_give() -> None:
+def test_columns_and_constants_give_equal_results() -> None:
     """Constants often have a way of their own; each is a column here, once with NULLs before it, and once without rows."""
     different = []
     for line, recorded in recorded_answers().items():

@@ -137,7 +137,7 @@ def test_every_property_is_sql_that_can_be_read() -> None:
         (lambda: TableDescriptor.for_connector(""), ArgumentError),
     ],
 )
-def test_what_cannot_be_is_refused_when_it_is_written(use: Any, kind: type[Exception]) -> None:
+def test_invalid_expressions_are_rejected_at_definition(use: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind) as caught:
         use()
     assert kind is TypeError or isinstance(caught.value, PenstockError)

@@ -43,5 +43,5 @@ TRUE, FALSE, UNKNOWN = literal_of(True), literal_of(False), Literal(DataTypes.BO
     ],
     ids=lambda value: str(value),
 )
-def test_what_is_known_is_left_out(rex: Rex, simpler: Rex) -> None:
+def test_constant_conditions_are_folded_away(rex: Rex, simpler: Rex) -> None:
     assert simplified(rex) == simpler

@@ -37,7 +37,7 @@ def test_the_page_is_as_the_program_is() -> None:
     assert tool.PAGE.read_text() == tool.page(), "run tools/gen_sql_coverage.py"
 
 
-def test_what_is_missing_has_a_reason() -> None:
+def test_every_missing_function_has_a_reason() -> None:
     entries = [entry for chapter in tool.CHAPTERS for entry in tool.entries(chapter)]
     assert [entry.name for entry in entries if not entry.there and not entry.reason] == []
 

@@ -29,7 +29,7 @@ BOUNDS: Final[dict[type[t.DataType], tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
-    """How a column is made up: what `fields.NAME.*` say."""
+    """How a column is generated: the options `fields.NAME.*`."""
 
     name: str
     type: t.DataType
@@ -46,7 +46,7 @@ class ColumnRule:
 
 
 def inner_types(kind: t.DataType) -> dict[str, t.DataType]:
-    """Return what a type is made of, by the names that options have for it.
+    """Return the inner types of a type, by the names that options use for them.
 
     >>> inner_types(t.ArrayType(t.IntType()))
     {'element': IntType(true)}
@@ -114,8 +114,8 @@ def _random(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
         if isinstance(rule.type, kinds):
             return make(rule, seed, numbers)
     raise ConfigurationError(
-        f"column {rule.name}: datagen makes no values of type {rule.type}",
-        hint="leave the column out, or compute it: name AS expression",
+        f"column {rule.name}: datagen does not support type {rule.type}",
+        hint="remove the column, or compute it: name AS expression",
     )
 
 
@@ -206,7 +206,7 @@ def _row(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
 
 
 def _collection(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
-    """Make so many elements for each row, each of them as a row of its own would have it."""
+    """Generate the elements of a collection for each row, by the rule of the element type."""
     length = _LENGTH if rule.length is None else rule.length
     dtype = dtype_of(rule.type)
     if length < 1:
@@ -233,7 +233,7 @@ def _inner(rule: ColumnRule, seed: int, numbers: Numbers) -> list[pl.Series]:
     return [make_column(each, seed + 101 * at, numbers) for at, each in enumerate(rule.inner, 1)]
 
 
-_LENGTH: Final = 3  # of collections, if nothing is said
+_LENGTH: Final = 3  # default length of collections
 Maker = Callable[[ColumnRule, int, Numbers], pl.Series]
 _MAKERS: Final[tuple[tuple[Any, Maker], ...]] = (
     (tuple(BOUNDS), _whole),

@@ -58,7 +58,7 @@ class DatagenFactory:
 
 
 class DatagenScan:
-    """Rows at a rate, for ever or so many."""
+    """Generates rows at a rate, unbounded or up to a number of rows."""
 
     def __init__(self, context: TableContext) -> None:
         name = str(context.table.path)

@@ -139,7 +139,7 @@ def _dictionaries(frame: pl.DataFrame, maps: Mapping[str, pl.DataType]) -> Itera
 
 
 def _entries_to_map(kind: PolarsType) -> Convert | None:
-    """Return what makes dictionaries of lists of keys and values; None: there are no maps in a type."""
+    """Return a converter from lists of keys and values to dictionaries; None if the type has no maps."""
     match kind:
         case pl.Map():
             inner = _entries_to_map(kind.value)
@@ -196,7 +196,7 @@ def _changed(value: Any, convert: Convert | None) -> Any:
 
 
 def _converter(kind: t.DataType) -> Convert | None:
-    """Return what makes a value of a type of what fastavro gives; None: it is one."""
+    """Return a converter for values that fastavro returns; None if they need no conversion."""
     match kind:
         case t.TimestampType():
             return _without_zone

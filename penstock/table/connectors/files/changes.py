@@ -8,7 +8,7 @@ from penstock.files.file_system import FileSystem
 
 
 class ChangeLines(DeserializedLinesFormat):
-    """Lines that are read as rows with kinds, file by file in their order: a row is taken back after it came."""
+    """Lines that are read as rows with kinds, file by file in their order: a row is retracted after it was added."""
 
     def plan(
         self, file: FileInfo, files: FileSystem, part_size: int

@@ -1,4 +1,4 @@
-"""What the options of a table say about committing its partitions."""
+"""Options for committing the partitions of a table."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _ZONE: Final = "sink.partition-commit.watermark-time-zone"
 _KIND: Final = "partition.time-extractor.kind"
 _PATTERN: Final = "partition.time-extractor.timestamp-pattern"
 _FORMATTER: Final = "partition.time-extractor.timestamp-formatter"
-# What Flink has and files here have not, with the reason.
+# Values that Flink supports and Penstock does not, with the reason.
 _OTHERS: Final = {
-    (_POLICY, "metastore"): "a table of files is in no metastore",
-    (_POLICY, "custom"): "a policy of your own would be a class in Java",
-    (_KIND, "custom"): "an extractor of your own would be a class in Java",
+    (_POLICY, "metastore"): "filesystem tables are not registered in a metastore",
+    (_POLICY, "custom"): "custom policies are Java classes, which cannot be loaded",
+    (_KIND, "custom"): "custom extractors are Java classes, which cannot be loaded",
 }
 
 
 def commit_trigger(context: TableContext, options: Mapping[str, Any]) -> CommitTrigger | None:
-    """Return when partitions are committed, None if nothing is to be done then; refuse what does not go together."""
+    """Return when partitions are committed, None if there is no commit policy; reject contradictory options."""
     name = str(context.table.path)
     kinds = [each.strip() for each in (options[_POLICY] or "").split(",") if each.strip()]
     for kind in kinds:
@@ -53,9 +53,9 @@ def _partition_times(
 ) -> PartitionTimes:
     if not keys:
         raise ConfigurationError(
-            f"table {name}: {BY_WATERMARK} needs partitions",
+            f"table {name}: {BY_WATERMARK} needs a partitioned table",
             detail="the table has no PARTITIONED BY",
-            hint=f"add PARTITIONED BY (...), or leave out '{_TRIGGER}'",
+            hint=f"add PARTITIONED BY (...), or remove '{_TRIGGER}'",
         )
     pattern, formatter = options[_PATTERN], options[_FORMATTER]
     if pattern is not None and (wrong := wrong_pattern(pattern, keys)) is not None:
@@ -65,11 +65,11 @@ def _partition_times(
             _PATTERN,
             pattern,
             wrong,
-            f"write columns as {columns}, such as '${keys[0]} 00:00:00'",
+            f"refer to columns as {columns}, such as '${keys[0]} 00:00:00'",
         )
     if formatter is not None and (wrong := wrong_formatter(formatter)) is not None:
         raise _refused(
-            name, _FORMATTER, formatter, wrong, "write it as Java does, such as 'yyyyMMdd HH:mm:ss'"
+            name, _FORMATTER, formatter, wrong, "use a Java pattern, such as 'yyyyMMdd HH:mm:ss'"
         )
     try:
         zone = checked_zone(options[_ZONE])
@@ -81,7 +81,11 @@ def _partition_times(
 def _check(name: str, option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         reason = _OTHERS.get((option, value))
-        hint = f"it is {known[0]}" if len(known) == 1 else f"it is one of {', '.join(known)}"
+        hint = (
+            f"the valid value is {known[0]}"
+            if len(known) == 1
+            else f"valid values are {', '.join(known)}"
+        )
         raise _refused(name, option, value, reason, hint)
 
 
@@ -89,5 +93,5 @@ def _refused(
     name: str, option: str, value: str, reason: str | None, hint: str | None
 ) -> ConfigurationError:
     return ConfigurationError(
-        f"table {name}: option '{option}' cannot be '{value}'", detail=reason, hint=hint
+        f"table {name}: invalid value '{value}' for option '{option}'", detail=reason, hint=hint
     )

@@ -67,7 +67,7 @@ OPTIONS: tuple[Option, ...] = (
         "source.report-statistics",
         "all",
         choices=("all", "none"),
-        no_effect="the planner does without statistics",
+        no_effect="the planner does not use statistics",
     ),
     text("partition.default-name", "__DEFAULT_PARTITION__"),
     text("partition.time-extractor.kind", "default"),
@@ -77,7 +77,7 @@ OPTIONS: tuple[Option, ...] = (
     duration("sink.rolling-policy.rollover-interval", 30 * 60_000),
     duration("sink.rolling-policy.inactivity-interval", 30 * 60_000),
     duration(
-        "sink.rolling-policy.check-interval", 60_000, no_effect="files are rolled at checkpoints"
+        "sink.rolling-policy.check-interval", 60_000, no_effect="files always roll on checkpoints"
     ),
     text("sink.partition-commit.trigger", "process-time"),
     duration("sink.partition-commit.delay", 0),
@@ -86,10 +86,10 @@ OPTIONS: tuple[Option, ...] = (
     text("sink.partition-commit.watermark-time-zone", "UTC"),
     flag("auto-compaction"),
     memory("compaction.file-size"),
-    number("compaction.parallelism", no_effect="the driver compacts files"),
+    number("compaction.parallelism", no_effect="the driver runs compaction"),
     flag(
         "sink.shuffle-by-partition.enable",
-        no_effect="each subtask writes the partitions of its rows",
+        no_effect="each subtask writes the partitions of its own rows",
     ),
     number("sink.parallelism"),
     text("lookup.cache", "full", choices=("full",)),
@@ -127,7 +127,7 @@ class FilesFactory:
 
 
 def _options(context: TableContext) -> dict[str, Any]:
-    free = (f"{context.options.get('format')}.",)  # what is checked with its format
+    free = (f"{context.options.get('format')}.",)  # options that are checked with the format
     return checked(context.options, OPTIONS, str(context.table.path), free=free)
 
 
@@ -159,9 +159,9 @@ class FilesTable:
         table, options = self._context.table, self._options
         if overwrite and not self._context.batch:
             raise UnsupportedOperationError(
-                "files cannot be overwritten by a streaming query",
-                detail="what it writes is never complete",
-                hint="SET 'execution.runtime-mode' = 'batch'; or INSERT INTO, which adds files",
+                "streaming queries cannot overwrite files",
+                detail="the result of a streaming query is never complete",
+                hint="SET 'execution.runtime-mode' = 'batch', or use INSERT INTO, which adds files",
             )
         policy, replaced = self._policy(), None
         if overwrite:
@@ -250,23 +250,23 @@ class FilesTable:
     def _check_avro(self) -> None:
         for name, kind in self._columns().items():
             if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision > 6:
-                raise self._no_avro(name, kind, "declare it with a precision of 6 at most")
+                raise self._no_avro(name, kind, "declare a precision of at most 6")
             keyed = keys_that_are_no_texts(kind)
             if keyed is not None:
                 raise self._no_avro(
                     name,
                     keyed,
-                    "keys of Avro's maps are texts: declare them as STRING and use CAST",
+                    "Avro only supports STRING keys in maps: declare STRING and use CAST",
                 )
 
     def _no_avro(self, column: str, kind: DataType, hint: str) -> ConfigurationError:
         return ConfigurationError(
-            f"table {self._context.table.path}: Avro has no {kind}, which column '{column}' has",
+            f"table {self._context.table.path}: Avro cannot represent the {kind} of column '{column}'",
             hint=hint,
         )
 
     def _lines(self, form: str) -> Any:
-        """Return what writes frames as lines: in columns, or row by row where columns cannot be written or options ask for it."""
+        """Return a writer of frames as lines: in columns, or row by row where columns cannot be written or options ask for it."""
         table, columns = self._context.table, self._columns()
         if form == "json":
             own = message_format("json", self._context.options, ["json."], columns, str(table.path))
@@ -324,8 +324,10 @@ class FilesScan:
         unknown = [key for key in found.values() if key not in known]
         if unknown:
             raise ConfigurationError(
-                f"table {self._name}: there is no metadata '{unknown[0]}'",
-                hint=f"there is {', '.join(known)}" if known else "files of changes have none",
+                f"table {self._name}: unknown metadata key '{unknown[0]}'",
+                hint=f"available metadata: {', '.join(known)}"
+                if known
+                else "changelog files have no metadata",
             )
         return found
 
@@ -334,7 +336,7 @@ class FilesScan:
         if self._context.table.partition_keys:
             raise ConfigurationError(
                 f"table {self._name}: files of format '{kind}' have no partitions",
-                detail="a change may move a row to another one",
+                detail="an update may move a row to another partition",
             )
         return ChangeLines(self._messages(kind, self._types).reader())
 
@@ -389,7 +391,7 @@ class FilesScan:
         )
 
     def changelog_mode(self) -> ChangelogMode:
-        """Rows of files are inserts, unless the format tells changes."""
+        """Rows of files are inserts, unless the format contains a changelog."""
         return ChangelogMode.all() if self._changes else ChangelogMode.insert_only()
 
     def bounded(self) -> bool:
@@ -417,11 +419,11 @@ class FilesScan:
         return self._types[name] if name in self._types else METADATA[self._metadata[name]][0]
 
     def lookup_provider(self, keys: Sequence[str], names: Sequence[str]) -> LookupProvider:
-        """Return what has read all files, and reads them again after some time if the options say so."""
+        """Return a provider that loads all files, and reloads them if the options say so."""
         if self._changes:
             raise ConfigurationError(
-                f"table {self._name} cannot be looked up: its files tell changes of rows",
-                hint="join it as it is, or with FOR SYSTEM_TIME AS OF an event time",
+                f"table {self._name} cannot be used in a lookup join: its files contain a changelog",
+                hint="use a regular join, or FOR SYSTEM_TIME AS OF an event-time attribute",
             )
         self._format.project(names)
         source = FileSource.for_bulk_file_format(self._format, self._options["path"]).build()

@@ -1,4 +1,4 @@
-"""Options of the formats of files that are no lines: how they are compressed, and what Flink has besides."""
+"""Options of the bulk file formats: compression, and further options of Flink."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from penstock.errors import ConfigurationError
 from penstock.table.connectors.options import Option, checked, flag, text
 from penstock.table.connectors.providers import TableContext
 
-_AS_THEY_ARE: Final = "timestamps are written as they are declared, without a zone"
-_BY_ARROW: Final = "Arrow decides about it"
+_AS_THEY_ARE: Final = "timestamps are written as declared, without a time zone"
+_BY_ARROW: Final = "Arrow determines this"
 
 
 def _of_java(*names: str) -> tuple[Option, ...]:
@@ -47,11 +47,11 @@ OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
         flag(
             "timestamp_mapping.legacy",
             default=True,
-            no_effect="timestamps have the logical types of Avro that fit them",
+            no_effect="timestamps use the matching Avro logical types",
         ),
     ),
 }  # fmt: skip
-# The option of each format that says how its files are compressed, and what libraries call the ways that there are.
+# The compression option of each format, and the codec names that the libraries use.
 _CODECS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "parquet": (
         "compression",
@@ -82,7 +82,7 @@ def compression_of(kind: str, context: TableContext) -> str:
     found = codecs.get(given.lower())
     if found is None:
         raise ConfigurationError(
-            f"table {table}: option '{option}' cannot be '{given}'",
-            hint=f"it is one of {', '.join(codecs)}",
+            f"table {table}: invalid value '{given}' for option '{option}'",
+            hint=f"valid values are {', '.join(codecs)}",
         )
     return found

@@ -1,4 +1,4 @@
-"""File formats that are read in columns: what a table's scan gives are polars.DataFrames."""
+"""File formats that are read in columns, as polars.DataFrames."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LEAST_ASKED: Final = 64  # a slow query does not get faster with smaller batches
 
 
 def rows_at_once(asked: int) -> int:
-    """Return how many rows a frame has where so many records are asked for."""
+    """Return the number of rows per frame for a requested number of records."""
     return max(asked, LEAST_ASKED) * ROWS_AT_ONCE
 
 
@@ -86,24 +86,24 @@ class FrameFormat(BulkFormat):
         try:
             return next(frames, None)
         except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
-            # A number tells that the storage failed, which may pass; a file of another format has none.
+            # An errno means that the storage failed, which may be transient; a file of another format has none.
             if isinstance(error, PenstockError) or getattr(error, "errno", None) is not None:
                 raise
             raise RecordError(
-                f"a file cannot be read as {self.title}: {str(error).splitlines()[0]}",
+                f"cannot read file as {self.title}: {str(error).splitlines()[0]}",
                 detail=f"file: {path}",
-                hint="correct the table's 'format' or 'path', or take the file away",
+                hint="fix the table's 'format' or 'path', or remove the file",
             ) from error
 
     @abstractmethod
     def frames(self, part: FilePart, files: FileSystem, rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the frames of a part from its beginning, at most so many rows each; columns in any order."""
+        """Yield the frames of a part from its start, with at most the given number of rows each; columns in any order."""
 
     def _typed(self, frame: pl.DataFrame, path: str) -> pl.DataFrame:
         missing = [name for name in self.columns if name not in frame.columns]
         if missing:
             raise RecordError(
-                f"a file lacks column '{missing[0]}' of the table",
+                f"file has no column '{missing[0]}'",
                 detail=f"{path}: it has {', '.join(frame.columns) or 'no columns'}",
             )
         return pl.DataFrame(
@@ -116,9 +116,9 @@ class FrameFormat(BulkFormat):
         except pl.exceptions.PolarsError as error:
             declared = dict(zip(self.names, self.types, strict=True))[values.name]
             raise RecordError(
-                f"column '{values.name}' of a file cannot be read as {declared}",
-                detail=f"{path}: in the file its type is {values.dtype}, one of its values is {_misfit(values, kind)}",
-                hint="declare the column with the type that it has in the file",
+                f"cannot read column '{values.name}' of file as {declared}",
+                detail=f"{path}: its type in the file is {values.dtype}, with values such as {_misfit(values, kind)}",
+                hint="declare the column with its type in the file",
             ) from error
 
 
@@ -313,7 +313,7 @@ class CsvFrames(LineFrames):
 
 
 class JsonFrames(LineFrames):
-    """One JSON object per line; a field that is not there is NULL, one that is no column is left out."""
+    """One JSON object per line; a missing field is NULL, an unknown field is ignored."""
 
     _fields: FieldNameCheck | None = None
 
@@ -382,8 +382,8 @@ class PartitionedFrames(FileFormat):
         missing = [name for name in self._kinds if name not in found]
         if missing:
             raise RecordError(
-                "a file of a partitioned table lies in no directory of a partition",
-                detail=f"{path}: there is no '{missing[0]}=...'",
+                "file of a partitioned table is not in a partition directory",
+                detail=f"{path}: no directory '{missing[0]}=...' in its path",
             )
         return [
             pl.lit(self._value(found[name])).cast(pl.String).cast(kind).alias(name)
@@ -407,7 +407,7 @@ def _as_json(kind: pl.DataType) -> pl.DataType:
 
 
 def _is_composed(kind: pl.DataType) -> bool:
-    """Whether a column is read line by line: texts tell neither its parts nor its bytes."""
+    """Whether a column is read line by line: it cannot be cast from text as a whole."""
     return kind.is_nested() or isinstance(kind, pl.Binary)
 
 

@@ -44,7 +44,7 @@ def with_maps(frame: pl.DataFrame, maps: Mapping[str, pl.DataType]) -> pl.DataFr
         return frame.with_columns(pl.col(name).cast(kind) for name, kind in maps.items())
     except pl.exceptions.InvalidOperationError as error:
         raise RecordError(
-            "a map with a NULL key cannot be written to a file",
+            "cannot write a map with a NULL key to a file",
             detail=f"columns with maps: {', '.join(maps)}; {str(error).splitlines()[0]}",
             hint="leave such rows out with WHERE, or give the key another value with COALESCE",
         ) from error

@@ -1,4 +1,4 @@
-"""Columns that tell of the file a row was read from."""
+"""Metadata columns: the file that a row was read from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ METADATA: Final[dict[str, tuple[DataType, Callable[[FileInfo], Any]]]] = {
 
 
 class MetadataFrames(FileFormat):
-    """An inner format's columns, and those that tell of the file: `keys` are names of columns -> names of metadata."""
+    """Columns of an inner format plus metadata of the file: `keys` are names of columns -> names of metadata."""
 
     def __init__(self, inner: Any, names: Sequence[str], keys: Mapping[str, str]) -> None:
         self._inner = inner

@@ -23,7 +23,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class PartitionTimes:
-    """Tells the time of partitions (Flink's `partition.time-extractor`).
+    """Extracts the time of partitions (Flink's `partition.time-extractor`).
 
     `pattern`: a text in which `$column` stands for the value of a partition column; None: the value of the first one. `formatter`: how the time is written in it, as a pattern
     of Java; None: `2024-01-31` or `2024-01-31 12:30:00`. `zone`: the time zone of what is written.
@@ -60,16 +60,16 @@ def _time_of(times: PartitionTimes, directory: str) -> int:
     if local is None:
         wanted = times.formatter or "yyyy-MM-dd or yyyy-MM-dd HH:mm:ss"
         raise RecordError(
-            f"partition '{directory}' has no time: '{text}' is not written as {wanted}",
-            detail="the table commits partitions by their time, 'sink.partition-commit.trigger' = 'partition-time'",
-            hint="leave such rows out of the query, or set 'partition.time-extractor.timestamp-pattern' and '...timestamp-formatter'",
+            f"cannot extract the time of partition '{directory}': '{text}' does not match {wanted}",
+            detail="the table commits partitions by partition time, 'sink.partition-commit.trigger' = 'partition-time'",
+            hint="filter such rows out, or set 'partition.time-extractor.timestamp-pattern' and '...timestamp-formatter'",
         )
     moment = local.replace(tzinfo=ZoneInfo(times.zone))
     return (moment - _EPOCH.replace(tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
 
 
 def local_time(text: str, formatter: str | None) -> dt.datetime | None:
-    """Return the time that a text tells, or None if it tells none.
+    """Parse the time of a partition, or None if the text does not match.
 
     >>> str(local_time("2024-1-32", None)), str(local_time("20240131 07", "yyyyMMdd HH"))
     ('2024-02-01 00:00:00', '2024-01-31 07:00:00')
@@ -100,25 +100,25 @@ def values_of(directory: str) -> list[str]:
 
 
 def wrong_pattern(pattern: str, keys: Sequence[str]) -> str | None:
-    """Return what is wrong with a text that is to tell the time of partitions, or None."""
+    """Return the error of a timestamp pattern for partitions, or None."""
     named = re.findall(r"\$(\w+)", pattern)
     unknown = [name for name in named if not any(name.startswith(key) for key in keys)]
     if unknown:
         return f"the table is not partitioned by '{unknown[0]}'"
-    return None if named else "it has no $column in it, so all partitions would have the same time"
+    return None if named else "it refers to no $column, so all partitions would have the same time"
 
 
 def wrong_formatter(formatter: str) -> str | None:
-    """Return what is wrong with a pattern of times, or None."""
+    """Return the error of a formatter pattern, or None."""
     parts = tokens(formatter)
     if parts is None:
-        return "a quotation mark has no end"
+        return "unclosed quotation mark"
     letters = {text[0] for text, literal in parts if not literal}
     unknown = sorted(letters - set("yuMdDHhkKmsSaE"))
     if unknown:
-        return f"the letter '{unknown[0]}' cannot be read"
+        return f"pattern letter '{unknown[0]}' is not supported for parsing"
     if not letters & {"y", "u"} or not (letters >= {"M", "d"} or "D" in letters):
-        return "it does not tell a day: it needs a year, a month and a day"
+        return "it has no complete date: year, month and day are required"
     if letters & {"h", "K"} and "a" not in letters:
-        return "hours of half a day (h, K) need to be told apart by 'a'; H counts to 23"
+        return "12-hour letters (h, K) need the AM/PM letter 'a'; use H for 24-hour times"
     return None

@@ -1,4 +1,4 @@
-"""Committing partitions: which are due, and what waits (pure functions); and the committer that publishes and marks."""
+"""Committing partitions: which are due, and which wait (pure functions); and the committer that publishes and marks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CommitTrigger:
 
 @dataclass(frozen=True, slots=True)
 class WaitingPartitions:
-    """What waits for later checkpoints: hidden files, partitions by their directory with the moment of their first file, and the highest watermark so far.
+    """Committables that wait for later checkpoints: hidden files, partitions by their directory with the moment of their first file, and the highest watermark so far.
 
     Iterating gives the files: that is all a committer without partitions has to know.
     """
@@ -58,13 +58,13 @@ class WaitingPartitions:
 
     @classmethod
     def of(cls, pending: Any) -> WaitingPartitions:
-        """Return what a committer returned, be it one with or without partitions."""
+        """Return the state of a committer, with or without partitions."""
         if isinstance(pending, WaitingPartitions):
             return pending
         return cls().with_files(pending or ())
 
     def with_files(self, files: Any) -> WaitingPartitions:
-        """Return what waits, with more files; partitions that did not wait do from now on."""
+        """Return the waiting partitions with more files, which may add partitions."""
         created = dict(self.created)
         for file in files:
             created[file.bucket] = min(created.get(file.bucket, file.created_ms), file.created_ms)
@@ -76,7 +76,7 @@ def plan_partitions(
 ) -> tuple[list[Publication], list[str], WaitingPartitions | None]:
     """Decide which files are published, which partitions are committed then, and what waits: a pure function of the request.
 
-    A partition is committed with all its files, whatever the policy says of them.
+    A partition is committed with all its files, independent of the policy.
     """
     waiting = WaitingPartitions.of(request.pending).with_files(request.committables)
     watermark = max(waiting.watermark, request.watermark)
@@ -95,7 +95,7 @@ def plan_partitions(
         kept += later
     created = {each: at for each, at in waiting.created.items() if each not in due}
     left = WaitingPartitions(tuple(kept), created, watermark)
-    # At the end time has come to its end, too: a job that goes on from here begins anew.
+    # The end of input is the end of time: a job that resumes from here starts a new watermark.
     nothing = request.ended or (not created and watermark == MIN_WATERMARK)
     return published, sorted(due), None if nothing else left
 
@@ -116,7 +116,7 @@ class PartitionCommitter(FileCommitter):
         self._mark = mark
 
     def plan(self, request: CommitRequest) -> tuple[list[Publication], Any]:
-        """Publish what is due by the policy, and what belongs to partitions that are due."""
+        """Publish files that are due by the policy, and those of partitions that are due."""
         published, _, waiting = plan_partitions(request, self._policy, self._trigger)
         return published, waiting
 
@@ -157,7 +157,7 @@ class ReplacingCommitter(PartitionCommitter):
         self._directory = directory
 
     def commit(self, request: CommitRequest) -> Any:
-        """Delete what was there, then publish."""
+        """Delete the existing files, then publish."""
         if request.final:
             published, _ = self.plan(request)
             own = {publication.path for publication in published}

@@ -195,7 +195,7 @@ def _short(texts: pl.Expr) -> pl.Expr:
 
 
 class RowLines:
-    """Writes lines row by row: what columns at once cannot, such as lists, maps and rows."""
+    """Writes lines row by row, for types that cannot be written in columns: lists, maps and rows."""
 
     def __init__(self, types: Mapping[str, DataType], writer: SerializationSchema) -> None:
         self._types = dict(types)

@@ -21,7 +21,7 @@ from penstock.table.connectors.files.partitions import (
     ReplacingCommitter,
 )
 
-# What Hive and Flink write as %XX in the names of partitions.
+# Characters that Hive and Flink escape as %XX in partition names.
 _ESCAPED = "\"#%'*/:=?\\{[]^"
 
 
@@ -77,7 +77,7 @@ class FramesSink(FileSink):
         return writer
 
     def create_committer(self) -> FileCommitter:
-        """Create what publishes files, and commits partitions."""
+        """Create the committer that publishes files and commits partitions."""
         path, policy, merge = self.base_path, self._policy, self._merge
         if self._replaced is not None:
             whole = not self._keys or self._replaced != ""
@@ -94,7 +94,7 @@ class FramesWriter(FileWriter):
     check_partition: Callable[[str], Any] | None = None
 
     def use_columns(self, names: Sequence[str], keys: Sequence[str], default: str) -> None:
-        """Be told what columns there are."""
+        """Set the columns of the batches."""
         self._columns = list(names)
         self._keys = list(keys)
         self._default = default

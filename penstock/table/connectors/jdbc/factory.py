@@ -27,22 +27,18 @@ OPTIONS: Final[tuple[Option, ...]] = (
     text("compatible-mode", no_effect="the URL names the database"),
     text("username"),
     text("password"),
-    duration(
-        "connection.max-retry-timeout", 60_000, no_effect="a connection is tested by using it"
-    ),
+    duration("connection.max-retry-timeout", 60_000, no_effect="connections are checked on use"),
     text("scan.partition.column"),
     number("scan.partition.num"),
     number("scan.partition.lower-bound"),
     number("scan.partition.upper-bound"),
-    number(
-        "scan.fetch-size", 0, no_effect="readers fetch as many rows as they can process at once"
-    ),
-    flag("scan.auto-commit", default=True, no_effect="reading changes nothing"),
+    number("scan.fetch-size", 0, no_effect="readers choose the fetch size"),
+    flag("scan.auto-commit", default=True, no_effect="reads do not need transactions"),
     text(
         "filter.handling.policy",
         "always",
         choices=("always", "never"),
-        no_effect="queries filter rows themselves",
+        no_effect="filters are evaluated by the query",
     ),
     number("lookup.max-retries", 3),
     number("sink.buffer-flush.max-rows", 100),
@@ -93,8 +89,8 @@ class JdbcTable:
         if given and len(given) < len(_PARTITIONS):
             missing = next(name for name in _PARTITIONS if name not in given)
             raise ConfigurationError(
-                f"table {self._name} lacks the option 'scan.partition.{missing}'",
-                hint="give all four of 'scan.partition.*', or none",
+                f"table {self._name} is missing option 'scan.partition.{missing}'",
+                hint="set all four 'scan.partition.*' options, or none",
             )
 
     # Reading
@@ -135,7 +131,7 @@ class JdbcTable:
         return [*self._names, *more]
 
     def lookup_provider(self, keys: Sequence[str], names: Sequence[str]) -> LookupProvider:
-        """Return what asks the database by key."""
+        """Return a provider that queries the database by key."""
         wanted = list(dict.fromkeys([*names, *keys]))
         query = f"({select(self._table, wanted, self._connection.target.kind)})"
         lookup = JdbcLookup(

@@ -77,11 +77,11 @@ class UpsertWriter(SinkWriter):
         return self._since_ms + self._interval if self._interval and self._rows else None
 
     def wake_up(self) -> None:
-        """Send what there is."""
+        """Flush the buffered rows."""
         self._send()
 
     def prepare_commit(self) -> list[Any]:
-        """Send what there is; nothing is left to commit."""
+        """Flush the buffered rows; there is nothing to commit."""
         self._send()
         return []
 

@@ -47,7 +47,7 @@ from penstock.table.connectors.options import checked
 from penstock.table.connectors.providers import Scanned, TableContext, Written
 from penstock.table.types import DataType
 
-_VALUE = "value."  # what begins the names of metadata that the format of values knows
+_VALUE = "value."  # prefix of metadata keys of the value format
 _GUARANTEES = {
     "exactly-once": DeliveryGuarantee.EXACTLY_ONCE,
     "at-least-once": DeliveryGuarantee.AT_LEAST_ONCE,
@@ -100,7 +100,7 @@ class KafkaTable:
         self._metadata = {
             each.name: each.key for each in table.columns if isinstance(each, MetadataColumn)
         }
-        # What a sink gets, in this order.
+        # The columns that a sink gets, in this order.
         self._written = [
             each.name
             for each in table.columns
@@ -123,8 +123,8 @@ class KafkaTable:
         unknown = [key for key in self._metadata.values() if key not in known]
         if unknown:
             raise ConfigurationError(
-                f"table {self._name}: there is no metadata '{unknown[0]}'",
-                hint=f"there is {', '.join(known)}",
+                f"table {self._name}: unknown metadata key '{unknown[0]}'",
+                hint=f"available metadata: {', '.join(known)}",
             )
 
     def _keys(self, primary_key: tuple[str, ...] | None) -> list[str]:
@@ -132,7 +132,7 @@ class KafkaTable:
             if not primary_key:
                 raise ConfigurationError(
                     f"table {self._name} of connector 'upsert-kafka' has no primary key",
-                    detail="the key of a message tells which row it is",
+                    detail="the message key identifies the row",
                     hint="add PRIMARY KEY (column) NOT ENFORCED",
                 )
             return list(primary_key)
@@ -141,8 +141,8 @@ class KafkaTable:
         missing = [each for each in names if each not in self._columns]
         if missing:
             raise ConfigurationError(
-                f"table {self._name}: 'key.fields' names '{missing[0]}', which is no column",
-                hint=f"columns are {', '.join(self._columns)}",
+                f"table {self._name}: 'key.fields' names '{missing[0]}', which is not a column",
+                hint=f"the columns are {', '.join(self._columns)}",
             )
         return names
 
@@ -156,38 +156,38 @@ class KafkaTable:
         return message_format(kind, self._given, [f"key.{kind}."], columns, self._name)
 
     def _check_key_options(self) -> None:
-        """Refuse options of keys that mean nothing without others."""
+        """Reject options of keys that mean nothing without others."""
         for given, needed in (("key.fields", "key.format"), ("key.format", "key.fields")):
             if self._options[given] and not self._options[needed]:
                 raise ConfigurationError(
                     f"table {self._name}: '{given}' needs '{needed}'",
-                    hint=f"add '{needed}' to WITH (...), or leave '{given}' out",
+                    hint=f"add '{needed}' to WITH (...), or remove '{given}'",
                 )
         if self._key_names and self._options["sink.partitioner"] == "round-robin":
             raise ConfigurationError(
                 f"table {self._name}: 'sink.partitioner' cannot be 'round-robin' with 'key.fields'",
-                detail="messages of a key go to one partition",
-                hint="leave 'sink.partitioner' or 'key.fields' out",
+                detail="all messages of a key must go to the same partition",
+                hint="remove 'sink.partitioner' or 'key.fields'",
             )
         prefix = self._options["key.fields-prefix"]
         without = [name for name in self._key_names if not name.startswith(prefix)]
         if without:
             raise ConfigurationError(
-                f"table {self._name}: key column '{without[0]}' does not begin with '{prefix}'",
-                detail="'key.fields-prefix' begins the names of all key columns",
+                f"table {self._name}: key column '{without[0]}' does not start with '{prefix}'",
+                detail="the names of all key columns must start with 'key.fields-prefix'",
             )
         if prefix and self._options["value.fields-include"] != "except_key":
             raise ConfigurationError(
                 f"table {self._name}: 'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY'",
-                detail="columns of the key would be in the value, too",
+                detail="otherwise the key columns would also be in the value",
             )
 
     def _value_kind(self) -> str:
         kind = self._options.get("format") or self._options["value.format"]
         if kind is None:
             raise ConfigurationError(
-                f"table {self._name} lacks the option 'format'",
-                hint=f"it is one of {', '.join(MESSAGE_FORMATS)}",
+                f"table {self._name} is missing option 'format'",
+                hint=f"valid values are {', '.join(MESSAGE_FORMATS)}",
             )
         return str(kind)
 
@@ -238,14 +238,15 @@ class KafkaTable:
         builder = KafkaSource.builder().set_properties(properties)
         if topic and options.get("topic-pattern"):
             raise ConfigurationError(
-                f"table {self._name} has both 'topic' and 'topic-pattern'", hint="leave one out"
+                f"table {self._name} has both 'topic' and 'topic-pattern'",
+                hint="remove one of them",
             )
         if topic:
             builder = builder.set_topics(*(each.strip() for each in topic.split(";")))
         elif options.get("topic-pattern"):
             builder = builder.set_topic_pattern(options["topic-pattern"])
         else:
-            raise ConfigurationError(f"table {self._name} lacks the option 'topic'")
+            raise ConfigurationError(f"table {self._name} is missing option 'topic'")
         start = start_of(options, topic, self._name, properties_of(self._given))
         builder = builder.set_starting_offsets(start)
         end = end_of(options, topic, self._name)
@@ -286,7 +287,7 @@ class KafkaTable:
         options = self._options
         topic = options["topic"]
         if not topic or ";" in topic:
-            raise ConfigurationError(f"table {self._name} cannot be written without one topic")
+            raise ConfigurationError(f"table {self._name} needs exactly one topic to be written")
         at = {name: index for index, name in enumerate(self._written)}
         values = self._value_columns()
         value_writer = PartWriter(
@@ -314,8 +315,8 @@ class KafkaTable:
             if key not in WRITABLE:
                 raise ConfigurationError(
                     f"table {self._name}: metadata '{key}' cannot be written",
-                    detail=f"column '{name}' would be; there is {', '.join(WRITABLE)}",
-                    hint=f"declare it to be read only: {name} ... METADATA FROM '{key}' VIRTUAL",
+                    detail=f"column '{name}' would be written; writable metadata: {', '.join(WRITABLE)}",
+                    hint=f"declare it as read-only: {name} ... METADATA FROM '{key}' VIRTUAL",
                 )
             if key == "headers":
                 schema = schema.set_headers(HeadersOf(at[name]))

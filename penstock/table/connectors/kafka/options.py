@@ -1,4 +1,4 @@
-"""The options of Kafka's tables, and what they say about offsets."""
+"""The options of Kafka tables, and the offsets that they define."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ KAFKA: Final[tuple[Option, ...]] = (
     duration("scan.topic-partition-discovery.interval", 300_000),
     text("sink.partitioner", "default", choices=("default", "fixed", "round-robin")),
 )
-_UNBUFFERED: Final = "every change is written; queries fold the changes of each batch before"
+_UNBUFFERED: Final = "every change is written; the query already folds changes within a batch"
 UPSERT_KAFKA: Final[tuple[Option, ...]] = (
     *COMMON,
     *_BOUNDS,
@@ -123,7 +123,8 @@ def _at_groups(reset: str, table: str) -> KafkaOffsetsInitializer:
         strategy = KafkaOffsetResetStrategy[reset.upper()]
     except KeyError as error:
         raise ConfigurationError(
-            f"table {table}: '{_RESET}' cannot be '{reset}'", hint="it is earliest, latest or none"
+            f"table {table}: invalid value '{reset}' for option '{_RESET}'",
+            hint="valid values are earliest, latest and none",
         ) from error
     found = KafkaOffsetsInitializer.committed_offsets(strategy)
     found.reset_hint = (
@@ -151,7 +152,7 @@ def end_of(
 def _at_time(options: Mapping[str, Any], prefix: str, table: str) -> KafkaOffsetsInitializer:
     moment = options[f"{prefix}.timestamp-millis"]
     if moment is None:
-        raise _lacks(table, f"{prefix}.timestamp-millis", f"{prefix}.mode", "timestamp")
+        raise _missing_option(table, f"{prefix}.timestamp-millis", f"{prefix}.mode", "timestamp")
     return KafkaOffsetsInitializer.timestamp(moment)
 
 
@@ -160,7 +161,9 @@ def _at_offsets(
 ) -> KafkaOffsetsInitializer:
     written = options[f"{prefix}.specific-offsets"]
     if written is None or topic is None:
-        raise _lacks(table, f"{prefix}.specific-offsets", f"{prefix}.mode", "specific-offsets")
+        raise _missing_option(
+            table, f"{prefix}.specific-offsets", f"{prefix}.mode", "specific-offsets"
+        )
     offsets = {}
     for part in written.split(";"):
         try:
@@ -168,13 +171,13 @@ def _at_offsets(
             offsets[KafkaTopicPartition(topic, int(pairs["partition"]))] = int(pairs["offset"])
         except (ValueError, KeyError) as error:
             raise ConfigurationError(
-                f"table {table}: '{prefix}.specific-offsets' cannot be '{written}'",
+                f"table {table}: invalid value '{written}' for option '{prefix}.specific-offsets'",
                 hint="write 'partition:0,offset:42;partition:1,offset:300'",
             ) from error
     return KafkaOffsetsInitializer.offsets(offsets)
 
 
-def _lacks(table: str, option: str, because: str, value: str) -> ConfigurationError:
+def _missing_option(table: str, option: str, because: str, value: str) -> ConfigurationError:
     return ConfigurationError(
-        f"table {table} lacks the option '{option}'", detail=f"'{because}' is '{value}'"
+        f"table {table} is missing option '{option}'", detail=f"'{because}' is '{value}'"
     )

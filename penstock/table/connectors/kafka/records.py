@@ -1,4 +1,4 @@
-"""Rows of messages with keys and with what Kafka knows of them, and messages of such rows."""
+"""Conversion between Kafka messages (key, value, metadata) and rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.table import types as t
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
-# What can be read besides the message itself: name -> type, and how it is taken.
+# Readable metadata: key -> type and accessor.
 METADATA: Final[dict[str, tuple[t.DataType, Callable[[KafkaRecord], Any]]]] = {
     "topic": (t.VarCharType(2**31 - 1, nullable=False), lambda record: record.topic),
     "partition": (t.IntType(nullable=False), lambda record: record.partition),
@@ -31,7 +31,7 @@ METADATA: Final[dict[str, tuple[t.DataType, Callable[[KafkaRecord], Any]]]] = {
 }
 
 
-WRITABLE: Final = ("timestamp", "headers")  # of what can be read, what can be written
+WRITABLE: Final = ("timestamp", "headers")  # metadata that can be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ class RecordRows(KafkaRecordDeserializationSchema):
         if record.key is None:
             if self._upserts:
                 raise RecordError(
-                    "a message has no key",
+                    "Kafka message has no key",
                     detail=f"{record.topic}-{record.partition} at {record.offset}",
-                    hint="the rows of an upsert table are known by the keys of messages",
+                    hint="upsert-kafka identifies rows by the message key",
                 )
             return None
         return self._key.deserialize(record.key)
@@ -125,7 +125,7 @@ class ChangeRows(RecordRows):
 class PartWriter(SerializationSchema):
     """Writes some fields of rows, known by position: those of the key, or those of the value.
 
-    `plain`: the kind of the row is told by no format.
+    `plain`: the format does not encode the row kind.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class HeadersOf:
         self._at = at
 
     def __call__(self, row: Any) -> dict[str, bytes | None]:
-        """Return the column; NULL is no headers."""
+        """Return the column; NULL means no headers."""
         return row[self._at] or {}
 
 

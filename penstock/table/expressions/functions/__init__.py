@@ -1,4 +1,4 @@
-"""Built-in functions: their names, and what a call of one is, typed."""
+"""Built-in functions: names, and typing of calls."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def resolve(
 def _unknown(name: str) -> Exception:
     if name in MISSING:
         return UnsupportedOperationError(
-            f"the function {name} is not there yet", hint=MISSING[name]
+            f"function {name} is not supported yet", hint=MISSING[name]
         )
     nearest = nearest_function(name)
     hint = f"did you mean {nearest}?" if nearest else None
-    return ArgumentError(f"there is no function {name}", hint=hint)
+    return ArgumentError(f"unknown function {name}", hint=hint)
 
 
 __all__ = [

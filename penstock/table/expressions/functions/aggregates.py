@@ -1,4 +1,4 @@
-"""Aggregate functions, ranking functions and LAG and LEAD: what they take and what they give."""
+"""Aggregate functions, ranking functions, LAG and LEAD: parameters and result types."""
 
 from __future__ import annotations
 
@@ -172,10 +172,10 @@ def resolve_aggregate(
     canonical = AGGREGATE_ALIASES.get(name.upper(), name.upper())
     known = AGGREGATES.get(canonical)
     if known is None:
-        raise ArgumentError(f"there is no aggregate function {name}")
+        raise ArgumentError(f"unknown aggregate function {name}")
     if known.only_over and not over:
         raise ArgumentError(
-            f"{canonical} needs a window", hint=f"write {known.usage} OVER (... ORDER BY ...)"
+            f"{canonical} needs an OVER window", hint=f"use {known.usage} OVER (... ORDER BY ...)"
         )
     given = tuple(operands)
     if not known.least <= len(given) <= known.most:
@@ -184,7 +184,7 @@ def resolve_aggregate(
     result = known.returns(given)
     if result is None:
         shown = ", ".join(str(each.type) for each in given)
-        raise ArgumentError(f"{canonical} does not take {shown}", hint=f"use it as {known.usage}")
+        raise ArgumentError(f"{canonical} does not accept {shown}", hint=f"use it as {known.usage}")
     if canonical.startswith("JSON_"):
         default = "NULL" if canonical == "JSON_OBJECTAGG" else "ABSENT"
         behaviour = str((words or {}).get("on_null", default)).upper()

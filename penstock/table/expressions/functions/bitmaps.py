@@ -1,4 +1,4 @@
-"""Functions of bitmaps: what they take and what they give."""
+"""Functions of bitmaps: parameters and result types."""
 
 from __future__ import annotations
 

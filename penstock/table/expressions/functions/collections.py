@@ -29,7 +29,7 @@ from penstock.table.expressions.nodes import Call, Literal, Rex
 def _array(operands: Sequence[Rex], _: Words) -> Rex:
     if not operands:
         raise ArgumentError(
-            "an array without elements has no type", hint="use CAST(NULL AS ARRAY<type>)"
+            "the type of an empty array is unknown", hint="use CAST(NULL AS ARRAY<type>)"
         )
     elements = common_operands("ARRAY", operands)
     inner = ty.with_nullable(elements[0].type, ty.any_nullable(elements))
@@ -73,7 +73,7 @@ def _item(operands: Sequence[Rex], _: Words) -> Rex:
         if index is None:
             raise wrong_operand("ITEM", 1, operands, usage)
         if isinstance(index, Literal) and index.value is not None and index.value < 1:
-            raise ArgumentError(f"elements of arrays are counted from 1, got {index.value}")
+            raise ArgumentError(f"array indexes start at 1, got {index.value}")
         return Call(whole.type.element_type.nullable(), "ITEM", (whole, index))
     if isinstance(whole.type, t.MapType):
         if not ty.can_widen(place.type, whole.type.key_type):
@@ -97,7 +97,7 @@ def _field(operands: Sequence[Rex], _: Words) -> Rex:
     if isinstance(place, str):
         if place not in names:
             raise ArgumentError(
-                f"the row has no field '{place}'", hint=f"its fields are {', '.join(names)}"
+                f"the row has no field '{place}'", hint=f"the fields are {', '.join(names)}"
             )
         place = names.index(place)
     found = row.type.fields[place].data_type

@@ -1,4 +1,4 @@
-"""What a built-in function is to the planner: its names, what it takes, and the type of what it gives."""
+"""Definitions of built-in functions: names, parameters and result types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 from penstock.table.expressions.nodes import Call, Literal, Rex, Symbol
 
-Words = Mapping[str, Any]  # the words of a function's syntax that are no operands, such as ON EMPTY
+Words = Mapping[str, Any]  # keywords of a function's syntax, such as ON EMPTY
 Resolver = Callable[[Sequence[Rex], Words], Rex]
 Returns = t.DataType | Callable[[Sequence[Rex]], t.DataType]
 
@@ -84,14 +84,14 @@ SYMBOL = Parameter("word", lambda operand: operand if isinstance(operand, Symbol
 
 
 def as_text(operand: Rex) -> Rex | None:
-    """Return an operand as text, whatever it is."""
+    """Return an operand of any type as text."""
     if isinstance(operand, Symbol):
         return None
     return operand if ty.is_text(operand.type) else ty.cast_to(operand, ty.STRING)
 
 
 def one_of(*parameters: Parameter) -> Parameter:
-    """Return a parameter that takes what the first of several does that fits."""
+    """Return a parameter that accepts the operand of any of several parameters, the first match wins."""
 
     def convert(operand: Rex) -> Rex | None:
         for each in parameters:
@@ -121,14 +121,16 @@ def define(
 ) -> None:
     """Add a function of fixed parameters; the last `optional` ones may be left out, the last may be `repeated`.
 
-    `nullable`: whether the result can be NULL: whatever the operands are (True, False), or if one of them can be (None).
+    `nullable`: whether the result can be NULL: always (True), never (False), or if an operand can be (None).
     """
     least = len(parameters) - optional - (1 if repeated and optional == 0 else 0)
     usage = usage_of(name, parameters, optional, repeated)
 
     def resolver(operands: Sequence[Rex], words: Words) -> Rex:
         if words:
-            raise ArgumentError(f"{name} has no {', '.join(sorted(words)).upper()}", hint=usage)
+            raise ArgumentError(
+                f"{name} does not support {', '.join(sorted(words)).upper()}", hint=usage
+            )
         if len(operands) < least or (len(operands) > len(parameters) and not repeated):
             raise wrong_count(name, operands, usage)
         converted = []
@@ -160,19 +162,19 @@ def usage_of(name: str, parameters: Sequence[Parameter], optional: int, repeated
 
 
 def wrong_count(name: str, operands: Sequence[Rex], usage: str) -> ArgumentError:
-    """Return the error about too many or too few operands."""
+    """Return the error for a wrong number of operands."""
     return ArgumentError(
-        f"{name} does not take {len(operands)} argument{'s' if len(operands) != 1 else ''}",
+        f"{name} does not accept {len(operands)} argument{'s' if len(operands) != 1 else ''}",
         hint=f"use it as {usage}",
     )
 
 
 def wrong_operand(name: str, at: int, operands: Sequence[Rex], usage: str) -> ArgumentError:
-    """Return the error about an operand of the wrong type."""
+    """Return the error for an operand of the wrong type."""
     operand = operands[at]
     got = operand.name if isinstance(operand, Symbol) else operand.type
     which = "its argument" if len(operands) == 1 else f"argument {at + 1}"
-    return ArgumentError(f"{name} does not take {got} as {which}", hint=f"use it as {usage}")
+    return ArgumentError(f"{name} does not accept {got} as {which}", hint=f"use it as {usage}")
 
 
 def same_as(at: int) -> Callable[[Sequence[Rex]], t.DataType]:
@@ -186,7 +188,7 @@ def common_operands(name: str, operands: Sequence[Rex]) -> list[Rex]:
     if common is None:
         shown = ", ".join(str(each.type) for each in operands)
         raise ArgumentError(
-            f"{name} has arguments of types that have nothing in common: {shown}",
+            f"arguments of {name} have no common type: {shown}",
             hint="convert them to one type with CAST",
         )
     return [ty.cast_to(each, common) for each in operands]

@@ -1,6 +1,6 @@
 """Functions of JSON text.
 
-What their syntax says besides operands comes as words, and is in the typed call as symbols and constants at fixed places.
+Keywords of their syntax are passed as words, and become symbols and constants at fixed positions of the typed call.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def _behaviour(name: str, words: Words, word: str, accepted: Sequence[str]) -> s
     if given not in accepted:
         shown = word.replace("_", " ").upper()
         raise ArgumentError(
-            f"{name} does not know {given} {shown}", hint=f"it is one of {', '.join(accepted)}"
+            f"{name} does not support {given} {shown}",
+            hint=f"valid values are {', '.join(accepted)}",
         )
     return given
 
@@ -69,7 +70,7 @@ def _json_value(operands: Sequence[Rex], words: Words) -> Rex:
     result: t.DataType = words.get("returning") or ty.STRING
     if not isinstance(result, _RETURNED):
         raise ArgumentError(
-            f"JSON_VALUE does not return {result}", hint="convert its text with CAST"
+            f"JSON_VALUE cannot return {result}", hint="convert the result with CAST"
         )
     parts: list[Rex] = [document, path]
     for word in ("on_empty", "on_error"):
@@ -91,7 +92,7 @@ def _json_query(operands: Sequence[Rex], words: Words) -> Rex:
     result: t.DataType = words.get("returning") or ty.STRING
     array = isinstance(result, t.ArrayType) and ty.is_text(result.element_type)
     if not (array or ty.is_text(result)):
-        raise ArgumentError(f"JSON_QUERY does not return {result}")
+        raise ArgumentError(f"JSON_QUERY cannot return {result}")
     wrapper = _behaviour(
         "JSON_QUERY", words, "wrapper", ("WITHOUT", "CONDITIONAL", "UNCONDITIONAL")
     )
@@ -114,7 +115,8 @@ def _check_values(name: str, operands: Sequence[Rex]) -> None:
     for each in operands:
         if not isinstance(each, Symbol) and ty.holds(each.type, t.BitmapType):
             raise ArgumentError(
-                f"{name} does not take {each.type}", hint="JSON has no bitmaps; use BITMAP_TO_ARRAY"
+                f"{name} does not accept {each.type}",
+                hint="JSON cannot represent bitmaps; use BITMAP_TO_ARRAY",
             )
 
 
@@ -125,7 +127,7 @@ def _json_object(operands: Sequence[Rex], words: Words) -> Rex:
     for at in range(0, len(operands), 2):
         key = operands[at]
         if not (isinstance(key, Literal) and isinstance(key.value, str)):
-            raise ArgumentError("the keys of JSON_OBJECT are constant texts", hint=usage)
+            raise ArgumentError("keys of JSON_OBJECT must be string literals", hint=usage)
     _check_values("JSON_OBJECT", operands)
     behaviour = _behaviour("JSON_OBJECT", words, "on_null", ("NULL", "ABSENT"))
     return Call(ty.STRING.not_null(), "JSON_OBJECT", (_symbol(behaviour), *operands))

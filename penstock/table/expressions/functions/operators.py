@@ -55,7 +55,7 @@ def comparable(name: str, left: Rex, right: Rex) -> tuple[Rex, Rex]:
         common = ty.DOUBLE
     if common is None:
         raise ArgumentError(
-            f"{left.type} and {right.type} cannot be compared by {name}",
+            f"cannot compare {left.type} and {right.type} with {name}",
             hint="convert one of them with CAST",
         )
     if name in _ORDER:
@@ -65,9 +65,7 @@ def comparable(name: str, left: Rex, right: Rex) -> tuple[Rex, Rex]:
 
 def _check_order(data_type: t.DataType) -> None:
     if not ty.is_ordered(data_type):
-        raise ArgumentError(
-            f"values of type {data_type} have no order", hint="they are equal, or they are not"
-        )
+        raise ArgumentError(f"type {data_type} is not ordered", hint="it only supports = and <>")
 
 
 def _read_from_text(data_type: t.DataType, name: str) -> bool:
@@ -199,7 +197,7 @@ def _time_arithmetic(
             return common, (left, right)
         if name == "-" and ty.is_time_point(left.type) and ty.is_time_point(right.type):
             raise ArgumentError(
-                f"a difference of {left.type} and {right.type} has no unit",
+                f"the difference of {left.type} and {right.type} needs an interval qualifier",
                 hint="write (a - b) DAY TO SECOND, or TIMESTAMPDIFF(unit, a, b)",
             )
     if name == "*" and ty.is_number(left.type) and ty.is_interval(right.type):
@@ -220,8 +218,8 @@ def _difference(left: Rex, right: Rex, wanted: t.DataType) -> tuple[t.DataType, 
     """Type `(a - b) DAY`: an interval of milliseconds or months, as `wanted` says."""
     if not ty.is_time_point(left.type) or type(left.type) is not type(right.type):
         raise ArgumentError(
-            f"there is no interval between {left.type} and {right.type}",
-            hint="both must be of one type: CAST one of them",
+            f"cannot subtract {left.type} and {right.type}",
+            hint="both must have the same type: CAST one of them",
         )
     return wanted, (left, right)
 

@@ -150,9 +150,9 @@ def _formatted(operands: Sequence[Rex]) -> t.DataType:
             parts_of(pattern.value, simple=simple)
         except ValueError as error:
             raise ArgumentError(
-                f"'{pattern.value}' is not a pattern of dates and times",
+                f"'{pattern.value}' is not a valid date and time pattern",
                 detail=str(error),
-                hint=f"use the letters of Java's {'SimpleDateFormat' if simple else 'DateTimeFormatter'}, such as yyyy-MM-dd HH:mm:ss, and text in quotes",
+                hint=f"use pattern letters of Java's {'SimpleDateFormat' if simple else 'DateTimeFormatter'}, such as yyyy-MM-dd HH:mm:ss, and text in quotes",
             ) from None
     return ty.STRING
 
@@ -169,10 +169,10 @@ def _instant(operands: Sequence[Rex]) -> t.DataType:
     if not ty.is_text(operands[0].type) and len(operands) > 1:
         given = operands[1]
         if not isinstance(given, Literal) or given.value not in range(10):
-            raise ArgumentError("the precision of TO_TIMESTAMP_LTZ is a constant from 0 to 9")
+            raise ArgumentError("the precision of TO_TIMESTAMP_LTZ must be a constant from 0 to 9")
         precision = max(given.value, 3)
     if len(operands) == 3 and not isinstance(operands[2], Literal):
-        raise ArgumentError("the time zone of TO_TIMESTAMP_LTZ is a constant")
+        raise ArgumentError("the time zone of TO_TIMESTAMP_LTZ must be a constant")
     return t.LocalZonedTimestampType(precision)
 
 
@@ -207,10 +207,10 @@ define("PROCTIME", returns=t.LocalZonedTimestampType(3), nullable=False)
 
 
 def _source_watermark(_: Sequence[Rex], __: Words) -> Rex:
-    """Refuse SOURCE_WATERMARK(): only WATERMARK FOR knows it, and reads it itself."""
+    """Reject SOURCE_WATERMARK(): only WATERMARK FOR knows it, and reads it itself."""
     raise ArgumentError(
-        "SOURCE_WATERMARK() is no value: it says that a source has watermarks of its own",
-        hint="write WATERMARK FOR t AS SOURCE_WATERMARK(), with nothing around it",
+        "SOURCE_WATERMARK() cannot be used as a value: it declares that the source emits watermarks",
+        hint="write WATERMARK FOR t AS SOURCE_WATERMARK(), without any other expression",
     )
 
 

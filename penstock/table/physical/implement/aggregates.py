@@ -179,7 +179,7 @@ def _sliced(
     times: Sequence[int],
     context: Context,
 ) -> Physical | None:
-    """Let the aggregate give rows their windows itself, if nobody between it and the window function looks at them."""
+    """Let the aggregate assign windows itself, if no node between it and the window function uses them."""
     found = unwindowed(below, context.zone)
     if found is None or any(key not in found.places for key in keys):
         return None
@@ -245,7 +245,7 @@ def _ordered(
     columns = replace(window, start=start, end=start + 1)
     found = columns
     if spec.window is not None and spec.window.kind == "SESSION":
-        # Sessions of one key: they are grouped by what they were made by.
+        # Sessions are grouped by the key that they were built with.
         found = replace(columns, starts_differ=True, ends_differ=True)
     traits = Traits(keys=smallest(found.keys(key)), window=columns)
     whole = operator(spec, (sent,), tuple(fields), traits, single=not keys)
@@ -262,7 +262,7 @@ _LOOK_AHEAD = frozenset({"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"})
 
 
 def implement_over(node: Over, context: Context) -> Physical:
-    """Aggregate over the rows around a row: in the order of time, at the end of the input, or anew with every change."""
+    """Aggregate over the rows around a row: in the order of time, at the end of the input, or again with every change."""
     below = context.implement(node.input)
     window = node.window
     mode = _over_mode(node, below, context)
@@ -322,18 +322,18 @@ def _over_mode(node: Over, below: Physical, context: Context) -> str:
         return "END"
     if "proctime" in times:
         raise ValidationError(
-            "OVER windows by processing time are in ascending order, up to the current row, over rows that are never changed",
-            hint="leave out DESC and other columns; for the latest rows use ROW_NUMBER() with a filter on it",
+            "processing-time OVER windows need an append-only input, ascending order and a frame that ends at the current row",
+            hint="remove DESC and other columns; for the latest rows filter on ROW_NUMBER()",
         )
     if not window.rows and {window.preceding, window.following} - {None, 0} and len(times) != 1:
-        raise ValidationError("RANGE with an interval needs one column in ORDER BY")
+        raise ValidationError("a RANGE frame with an interval needs exactly one ORDER BY column")
     return "CHANGES"
 
 
 def _with_operands(
     below: Physical, calls: Sequence[AggregateCall], context: Context
 ) -> tuple[Physical, tuple[AggregateCall, ...]]:
-    """Append what calls compute of a row to it, so that they read columns only."""
+    """Append the operands of calls as columns, so that calls only read columns."""
     added: list[Rex] = []
 
     def place(rex: Rex) -> Rex:

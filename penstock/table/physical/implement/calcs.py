@@ -55,7 +55,7 @@ def implement_window_table(node: WindowTableFunction, context: Context) -> Physi
         ends_differ=not apart,
     )
     schema = (*below.schema, *node.schema[width:])
-    # A row is there once per window, so what it was known by needs the window, too.
+    # A row is repeated per window, so its upsert keys need the window, too.
     keys = smallest(each for key in below.traits.keys for each in columns.keys(key))
     traits = replace(below.traits, keys=keys, window=columns)
     spec = (SessionTableFunctionSpec if session else WindowTableFunctionSpec)(below.types, window)

@@ -115,7 +115,7 @@ def _bound(
 
 
 def _time_plus(rex: Rex) -> tuple[int, int] | None:
-    """Return a column and what is added to it, in milliseconds."""
+    """Return a column and the constant that is added to it, in milliseconds."""
     if isinstance(rex, InputRef):
         return rex.index, 0
     if not isinstance(rex, Call):

@@ -1,4 +1,4 @@
-"""What the making of physical nodes shares."""
+"""Context shared by the modules that build physical nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Implement = Callable[[Any, "Context"], Physical]
 
 
 class Context:
-    """Settings, and what was made of which logical node: a node that two others read is made once."""
+    """Settings, and the physical nodes by logical node: a shared node is built once."""
 
     def __init__(
         self, settings: PlannerSettings, implementations: dict[type[Node], Implement]
@@ -36,7 +36,9 @@ class Context:
         if made is None:
             how = self._implementations.get(type(node))
             if how is None:
-                raise UnsupportedOperationError(f"{type(node).__name__} cannot be run in a query")
+                raise UnsupportedOperationError(
+                    f"{type(node).__name__} is not supported in a query"
+                )
             made = self._made[id(node)] = (node, self._made_by(how, node))
         return made[1]
 
@@ -46,5 +48,5 @@ class Context:
         except SqlError as error:
             if not self._failed and node.place is not None:
                 error.at(node.place.position, node.place.statement, node.place.length)
-            self._failed = True  # nodes around it are not what is wrong
+            self._failed = True  # the error belongs to this node, not to those around it
             raise

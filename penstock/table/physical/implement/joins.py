@@ -54,12 +54,12 @@ class Sides:
 
     @property
     def condition(self) -> Rex | None:
-        """What besides the keys must be TRUE."""
+        """The condition in addition to the equal keys."""
         return all_of(self.rest)
 
 
 def implement_join(node: Join, context: Context) -> Physical:
-    """Run a join the way that its condition and its inputs allow, the one with the least state first."""
+    """Choose the implementation of a join by its condition and inputs: the one with the least state first."""
     left = context.implement(node.left)
     if node.temporal is not None:
         if is_lookup(node, left, context):
@@ -111,7 +111,7 @@ def _time_equalities(left: Physical, right: Physical, parts: Equalities) -> list
 def _prepare(
     left: Physical, right: Physical, parts: Equalities, rest: Sequence[Rex], context: Context
 ) -> Sides:
-    """Compute keys that are no columns yet."""
+    """Compute keys that are not columns yet."""
     wide, left_keys = _with_columns(left, parts.left, context)
     far, right_keys = _with_columns(right, parts.right, context)
     old, new = len(left.schema), len(wide.schema)
@@ -186,7 +186,7 @@ def _at_most_one(keys: Keys, columns: Sequence[int]) -> bool:
 
 
 def joined_keys(kind: str, left: Physical, right: Physical, sides: Sides) -> Keys:
-    """Return by what joined rows are known."""
+    """Return the upsert keys of joined rows."""
     ours = _after(left, sides.left_keys)
     if kind in _LEFT_ONLY:
         return ours
@@ -263,9 +263,9 @@ def _append_only(what: str, *inputs: Physical) -> None:
     for each in inputs:
         if each.traits.changes.retracts:
             raise ValidationError(
-                f"{what} need rows that are never changed",
+                f"{what} need append-only inputs",
                 detail=f"an input has changes {each.traits.changes}; it doesn't support consuming update and delete changes",
-                hint="join before the aggregation, or leave out the condition on time for a regular join",
+                hint="join before the aggregation, or remove the time condition to get a regular join",
             )
 
 
@@ -361,8 +361,8 @@ def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> 
     """Join with the version of the right table that was valid at the time of the left row."""
     if node.kind not in {"INNER", "LEFT"}:
         raise ValidationError(
-            f"temporal joins are INNER or LEFT joins, not {node.kind}",
-            detail="the version of a table at the time of a left row is asked for by that row",
+            f"temporal joins must be INNER or LEFT joins, not {node.kind}",
+            detail="versions are looked up for each row of the left table",
         )
     parts = split(node.condition, len(left.schema))
     if not parts.left:
@@ -375,7 +375,7 @@ def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> 
         raise ValidationError(
             "the versioned table of a temporal join needs a primary key that the condition contains",
             detail="Temporal Table Join requires primary key in versioned table, and the key must be part of the equi-condition",
-            hint="declare PRIMARY KEY (...) NOT ENFORCED, or use a view that keeps the last row of a key by ROW_NUMBER()",
+            hint="declare PRIMARY KEY (...) NOT ENFORCED, or use a view that keeps the last row per key with ROW_NUMBER()",
         )
     left_time, right_time = _version_times(node, left, sides.right)
     spec = TemporalJoinSpec(
@@ -400,7 +400,7 @@ def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> 
 
 
 def _all_versions(node: Physical) -> Physical:
-    """Let a versioned table tell each version, also those that are replaced within a batch."""
+    """Let a versioned table emit each version, even those that are replaced within a batch."""
     if not isinstance(node, Operator):
         return node
     if isinstance(node.spec, DeduplicateSpec | ChangelogNormalizeSpec):
@@ -424,7 +424,7 @@ def _version_times(node: Join, left: Physical, right: Physical) -> tuple[int | N
         if field.time == "rowtime":
             return time.index, at
     raise ValidationError(
-        "the versioned table of a temporal join by event time needs a time attribute, too",
+        "the versioned table of an event-time temporal join needs a rowtime attribute",
         detail="Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, but no row time attribute can be found",
         hint="declare a WATERMARK on it",
     )

@@ -109,7 +109,7 @@ def lookup_join(node: Join, left: Physical, context: Context) -> Physical:
     looked = _looked_up(node.right)
     assert looked is not None
     if node.kind not in {"INNER", "LEFT"}:
-        raise ValidationError(f"lookup joins are INNER or LEFT joins, not {node.kind}")
+        raise ValidationError(f"lookup joins must be INNER or LEFT joins, not {node.kind}")
     width = len(left.schema)
 
     def place(column: InputRef) -> Rex:
@@ -129,7 +129,7 @@ def lookup_join(node: Join, left: Physical, context: Context) -> Physical:
     keys, rest = _lookup_keys(condition, width)
     if not keys:
         raise ValidationError(
-            f"the lookup of table {looked.scan.table.path} needs an equality on one of its columns",
+            f"the lookup join with table {looked.scan.table.path} needs an equality on one of its columns",
             detail="Temporal table join requires an equality condition on fields of the looked up table",
             hint="write ON left.column = table.key",
         )
@@ -218,7 +218,7 @@ def _operator(
     if nullable and any(not isinstance(each, InputRef) for each in given):
         raise ValidationError(
             f"the LEFT lookup join with {scan.table.path} computes columns of the table",
-            detail="they would have values where the table has no row",
+            detail="they would be non-NULL for rows without a match",
             hint="compute them in the outer query",
         )
     return calc(whole, node.schema, [*refs(left.schema), *given], zone=context.zone)
@@ -227,14 +227,15 @@ def _operator(
 def _behaviour(
     hints: dict[str, Any], source: Any, left: Physical, context: Context
 ) -> dict[str, Any]:
-    """Return what the LOOKUP hint and the options say about waiting and trying again."""
+    """Return the asynchronous and retry settings of the LOOKUP hint and the options."""
     hint = hints.get("LOOKUP") or {}
     configuration = context.settings.configuration
     asynchronous = str(hint.get("async", getattr(source, "asynchronous", False))).lower() == "true"
     mode = hint.get("output-mode", configuration.get(options.ASYNC_OUTPUT)).upper()
     if mode not in {"ORDERED", "ALLOW_UNORDERED"}:
         raise ArgumentError(
-            f"output-mode of LOOKUP cannot be '{mode}'", hint="use ordered or allow_unordered"
+            f"invalid output-mode '{mode}' in the LOOKUP hint",
+            hint="use ordered or allow_unordered",
         )
     retry = None
     if hint.get("retry-predicate"):
@@ -246,7 +247,7 @@ def _behaviour(
         }
     return {
         "asynchronous": asynchronous,
-        # A row that is taken back must not come before the row that it takes back.
+        # A retraction must not overtake the row that it retracts.
         "ordered": mode == "ORDERED" or left.traits.changes.retracts,
         "capacity": int(hint.get("capacity", configuration.get(options.ASYNC_CAPACITY))),
         "timeout_ms": to_millis(hint["timeout"])

@@ -16,7 +16,7 @@ def implement_match(node: MatchRecognize, context: Context) -> Physical:
     below = context.implement(node.input)
     if below.traits.changes.retracts:
         raise ValidationError(
-            "MATCH_RECOGNIZE needs rows that are never changed",
+            "MATCH_RECOGNIZE needs an append-only input",
             detail=f"its input has changes {below.traits.changes}; Match doesn't support consuming update and delete changes",
         )
     time = below.schema[node.order[0].index].time if node.order else None
@@ -49,19 +49,19 @@ def implement_match(node: MatchRecognize, context: Context) -> Physical:
 
 
 def _check_pattern(pattern: PatternNode) -> None:
-    """Refuse shapes of patterns that there is no answer to."""
+    """Reject patterns that are not supported."""
     kinds = {"ALTER": "alternatives (A | B)", "PERMUTE": "PERMUTE"}
     if pattern.kind in kinds:
         raise ValidationError(
             f"{kinds[pattern.kind]} in a PATTERN are not supported",
-            hint="write one variable whose definition joins the conditions by OR",
+            hint="use one variable and combine the conditions with OR",
         )
     if pattern.excluded:
         raise ValidationError("exclusions {- -} in a PATTERN are not supported")
     if pattern.kind == "CONCAT" and (pattern.least, pattern.most) != (1, 1):
         raise ValidationError(
             "quantifiers of groups in a PATTERN are not supported",
-            detail="of (A B)+ each iteration would have variables of its own",
+            detail="each iteration of (A B)+ would need its own variables",
             hint="quantify single variables",
         )
     if (pattern.least, pattern.most) == (0, 1) and not pattern.greedy:
@@ -77,8 +77,8 @@ def _check_expressions(node: MatchRecognize) -> None:
     for name, rex in (*node.definitions, *node.measures):
         if any(isinstance(each, Call) and each.function == "PREV" for each in walk(rex)):
             raise ValidationError(
-                f"PREV is not supported in MATCH_RECOGNIZE, but '{name}' has it",
-                detail="PREV and NEXT look at rows that belong to no variable",
+                f"PREV is not supported in MATCH_RECOGNIZE, but '{name}' uses it",
+                detail="PREV and NEXT refer to rows outside any variable",
                 hint="use LAST(A.price, 1): the row before the last one of A",
             )
     if node.after_match[1] in dict(node.subsets):

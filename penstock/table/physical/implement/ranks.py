@@ -83,17 +83,17 @@ def _window_rank(node: Rank, below: Physical) -> Physical:
     assert window is not None
     if below.traits.changes.retracts:
         raise ValidationError(
-            "Top-N of windows needs rows that are never changed",
+            "window Top-N needs an append-only input",
             detail=f"its input has changes {below.traits.changes}; WindowRank doesn't support consuming update and delete changes",
         )
     if node.function != "ROW_NUMBER":
         raise ValidationError(
-            f"Top-N of windows by {node.function}() is not there",
+            f"window Top-N with {node.function}() is not supported",
             detail="RANK() and DENSE_RANK() on window Top-N are not supported",
             hint="use ROW_NUMBER()",
         )
     if node.end is None:
-        raise ValidationError("Top-N of windows needs a constant number of rows")
+        raise ValidationError("window Top-N needs a constant number of rows")
     keys = tuple(at for at in node.partition if at not in {window.start, window.end})
     sent = exchange(below, keys)
     spec = WindowRankSpec(
@@ -196,11 +196,13 @@ def implement_sort(node: Sort, context: Context) -> Physical:
         )
     if time == "proctime":
         if len(node.order) > 1:
-            raise ValidationError("ORDER BY processing time and other columns is not supported")
+            raise ValidationError(
+                "ORDER BY with processing time and other columns is not supported"
+            )
         return exchange(below, ())
     if below.traits.changes.retracts:
         raise ValidationError(
-            "ORDER BY time needs rows that are never changed",
+            "ORDER BY a time attribute needs an append-only input",
             detail=f"its input has changes {below.traits.changes}; TemporalSort doesn't support consuming update and delete changes",
         )
     return _sorted(below, node.order, by.index)

@@ -52,7 +52,7 @@ _log = logging.getLogger("penstock.table")
 
 
 def changes_of(mode: ChangelogMode) -> Changes:
-    """Return what a connector's mode means for the plan."""
+    """Translate the changelog mode of a connector."""
     return Changes(
         updates=mode.contains(RowKind.UPDATE_AFTER),
         deletes=mode.contains(RowKind.DELETE),
@@ -61,13 +61,13 @@ def changes_of(mode: ChangelogMode) -> Changes:
 
 
 def table_source(table: Any, given: dict[str, str], context: Context) -> Any:
-    """Return what the connector of a table offers to readers."""
+    """Return the source of a table's connector."""
     factory = factory_of(table, given, context)
     source = factory.source(table_context(table, given, context))
     if source is None:
         raise ValidationError(
             f"table {table.path} cannot be read",
-            detail=f"the connector '{factory.identifier}' has no source",
+            detail=f"connector '{factory.identifier}' has no source",
         )
     return source
 
@@ -81,39 +81,39 @@ def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
             f"table {table.path} has no connector",
             hint=f"did you mean 'connector' instead of '{near}'?"
             if near
-            else "give it one: WITH ('connector' = '...')",
+            else "add WITH ('connector' = '...')",
         )
     factory = context.settings.factories.find(name)
     if not getattr(factory, "takes_all_types", False):
         for column in table.columns:
             if not isinstance(column, ComputedColumn) and holds(column.type, BitmapType):
                 raise ValidationError(
-                    f"column '{column.name}' of table {table.path} is {column.type}, for which the connector '{name}' has no values",
+                    f"column '{column.name}' of table {table.path} is {column.type}, which connector '{name}' does not support",
                     hint="declare it as BYTES, and use BITMAP_TO_BYTES and BITMAP_FROM_BYTES",
                 )
     return factory
 
 
 def table_context(table: Any, given: dict[str, str], context: Context) -> TableContext:
-    """Return what a factory is told: all options but those of watermarks, which are the same for all connectors."""
+    """Return the context of a factory: all options except watermark options, which are common to all connectors."""
     settings = context.settings
     options_given = {**table.options, **given}
-    watermark_options(options_given, str(table.path))  # refuses what is wrong, also before a sink
+    watermark_options(options_given, str(table.path))  # rejects invalid options, also before a sink
     own = without_watermark_options(options_given)
     return TableContext(table, own, settings.configuration, settings.batch)
 
 
 def implement_scan(node: Scan, context: Context) -> Physical:
-    """Read a table: conditions, columns and limit go to the connector where it takes them; what it gives is made a proper changelog."""
+    """Read a table: filters, columns and limit are pushed into the connector where it supports them; its output is normalized to a changelog."""
     table = node.table
     source = table_source(table, node.options, context)
     if not hasattr(source, "scan"):
         raise ValidationError(
-            f"table {table.path} can only be looked up",
+            f"table {table.path} can only be used in lookup joins",
             hint="join it with FOR SYSTEM_TIME AS OF a processing time attribute",
         )
     changes = changes_of(source.changelog_mode())
-    # A change whose row is left out would not be told: its former row would stay.
+    # Filtering out a change would lose it, and the former row would stay.
     taken = context.settings.configuration.get(options.PUSH_DOWN) and not changes.retracts
     rest, pushed = _push_filters(source, node.filters, taken)
     wanted = [field.name for field in node.schema]
@@ -163,7 +163,7 @@ def implement_scan(node: Scan, context: Context) -> Physical:
 def _watermarks(
     node: Scan, scanned: Scanned, rows: RowsToColumnsSpec | None, context: Context
 ) -> tuple[TableSourceSpec | None, list[str]]:
-    """Return the source that emits the table's watermarks, and what EXPLAIN shows of it; None if it emits none of its own."""
+    """Return the source that emits the table's watermarks, and its description in EXPLAIN; None if it emits none of its own."""
     table, watermark = node.table, node.watermark
     given = {**table.options, **node.options}
     if watermark is None or watermark.expression is None:
@@ -176,7 +176,7 @@ def _watermarks(
         return None, []
     chosen = watermark_options(given, str(table.path))
     idle_ms = context.settings.millis(options.IDLE_TIMEOUT)
-    # What is read is in the order of the scan; its schema may have fewer columns.
+    # Columns are in the order of the scan; its schema may have fewer columns.
     place = {name: at for at, name in enumerate(scanned.names)}
 
     def read(ref: InputRef) -> InputRef:
@@ -198,31 +198,31 @@ def _watermarks(
 
 def _why_not_pushed(table: Any, watermark: ScanWatermark | None) -> str:
     if watermark is not None:
-        return "its source has watermarks of its own"
+        return "its source emits its own watermarks"
     if table.watermark is None:
-        return "it declares no WATERMARK FOR"
-    return "its time column has another value each time it is computed, so that watermarks are not emitted by the source"
+        return "it does not declare a WATERMARK"
+    return "its time column is not deterministic, so watermarks are not pushed into the source"
 
 
 def _check_own_watermarks(table: Any, scanned: Scanned, context: Context) -> None:
-    """Refuse SOURCE_WATERMARK() of a source without watermarks, unless the one at its end is all that is needed."""
+    """Reject SOURCE_WATERMARK() of a source without watermarks, unless the one at its end is all that is needed."""
     if context.settings.batch or scanned.watermarks is not None:
         return
     name = table.watermark[0]
     raise UnsupportedQueryError(
-        f"the time column '{name}' has SOURCE_WATERMARK(), but its table's source has no watermarks of its own",
+        f"time column '{name}' uses SOURCE_WATERMARK(), but the source does not emit watermarks",
         hint=f"declare WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND",
     )
 
 
 def _check_metadata(table: Any, given: Collection[str]) -> None:
-    """Refuse columns of metadata that a connector does not give."""
+    """Reject columns of metadata that a connector does not give."""
     for column in table.columns:
         if isinstance(column, MetadataColumn) and column.name not in given:
             raise ValidationError(
                 f"table {table.path} declares the metadata column '{column.name}', but its connector "
                 f"'{table.options.get('connector')}' has no metadata '{column.key}'",
-                hint="leave the column out, or compute it: name AS expression",
+                hint="remove the column, or compute it: name AS expression",
             )
 
 
@@ -280,9 +280,9 @@ def normalized(node: Physical, path: Any, context: Context) -> Physical:
         return node
     if not node.traits.keys:
         raise ValidationError(
-            f"table {path} gives upserts and has no primary key",
-            detail="an update without its former row is only understood by a key",
-            hint="declare PRIMARY KEY (...) NOT ENFORCED, and read its columns",
+            f"table {path} produces upserts but has no primary key",
+            detail="an update without UPDATE_BEFORE needs a key",
+            hint="declare PRIMARY KEY (...) NOT ENFORCED and select its columns",
         )
     key = tuple(sorted(min(node.traits.keys, key=sorted)))
     spec = ChangelogNormalizeSpec(node.types, key, ttl_ms=context.settings.ttl_ms)

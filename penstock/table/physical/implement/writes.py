@@ -38,7 +38,7 @@ def mode_of(changes: Changes) -> ChangelogMode:
 
 
 def implement_write(node: Write, context: Context) -> Physical:
-    """Write to a table what it takes; refuse changes that it cannot take."""
+    """Write to a table; reject changes that its sink does not support."""
     table = node.table
     below = context.implement(node.input)
     if context.settings.batch:
@@ -48,13 +48,13 @@ def implement_write(node: Write, context: Context) -> Physical:
     if sink is None:
         raise ValidationError(
             f"table {table.path} cannot be written",
-            detail=f"the connector '{factory.identifier}' has no sink",
+            detail=f"connector '{factory.identifier}' has no sink",
         )
     if node.overwrite and not getattr(sink, "supports_overwrite", False):
         raise ValidationError(
             f"table {table.path} cannot be overwritten",
-            detail=f"the connector '{factory.identifier}' only adds rows, or replaces those of a key",
-            hint="use INSERT INTO; tables of files can be overwritten in batch mode",
+            detail=f"connector '{factory.identifier}' only supports inserts and upserts",
+            hint="use INSERT INTO; filesystem tables support INSERT OVERWRITE in batch mode",
         )
     schema = _sink_schema(table, below)
     below = calc(below, schema, zone=context.zone)
@@ -73,9 +73,9 @@ def implement_write(node: Write, context: Context) -> Physical:
     written = sink.write(overwrite=node.overwrite, partition=dict(node.partition))
     if written.needs_watermarks and not below.traits.bounded and not _has_watermarks(below):
         raise ValidationError(
-            f"table {table.path}: {written.needs_watermarks} needs watermarks, and the query has none",
-            detail="nothing would ever be committed",
-            hint="declare a WATERMARK FOR a column of a table that the query reads, or leave out the option",
+            f"table {table.path}: {written.needs_watermarks} needs watermarks, but the query has none",
+            detail="no partition would ever be committed",
+            hint="declare a WATERMARK on a source table of the query, or remove the option",
         )
     return TableSink(
         schema=schema,
@@ -140,8 +140,8 @@ def _refused(table: Any, below: Physical, kind: str) -> ValidationError:
     return ValidationError(
         f"table sink {table.path} doesn't support consuming {kind} changes",
         detail=f"they are produced by {line_of(_origin(below, kind))}",
-        hint="write to a table that takes updates (with a PRIMARY KEY: upsert-kafka, jdbc), or ask a query "
-        "whose rows are final: windows instead of GROUP BY alone, interval joins instead of regular ones",
+        hint="write to a table that takes updates (with a PRIMARY KEY: upsert-kafka, jdbc), or make the query "
+        "append-only: window aggregation instead of GROUP BY, interval join instead of regular join",
     )
 
 

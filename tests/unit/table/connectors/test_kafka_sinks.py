@@ -46,7 +46,7 @@ def commit_a_lost_transaction(sink: KafkaSink, monkeypatch: pytest.MonkeyPatch) 
     committer.commit(CommitRequest(4, [lost]))
 
 
-def test_lost_transactions_are_told_with_the_option_that_ignores_them(
+def test_lost_transaction_error_names_the_option_to_ignore_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(KafkaDataLossError) as caught:

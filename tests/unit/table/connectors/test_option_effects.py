@@ -107,7 +107,7 @@ def test_an_option_without_an_effect_is_named_once(caplog, monkeypatch):
 
 
 def test_an_option_that_a_connector_does_not_have_is_refused_with_the_nearest():
-    with pytest.raises(ConfigurationError, match="does not know: 'puase'") as refused:
+    with pytest.raises(ConfigurationError, match="unknown option 'puase'") as refused:
         checked({"puase": "1 s"}, [duration("pause", 10), flag("loud")], "t")
     assert refused.value.hint == "did you mean 'pause'?"
 
@@ -124,14 +124,14 @@ def tables(options: str) -> TableEnvironment:
 REFUSED = {
     "fields of keys without a format": (", 'key.fields' = 'id'", "'key.fields' needs 'key.format'"),
     "a format of keys without fields": (", 'key.format' = 'raw'", "'key.format' needs 'key.fields'"),
-    "a Java class as partitioner": (", 'sink.partitioner' = 'org.example.Mine'", "'sink.partitioner' cannot be"),
+    "a Java class as partitioner": (", 'sink.partitioner' = 'org.example.Mine'", "for option 'sink.partitioner'"),
     "round-robin with keys": (
         ", 'key.fields' = 'id', 'key.format' = 'json', 'sink.partitioner' = 'round-robin'",
         "cannot be 'round-robin' with 'key.fields'",
     ),
     "a prefix that a key column lacks": (
         ", 'key.fields' = 'id', 'key.format' = 'json', 'key.fields-prefix' = 'k_'",
-        "key column 'id' does not begin with 'k_'",
+        "key column 'id' does not start with 'k_'",
     ),
     "a prefix of columns that are in the value, too": (
         ", 'key.fields' = 'id', 'key.format' = 'json', 'key.fields-prefix' = 'i'",
@@ -209,7 +209,7 @@ def files_with(path: Path, form: str, **options: str) -> TableEnvironment:
 )
 def test_options_that_the_format_of_a_file_does_not_have_are_refused(tmp_path, form, option):
     for statement in ("SELECT * FROM t", "INSERT INTO t VALUES (1, 'a')"):
-        with pytest.raises(ConfigurationError, match="does not know"):
+        with pytest.raises(ConfigurationError, match="unknown option"):
             files_with(tmp_path, form, **{option: "x"}).explain_sql(statement)
 
 
@@ -222,7 +222,7 @@ def test_options_that_the_format_of_a_file_does_not_have_are_refused(tmp_path, f
     ],
 )
 def test_options_of_a_format_that_a_topic_does_not_have_are_refused(options):
-    with pytest.raises(ConfigurationError, match="does not know"):
+    with pytest.raises(ConfigurationError, match="unknown option"):
         tables(options).explain_sql("SELECT * FROM t")
 
 
@@ -260,8 +260,8 @@ def test_files_are_compressed_as_their_table_says(tmp_path, form, option, compac
 
 
 @pytest.mark.parametrize(("form", "option"), [*COMPRESSIONS, ("avro", "avro.encoding")])
-def test_a_compression_that_there_is_not_is_refused(tmp_path, form, option):
-    with pytest.raises(ConfigurationError, match="cannot be 'lzo'"):
+def test_unknown_compression_is_rejected(tmp_path, form, option):
+    with pytest.raises(ConfigurationError, match="invalid value 'lzo'"):
         files_with(tmp_path, form, **{option: "lzo"}).explain_sql("INSERT INTO t VALUES (1, 'a')")
 
 
@@ -323,7 +323,7 @@ def test_values_of_changes_are_written_as_those_of_rows(form):
 def test_options_of_made_up_columns_that_their_type_does_not_have_are_refused(option):
     found = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     found.execute_sql(f"CREATE TABLE t (id INT, v STRING) WITH ('connector' = 'datagen', {option})")
-    with pytest.raises(ConfigurationError, match="does not know"):
+    with pytest.raises(ConfigurationError, match="unknown option"):
         found.explain_sql("SELECT * FROM t")
 
 

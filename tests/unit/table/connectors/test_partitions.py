@@ -77,7 +77,7 @@ def test_a_partition_is_due_when_the_clock_has_passed_its_creation_and_the_delay
     assert committed == due
 
 
-def test_without_a_delay_what_gets_files_is_due() -> None:
+def test_without_a_delay_partitions_with_files_are_due() -> None:
     published, committed, waiting = plan_partitions(request(file(1)), LARGE, CommitTrigger())
     assert (len(published), committed, waiting) == (1, ["h=1"], None)
 
@@ -156,7 +156,7 @@ def test_the_clock_wakes_the_committer_when_the_first_partition_is_due(tmp_path:
     assert committer.next_wakeup(waiting) is None
 
 
-def test_what_one_committer_kept_back_the_other_understands(tmp_path: Path) -> None:
+def test_committer_state_is_compatible_with_and_without_partitions(tmp_path: Path) -> None:
     """The options of a table may change between two jobs."""
     kept = WaitingPartitions((file(1),), {"h=1": 0}, 7)
     _, left = FileCommitter(str(tmp_path), LARGE).plan(request(pending=kept))
@@ -207,7 +207,7 @@ def test_nothing_is_marked_before_its_files_are_there(
         ("2024-05-01", "yyyyMMdd", None),
     ],
 )
-def test_the_time_that_a_text_tells(
+def test_partition_time_is_parsed_from_text(
     text: str, formatter: str | None, expected: dt.datetime | None
 ) -> None:
     assert local_time(text, formatter) == expected
@@ -227,12 +227,12 @@ def test_the_time_of_a_partition(directory: str, times: PartitionTimes, expected
     assert times.of(directory) == expected
 
 
-def test_a_partition_without_a_time_is_an_error_that_says_what_was_read() -> None:
-    with pytest.raises(RecordError, match="'none 10:00:00' is not written as yyyy-MM-dd"):
+def test_partition_without_a_time_is_an_error_with_the_text() -> None:
+    with pytest.raises(RecordError, match="'none 10:00:00' does not match yyyy-MM-dd"):
         PartitionTimes(("dt", "h"), "$dt $h:00:00").of("dt=none/h=10")
 
 
-def test_wrong_patterns_are_told_from_right_ones() -> None:
+def test_invalid_patterns_are_rejected() -> None:
     assert wrong_pattern("$dt $hour:00:00", ["dt", "hour"]) is None
     assert "'hr'" in str(wrong_pattern("$dt $hr:00:00", ["dt", "hour"]))
     assert wrong_pattern("2024-01-01", ["dt"]) is not None

@@ -1,4 +1,4 @@
-"""What the tests of plans share: tables, connectors that only say what they can, and nodes in short."""
+"""Helpers for tests of plans: tables, connectors that only say what they can, and nodes in short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plans know about their rows: by which columns changes are known, and who needs -U rows."""
+"""Traits of plans: upsert keys, and which operators need -U rows."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_changes_do_not_overtake_each_other() -> None:
     assert lookup("b.k = u.id", hint=hint, left="changing").ordered
 
 
-def test_columns_of_a_row_that_is_not_there_are_not_computed() -> None:
+def test_columns_of_a_missing_row_are_not_computed() -> None:
     assert lookup("b.k = u.id", more="u.twice") is not None
     with pytest.raises(ValidationError, match="computes columns of the table"):
         lookup("b.k = u.id", "LEFT", more="u.twice")

@@ -1,4 +1,4 @@
-"""What runs for which query: the shapes of physical plans."""
+"""The shapes of physical plans, query by query."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_explain_shows_a_plan_as_it_was_written_as_it_is_optimised_and_as_it_run
     assert plan.draw().startswith("<svg")
 
 
-def test_advice_tells_of_state_that_grows():
+def test_advice_warns_of_growing_state():
     plan = planner().plan([joined_users()])
     assert "[WARNING] the state of Join(" in plan.explain(["PLAN_ADVICE"])
     kept = planner(table_exec_state_ttl="1 h").plan([joined_users()])

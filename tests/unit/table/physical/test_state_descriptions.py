@@ -379,7 +379,7 @@ def _with_bids(*changes: tuple[str, str]) -> tuple[str, ...]:
     return (bids, *others)
 
 
-def test_renamed_columns_and_tables_go_on_with_their_state() -> None:
+def test_renamed_columns_and_tables_keep_their_state() -> None:
     cases = {
         "a column": (_with_bids(("price BIGINT", "amount BIGINT")), GROUPS.replace("price", "amount")),
         "a table": (_with_bids(("TABLE bids", "TABLE offers")), GROUPS.replace("bids", "offers")),

@@ -42,20 +42,20 @@ def test_columns_that_fit_are_written_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("INSERT INTO loose SELECT price, channel FROM bid", "the query gives 2 columns, but table `default_catalog`.`default_database`.`loose` takes 3"),
-        ("INSERT INTO loose SELECT channel, channel, price FROM bid", "column types of query result and sink 'loose' do not match: column 'a' at position 0 is BIGINT, the query gives STRING"),
+        ("INSERT INTO loose SELECT price, channel FROM bid", "the query returns 2 columns, but table `default_catalog`.`default_database`.`loose` expects 3"),
+        ("INSERT INTO loose SELECT channel, channel, price FROM bid", "column types of query result and sink 'loose' do not match: column 'a' at position 0 is BIGINT, the query returns STRING"),
         ("INSERT INTO loose (a, d) SELECT price, channel FROM bid", "column 'd' not found in table"),
-        ("INSERT INTO loose (a, a) SELECT price, price FROM bid", "column 'a' is named twice"),
+        ("INSERT INTO loose (a, a) SELECT price, price FROM bid", "duplicate column 'a'"),
         ("INSERT INTO sink (a) SELECT price FROM bid", "column 'b' has no default value and does not allow NULLs"),
         ("INSERT INTO auction (name) SELECT channel FROM bid", "column 'id' has no default value and does not allow NULLs"),
-        ("INSERT INTO days PARTITION (d = 'x') (a, d, h) SELECT price, channel, channel FROM bid", "column 'd' is named twice"),
-        ("INSERT INTO expensive SELECT price, price FROM bid", "is a view: nothing can be inserted"),
-        ("INSERT INTO days PARTITION (x = 'y') SELECT price, channel, channel FROM bid", "'x' is no partition column"),
+        ("INSERT INTO days PARTITION (d = 'x') (a, d, h) SELECT price, channel, channel FROM bid", "duplicate column 'd'"),
+        ("INSERT INTO expensive SELECT price, price FROM bid", "cannot insert into view"),
+        ("INSERT INTO days PARTITION (x = 'y') SELECT price, channel, channel FROM bid", "'x' is not a partition column"),
         ("INSERT INTO lose SELECT price FROM bid", "table 'lose' not found"),
         ("INSERT INTO meta (a, o) SELECT k, k FROM s", "column 'o' of table"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(statement: str, message: str) -> None:
+def test_mismatching_columns_are_rejected(statement: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(statement)
     assert message in caught.value.message

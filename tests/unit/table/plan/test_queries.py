@@ -361,7 +361,7 @@ def test_patterns_are_trees_and_columns_belong_to_variables() -> None:
         ("AFTER MATCH SKIP TO B", ("LAST", "B")),
     ],
 )
-def test_a_match_goes_on_where_the_query_says(clause: str, wanted: object) -> None:
+def test_after_match_skip_positions(clause: str, wanted: object) -> None:
     query = f"SELECT * FROM bid MATCH_RECOGNIZE (ORDER BY ts MEASURES A.price AS p {clause} PATTERN (A B) DEFINE A AS price > 1)"
     assert find(plan(query), MatchRecognize).after_match == wanted
 

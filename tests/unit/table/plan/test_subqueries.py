@@ -169,18 +169,20 @@ def test_not_in_of_columns_without_null_is_an_equality() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT (SELECT k, w FROM t) FROM s", "a subquery as a value must give one column, got 2"),
-        ("SELECT * FROM s WHERE k IN (SELECT k, w FROM t)", "the subquery gives 2 columns, but 1 are compared"),
+        ("SELECT (SELECT k, w FROM t) FROM s", "a scalar subquery must return one column, got 2"),
+        ("SELECT * FROM s WHERE k IN (SELECT k, w FROM t)", "the subquery returns 2 columns, but is compared with 1"),
         ("SELECT * FROM s WHERE EXISTS (SELECT nothing FROM t)", "column 'nothing' not found"),
         ("SELECT * FROM s LEFT JOIN t ON s.k IN (SELECT k FROM t)", "a subquery is not allowed here"),
         ("SELECT (SELECT s.k + max(w) FROM t) FROM s", "SELECT of the subquery uses columns"),
         (
             "SELECT * FROM s WHERE EXISTS (SELECT 1 FROM t LEFT JOIN (t AS a JOIN t AS b ON a.k = b.k AND b.w > s.v) ON t.k = a.k WHERE a.k IS NULL)",
-            "the right side of a LEFT JOIN depends on the query around",
+            "the right side of a LEFT JOIN depends on the outer query",
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_join_is_refused_with_the_reason(query: str, message: str) -> None:
+def test_unsupported_correlated_subquery_is_rejected_with_the_reason(
+    query: str, message: str
+) -> None:
     with pytest.raises(SqlError) as caught:
         plan(query)
     assert message in caught.value.message

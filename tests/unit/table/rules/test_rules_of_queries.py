@@ -79,7 +79,7 @@ CHANCE = ["RAND()", "RAND_INTEGER(10)", "UUID()", "UNIX_TIMESTAMP()", "NOW()", "
 CHANCE += ["LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME", "CURRENT_DATE", "PROCTIME()"]
 
 
-def test_what_has_another_value_each_time_is_computed_once_before_a_condition_on_it() -> None:
+def test_non_deterministic_expression_is_computed_once_before_its_filter() -> None:
     for function in CHANCE:
         name = function.partition("(")[0]
         rows = f"SELECT UPPER(CAST({function} AS STRING)) AS r, id FROM orders"
