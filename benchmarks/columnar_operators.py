@@ -21,8 +21,8 @@ import polars as pl
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.keys import ColumnsKey
 from penstock.columnar.specs.aggregates import (
+    ColumnarLocalAggregateSpec,
     GroupAggregateSpec,
-    LocalAggregateSpec,
     WindowAggregateSpec,
 )
 from penstock.columnar.specs.common import WindowDefinition
@@ -121,7 +121,9 @@ SPECS: dict[str, OperatorSpec] = {
             (column(5), Literal(DayTimeIntervalType(nullable=False), dt.timedelta(seconds=4))),
         ),
     ),
-    "local count by bidder": LocalAggregateSpec(TYPES, (1,), (count(), aggregate("SUM", 2))),
+    "local count by bidder": ColumnarLocalAggregateSpec(
+        TYPES, (1,), (count(), aggregate("SUM", 2))
+    ),
     "count by bidder": GroupAggregateSpec(
         TYPES, (1,), (count(), aggregate("SUM", 2)), update_before=False
     ),
@@ -151,7 +153,7 @@ SPECS: dict[str, OperatorSpec] = {
         update_before=False,
     ),
     "hop count by auction": WindowAggregateSpec(TYPES, (0,), (count(),), HOP),
-    "local hop count by auction": LocalAggregateSpec(TYPES, (0,), (count(),), window=HOP),
+    "local hop count by auction": ColumnarLocalAggregateSpec(TYPES, (0,), (count(),), window=HOP),
     "session count by bidder": WindowAggregateSpec(
         TYPES, (1,), (count(),), WindowDefinition("SESSION", gap=1_000, time=5)
     ),

@@ -164,9 +164,9 @@ class Job:
             f"{self.name}: {size:.0f} MB of state, {time.perf_counter() - start:.0f} s", flush=True
         )
 
-    def _on_step(self, step, epoch):
+    def _on_step(self, step, checkpoint_id):
         if self._watching is not None:
-            self._watching(step, epoch)
+            self._watching(step, checkpoint_id)
 
     def settle(self):
         """Merge the database's files, as in a job that has run for a while; on Spark, workers have it."""
@@ -182,10 +182,10 @@ class Job:
         self.splits += 1
         moments = {}
 
-        def on_step(step, epoch):
+        def on_step(step, checkpoint_id):
             moments.setdefault(step, time.perf_counter())
             if step == "after write_manifest":
-                manifests.append(self.master.store.read(epoch))
+                manifests.append(self.master.store.read(checkpoint_id))
 
         before = self.master.store.latest()
         manifests = []

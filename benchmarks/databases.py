@@ -20,7 +20,7 @@ from rich.table import Table
 
 from penstock.common import Types
 from penstock.connectors.jdbc.statements import for_psycopg
-from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.connectors.source import ReadLimits
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -125,18 +125,18 @@ def _write(sink: JdbcSink, records: Records, size: int, every: int | None) -> No
     run = f"{time.time_ns()}"
     with tempfile.TemporaryDirectory() as staging:
         writer = sink.create_writer(WriterContext(run, "sink", 0, 1, staging))
-        epoch = 1
-        writer.begin(EpochContext(epoch, run))
+        checkpoint_id = 1
+        writer.begin(CheckpointContext(checkpoint_id, run))
         for number, batch in enumerate(batches(records, size), start=1):
             writer.write(list(batch), None, 0)
             if every is not None and committer is not None and number % every == 0:
-                committer.commit(CommitRequest(epoch, writer.prepare_commit()))
-                writer.on_committed(epoch)
-                epoch += 1
-                writer.begin(EpochContext(epoch, f"{run}-{epoch}"))
+                committer.commit(CommitRequest(checkpoint_id, writer.prepare_commit()))
+                writer.on_committed(checkpoint_id)
+                checkpoint_id += 1
+                writer.begin(CheckpointContext(checkpoint_id, f"{run}-{checkpoint_id}"))
         rest = writer.prepare_commit()
         if committer is not None:
-            committer.commit(CommitRequest(epoch, rest))
+            committer.commit(CommitRequest(checkpoint_id, rest))
             committer.close()
         writer.close()
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 TICK_S = 0.0005
 KEYS = 1_000
 WAITING = 200  # records per second until the engine gives the first one out
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Feed(threading.Thread):
             connection, _ = self.listener.accept()
             with connection:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                patience = time.monotonic() + PATIENCE_S
+                patience = time.monotonic() + TIMEOUT_S
                 while not self.ready() and time.monotonic() < patience:
                     self._send(connection, Phase(0, WAITING, 0.2))
                 for phase in self.phases:

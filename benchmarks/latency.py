@@ -22,7 +22,7 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks import peers, report
-from benchmarks.feed import PATIENCE_S, Feed, Phase, plan
+from benchmarks.feed import TIMEOUT_S, Feed, Phase, plan
 from benchmarks.runner import HERE, JOBS, PYFLINK, environment_of
 
 ROOT = HERE.parent
@@ -110,7 +110,7 @@ def measure(engine: Engine, phases: Sequence[Phase], work: Path) -> list[Ages]:
             start_new_session=True,
         )
         try:
-            limit = sum(phase.seconds for phase in phases) * 2 + PATIENCE_S
+            limit = sum(phase.seconds for phase in phases) * 2 + TIMEOUT_S
             _wait(process, feed, limit, output)
         finally:
             _end(process)

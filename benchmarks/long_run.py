@@ -190,7 +190,7 @@ class Line:
 
 LOAD = Line("machine: load", "", float("inf"))  # not judged
 LINES = (
-    Line("epoch", "ms", 30),
+    Line("checkpoint_id", "ms", 30),
     Line("epoch: CPU time", "ms", 30),
     LOAD,
     Line("driver: memory", "MB", 10),
@@ -225,7 +225,7 @@ class Epochs:
         self.done: list[float] = []
         self._started = self._ended = 0.0
 
-    def __call__(self, step, epoch):
+    def __call__(self, step, checkpoint_id):
         now = time.perf_counter()
         if step in {"before run_pipe", "before trigger"}:
             if self._started:
@@ -250,7 +250,7 @@ class Sampler:
 
     def sample(self) -> dict[Line, list[float]]:
         epochs = self.epochs.take()
-        found: dict[tuple[str, str], list[float]] = {("epoch", "ms"): epochs}
+        found: dict[tuple[str, str], list[float]] = {("checkpoint_id", "ms"): epochs}
 
         def put(name: str, value: float, unit: str = "") -> None:
             found[name, unit] = [value]
@@ -368,7 +368,7 @@ class Judge:
         ]
         if not values:
             return float("nan")
-        if line.name.startswith("epoch"):
+        if line.name.startswith("checkpoint_id"):
             return statistics.median(values)
         return min(values) if line.name.endswith("lowest") else statistics.mean(values)
 
@@ -385,7 +385,7 @@ class Judge:
         if self.quarter(line, 3) <= FACTOR * self.quarter(line, 1) + line.slack:
             return "bounded"
         busier = self.quarter(LOAD, 3) > 1.1 * self.quarter(LOAD, 1) + 0.5
-        return "machine busier" if line.name == "epoch" and busier else GROWS
+        return "machine busier" if line.name == "checkpoint_id" and busier else GROWS
 
     def table(self, title: str) -> Table:
         table = Table(title=title)

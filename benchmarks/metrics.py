@@ -30,7 +30,7 @@ from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.task import slot_task
 from penstock.runtime.task.chain_times import ChainTimes
 from penstock.runtime.task.slot_metrics import SlotMetrics
-from penstock.runtime.task.turn_clock import TurnClock
+from penstock.runtime.task.turn_clock import SubtaskStopwatch
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 
@@ -142,7 +142,7 @@ class Switch:
 @contextlib.contextmanager
 def switched(switch: Switch, mode: str) -> Iterator[None]:
     """Have the switch decide, wherever a span of work begins."""
-    begin, turn_begin, turn_end = ChainTimes.begin, TurnClock.begin, TurnClock.end
+    begin, turn_begin, turn_end = ChainTimes.begin, SubtaskStopwatch.begin, SubtaskStopwatch.end
 
     def chain_begins(times: ChainTimes) -> None:
         if mode == "pipelined":
@@ -150,20 +150,20 @@ def switched(switch: Switch, mode: str) -> Iterator[None]:
         if switch.on:
             begin(times)
 
-    def turn_begins(clock: TurnClock, subtask: Any) -> None:
+    def turn_begins(clock: SubtaskStopwatch, subtask: Any) -> None:
         switch.tick(subtask.metrics.times)
         if switch.on:
             turn_begin(clock, subtask)
 
-    def turn_ends(clock: TurnClock) -> None:
+    def turn_ends(clock: SubtaskStopwatch) -> None:
         if switch.on:
             turn_end(clock)
 
     with contextlib.ExitStack() as stack:
         for owner, name, instead in (
             (ChainTimes, "begin", chain_begins),
-            (TurnClock, "begin", turn_begins),
-            (TurnClock, "end", turn_ends),
+            (SubtaskStopwatch, "begin", turn_begins),
+            (SubtaskStopwatch, "end", turn_ends),
             (SlotMetrics, "take", switch.timed(SlotMetrics.take)),
             (slot_task, "_report", switch.timed(slot_task._report)),  # noqa: SLF001
         ):

@@ -39,7 +39,7 @@ from benchmarks.runner import HERE, JOBS, PYFLINK, environment_of
 PARTS = ("idle", "backpressure", "recovery", "rescaling")
 SLOTS = 2
 KEYS = 100_000
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 COMPLETED_S = 60.0  # a checkpoint that takes longer is not waited for
 NOTICED_S = 40.0  # a death that nothing came of for so long was not noticed
 
@@ -125,7 +125,7 @@ class Job:
             noted.frombytes(path.read_bytes()[: path.stat().st_size // 8 * 8])
         return sorted(noted)
 
-    def wait(self, condition: Callable[[], bool], what: str, seconds: float = PATIENCE_S) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, seconds: float = TIMEOUT_S) -> None:
         """Wait for something; the job must not end before."""
         deadline = time.monotonic() + seconds
         while not condition():

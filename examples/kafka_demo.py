@@ -31,7 +31,7 @@ from tools.servers.postgres import PASSWORD, USER, PostgresServer  # noqa: E402
 COUNTRIES = ("DE", "FR", "IT", "NL", "PL")
 CUSTOMERS = 500
 LATE_SHARE, MALFORMED_SHARE = 0.01, 0.005
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 
 
 class Shop(threading.Thread):
@@ -161,7 +161,7 @@ def environment(directory: str) -> StreamExecutionEnvironment:
 def watch(shop: Shop, reader: Reader, client: Any, begun: float) -> None:
     """Show the figures every two seconds until all orders are out."""
     result = client.get_job_execution_result()
-    end = time.monotonic() + PATIENCE_S + shop.seconds
+    end = time.monotonic() + TIMEOUT_S + shop.seconds
     while time.monotonic() < end and not result.done():
         time.sleep(2)
         print(f"{time.monotonic() - begun:>4.0f} s   sent {shop.orders:>7,}   {reader}", flush=True)

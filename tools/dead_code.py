@@ -70,7 +70,7 @@ ALLOWED = {
     "read by shlex": ["commenters", "whitespace_split"],
     "found by name": ["run_anew"],
     "used by snippets that are text": ["KeyedNothing", "backend_with_paths", "run_without_sink"],
-    "asked by tests, which could not see it otherwise": ["completed_epochs"],
+    "asked by tests, which could not see it otherwise": ["completed_checkpoint_ids"],
     "read by fsspec": ["pseudo_dirs"],
     "called by the libraries that benchmarks compare with": [
         "build_part",

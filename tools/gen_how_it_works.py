@@ -38,7 +38,7 @@ from penstock.graph.deployment import LevelDeployment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.network import messages
-from penstock.runtime.network.buffers import Row, decode
+from penstock.runtime.network.buffers import BufferedRow, decode
 from penstock.runtime.task.local_pipe import deliver
 from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import mini_cluster
@@ -163,7 +163,7 @@ class _Recorder:
     """Runs the pipe level by level, as the in-process cluster does, and keeps the rows between the levels."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[int, Row]] = []
+        self.rows: list[tuple[int, BufferedRow]] = []
         self.attempts: dict[str, str] = {}
 
     def __call__(
@@ -172,9 +172,9 @@ class _Recorder:
         on_ack: Callable[[messages.TaskAck], None],
         cancelled: Callable[[], bool],
     ) -> None:
-        arriving: list[list[Row]] = [[] for _ in range(levels[0].slots)]
+        arriving: list[list[BufferedRow]] = [[] for _ in range(levels[0].slots)]
         for level in levels:
-            leaving: list[list[Row]] = [[] for _ in range(max(level.next_slots, 1))]
+            leaving: list[list[BufferedRow]] = [[] for _ in range(max(level.next_slots, 1))]
             for slot in range(level.slots):
                 attempt = uuid.uuid4().hex[:12]
                 self.attempts[attempt] = f"attempt {level.level}.{slot}"

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.cep.engine.conditions import Condition, Test
+from penstock.cep.engine.conditions import Condition, UserCondition
 from penstock.errors import ArgumentTypeError
 
 
@@ -61,13 +61,13 @@ def to_condition(function: Any, method: str) -> Condition:
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):  # builtins without a signature
-        return Test(function)
+        return UserCondition(function)
     for arguments, takes_context in (("e",), False), (("e", "c"), True):
         try:
             signature.bind(*arguments)
         except TypeError:
             continue
-        return Test(function, takes_context)
+        return UserCondition(function, takes_context)
     raise ArgumentTypeError(
         f"a condition must take (event) or (event, ctx), not {signature}",
         hint="for example lambda event, ctx: event.amount > len(ctx.get_events_for_pattern('a'))",

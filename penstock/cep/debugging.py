@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.cep.engine import KeyRuns, Nfa, PatternPlan, compile_pattern
-from penstock.cep.engine.runs import Run
+from penstock.cep.engine.runs import PartialMatch
 from penstock.cep.pattern import show
 from penstock.errors import ArgumentError
 
@@ -23,7 +23,7 @@ def trace(plan: PatternPlan, events: list[Any], timestamps: list[int] | None = N
     state = KeyRuns()
     lines = [f"pattern {show(plan.nodes)}"]
 
-    def note(what: str, run: Run) -> None:
+    def note(what: str, run: PartialMatch) -> None:
         lines.append(f"  {what:<9}{_text(nfa.match_of(run))}")
 
     nfa.trace = note

@@ -26,7 +26,7 @@ from penstock.runtime.user_code import RecordFailedError, call_each
 Order = Callable[[int, Any], Any]  # from timestamp and event to the sort key
 
 
-class Shell(Protocol):
+class MatchingOperator(Protocol):
     """The operator as seen by an engine."""
 
     def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
@@ -45,7 +45,7 @@ class PatternEngine:
     `live` holds the partial matches by key; `changed` the keys to be written to the state.
     """
 
-    def __init__(self, shell: Shell, plan: PatternPlan, pattern_id: Any = None) -> None:
+    def __init__(self, shell: MatchingOperator, plan: PatternPlan, pattern_id: Any = None) -> None:
         self.shell = shell
         self.plan = plan
         self.pattern_id = pattern_id

@@ -116,9 +116,9 @@ class CepOperatorBase(StreamOperator):
                 self._times.append(timestamp)
                 self._values.append(value)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch with another output and clock."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self._bind(context)
         for engine in self.engines():
             engine.nfa.clock = context.clock

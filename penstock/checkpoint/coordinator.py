@@ -16,7 +16,7 @@ reused before the next restore. Its tasks hand over its committables again with 
 may
 refer to state that was written for it.
 
-After any failure, recovery is a Restore event with the manifest found on storage: its commits are repeated first (they are
+After any failure, recovery is a RestoreCheckpoint event with the manifest found on storage: its commits are repeated first (they are
 idempotent), then the next checkpoint may begin.
 """
 
@@ -29,27 +29,27 @@ from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.messages import (
-    AbortEpoch,
+    AbortCheckpoint,
     Ack,
+    CheckpointRestored,
     CommitFailed,
     CommitFinished,
     CommitSink,
+    CoordinatorEvent,
+    CoordinatorInstruction,
     DeleteCheckpoint,
     DeleteFiles,
     DeleteOrphans,
-    EpochAborted,
-    EpochCompleted,
-    Event,
-    FailEpoch,
-    Instruction,
+    FailExecution,
     ManifestFailed,
     ManifestWritten,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
     PipeFinished,
-    Restore,
-    Restored,
+    RestoreCheckpoint,
     RunPipe,
-    StartEpoch,
     TaskFailed,
+    TriggerCheckpoint,
     TriggerSources,
     WriteManifest,
 )
@@ -60,7 +60,7 @@ from penstock.errors import ArgumentError, CheckpointError
 from penstock.files.paths import is_absolute
 
 
-class Phase(enum.Enum):
+class CoordinatorPhase(enum.Enum):
     """The state of the coordinator.
 
     IDLE -> RUNNING -> WRITING -> COMMITTING -> IDLE, RUNNING or FINISHED; any -> FAILED;
@@ -74,21 +74,23 @@ class Phase(enum.Enum):
     WRITING = "writing"  # a manifest is being written; others may be pending
     COMMITTING = "committing"  # a manifest is durable, sinks commit; others may be pending
     RESTORING = "restoring"  # a manifest was restored, its sinks commit again
-    FAILED = "failed"  # only Restore is accepted
+    FAILED = "failed"  # only RestoreCheckpoint is accepted
     FINISHED = "finished"  # the last checkpoint of the job is complete
 
 
-_MAY_OVERLAP = frozenset({Phase.RUNNING, Phase.WRITING, Phase.COMMITTING})
+_MAY_OVERLAP = frozenset(
+    {CoordinatorPhase.RUNNING, CoordinatorPhase.WRITING, CoordinatorPhase.COMMITTING}
+)
 
 
 class CheckpointCoordinator:
     """Decides what happens to the checkpoints of one job; retains the last `retained` of them.
 
-    `tasks_stay`: pipelined mode, in which checkpoints are triggered in running tasks and several may be pending.
+    `pipelined`: pipelined mode, in which checkpoints are triggered in running tasks and several may be pending.
     """
 
     def __init__(
-        self, job_id: str, job_name: str, *, retained: int = 1, tasks_stay: bool = False
+        self, job_id: str, job_name: str, *, retained: int = 1, pipelined: bool = False
     ) -> None:
         if retained < 1:
             raise ArgumentError(
@@ -98,7 +100,7 @@ class CheckpointCoordinator:
         self.job_id = job_id
         self.job_name = job_name
         self._retained = retained
-        self._tasks_stay = tasks_stay
+        self._pipelined = pipelined
         # The current base: durable, and all its commits are done except in phases COMMITTING, RESTORING and FAILED.
         # None until the first checkpoint completes.
         self.base: Manifest | None = None
@@ -131,39 +133,41 @@ class CheckpointCoordinator:
         self._pinned: Counter[int] = Counter()
         # The last events and phases, for errors.
         self._story: deque[str] = deque(maxlen=20)
-        self._handlers: dict[type[Event], Callable[[Any], list[Instruction]]] = {
-            StartEpoch: self._start_epoch,
+        self._handlers: dict[
+            type[CoordinatorEvent], Callable[[Any], list[CoordinatorInstruction]]
+        ] = {
+            TriggerCheckpoint: self._trigger_checkpoint,
             Ack: self._ack,
-            AbortEpoch: self._abort_epoch,
+            AbortCheckpoint: self._abort_checkpoint,
             TaskFailed: self._task_failed,
             PipeFinished: self._pipe_finished,
             ManifestWritten: self._manifest_written,
             ManifestFailed: self._manifest_failed,
             CommitFinished: self._commit_finished,
             CommitFailed: self._commit_failed,
-            Restore: self._restore,
+            RestoreCheckpoint: self._restore,
         }
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> CoordinatorPhase:
         """The current phase."""
         if self._failed:
-            return Phase.FAILED
+            return CoordinatorPhase.FAILED
         if self._uncommitted:
-            return Phase.RESTORING if self._restoring else Phase.COMMITTING
+            return CoordinatorPhase.RESTORING if self._restoring else CoordinatorPhase.COMMITTING
         if self._written is not None:
-            return Phase.WRITING
+            return CoordinatorPhase.WRITING
         if self.base is not None and self.base.final:
-            return Phase.FINISHED
-        return Phase.RUNNING if self._pending else Phase.IDLE
+            return CoordinatorPhase.FINISHED
+        return CoordinatorPhase.RUNNING if self._pending else CoordinatorPhase.IDLE
 
     @property
-    def next_epoch(self) -> int:
+    def next_checkpoint_id(self) -> int:
         """The id of the checkpoint that may begin next."""
-        return max(self._base_epoch, self._last_begun) + 1
+        return max(self._base_checkpoint_id, self._last_begun) + 1
 
     @property
-    def pending_epochs(self) -> list[int]:
+    def pending_checkpoint_ids(self) -> list[int]:
         """The pending checkpoints whose manifest is not being written, oldest first."""
         return sorted(self._pending)
 
@@ -173,21 +177,21 @@ class CheckpointCoordinator:
         return dict(self._returned)
 
     @property
-    def completed_epochs(self) -> list[int]:
+    def completed_checkpoint_ids(self) -> list[int]:
         """The ids of the retained checkpoints in this job's directory, oldest first."""
-        return [checkpoint.epoch for checkpoint in self._completed]
+        return [checkpoint.checkpoint_id for checkpoint in self._completed]
 
-    def pin(self, epoch: int) -> None:
+    def pin(self, checkpoint_id: int) -> None:
         """Keep a checkpoint until it is unpinned, regardless of retention."""
-        self._pinned[epoch] += 1
+        self._pinned[checkpoint_id] += 1
 
-    def unpin(self, epoch: int) -> None:
+    def unpin(self, checkpoint_id: int) -> None:
         """Undo one `pin`; the next retention may delete the checkpoint."""
-        self._pinned[epoch] -= 1
-        if not self._pinned[epoch]:
-            del self._pinned[epoch]
+        self._pinned[checkpoint_id] -= 1
+        if not self._pinned[checkpoint_id]:
+            del self._pinned[checkpoint_id]
 
-    def handle(self, event: Event) -> list[Instruction]:
+    def handle(self, event: CoordinatorEvent) -> list[CoordinatorInstruction]:
         """Handle an event and return the instructions, in order."""
         handler = self._handlers.get(type(event))
         if handler is None:
@@ -196,127 +200,154 @@ class CheckpointCoordinator:
             )
         before = self.phase
         instructions = handler(event)
-        epoch = getattr(event, "epoch", None)
-        label = type(event).__name__ + ("" if epoch is None else f"({epoch})")
+        checkpoint_id = getattr(event, "checkpoint_id", None)
+        label = type(event).__name__ + ("" if checkpoint_id is None else f"({checkpoint_id})")
         self._story.append(f"{label}: {before.value} -> {self.phase.value}")
         return instructions
 
     @property
-    def _base_epoch(self) -> int:
-        return 0 if self.base is None else self.base.epoch
+    def _base_checkpoint_id(self) -> int:
+        return 0 if self.base is None else self.base.checkpoint_id
 
     # Triggering and aborting.
 
-    def _start_epoch(self, event: StartEpoch) -> list[Instruction]:
-        may_begin = self.phase is Phase.IDLE or (self._tasks_stay and self.phase in _MAY_OVERLAP)
-        if not may_begin or event.epoch != self.next_epoch:
-            raise self._out_of_order(event)
-        self._pending[event.epoch] = PendingCheckpoint(
-            event, self.base, self._returned, tasks_stay=self._tasks_stay
+    def _trigger_checkpoint(self, event: TriggerCheckpoint) -> list[CoordinatorInstruction]:
+        may_begin = self.phase is CoordinatorPhase.IDLE or (
+            self._pipelined and self.phase in _MAY_OVERLAP
         )
-        self._last_begun = event.epoch
-        return [TriggerSources(event.epoch) if self._tasks_stay else RunPipe(event.epoch)]
+        if not may_begin or event.checkpoint_id != self.next_checkpoint_id:
+            raise self._out_of_order(event)
+        self._pending[event.checkpoint_id] = PendingCheckpoint(
+            event, self.base, self._returned, pipelined=self._pipelined
+        )
+        self._last_begun = event.checkpoint_id
+        return [
+            TriggerSources(event.checkpoint_id) if self._pipelined else RunPipe(event.checkpoint_id)
+        ]
 
-    def _ack(self, event: Ack) -> list[Instruction]:
+    def _ack(self, event: Ack) -> list[CoordinatorInstruction]:
         # Acks, failures and ends of aborted checkpoints may still arrive: they are ignored.
-        pending = self._pending.get(event.epoch)
+        pending = self._pending.get(event.checkpoint_id)
         if pending is None:
             return []
         pending.add(event)
-        return self._complete_next() if self._tasks_stay else []
+        return self._complete_next() if self._pipelined else []
 
-    def _abort_epoch(self, event: AbortEpoch) -> list[Instruction]:
-        if not self._tasks_stay:
+    def _abort_checkpoint(self, event: AbortCheckpoint) -> list[CoordinatorInstruction]:
+        if not self._pipelined:
             raise self._out_of_order(event)
-        return self._abort([event.epoch], event.reason, failed=event.failed)
+        return self._abort([event.checkpoint_id], event.reason, failed=event.failed)
 
-    def _abort(self, epochs: list[int], reason: str, *, failed: bool = False) -> list[Instruction]:
-        known = [epoch for epoch in epochs if self._pending.pop(epoch, None) is not None]
+    def _abort(
+        self, checkpoint_ids: list[int], reason: str, *, failed: bool = False
+    ) -> list[CoordinatorInstruction]:
+        known = [
+            checkpoint_id
+            for checkpoint_id in checkpoint_ids
+            if self._pending.pop(checkpoint_id, None) is not None
+        ]
         self._left_files = self._left_files or bool(known)
-        return [EpochAborted(epoch, reason, failed) for epoch in known]
+        return [NotifyCheckpointAborted(checkpoint_id, reason, failed) for checkpoint_id in known]
 
-    def _task_failed(self, event: TaskFailed) -> list[Instruction]:
-        if event.epoch not in self._pending:
+    def _task_failed(self, event: TaskFailed) -> list[CoordinatorInstruction]:
+        if event.checkpoint_id not in self._pending:
             return []
         where = "" if event.task is None else f"{event.task}: "
-        return self._fail(event.epoch, where + event.reason)
+        return self._fail(event.checkpoint_id, where + event.reason)
 
-    def _pipe_finished(self, event: PipeFinished) -> list[Instruction]:
-        if event.epoch not in self._pending:
+    def _pipe_finished(self, event: PipeFinished) -> list[CoordinatorInstruction]:
+        if event.checkpoint_id not in self._pending:
             return []
-        return self._complete(event.epoch, event.now_ms)
+        return self._complete(event.checkpoint_id, event.now_ms)
 
     # Completing.
 
-    def _complete_next(self) -> list[Instruction]:
+    def _complete_next(self) -> list[CoordinatorInstruction]:
         """Complete the oldest acknowledged checkpoint: in order, because each builds on the commits of the last."""
-        if self.phase is not Phase.RUNNING:
+        if self.phase is not CoordinatorPhase.RUNNING:
             return []
-        ready = [epoch for epoch, each in self._pending.items() if each.is_acknowledged]
+        ready = [
+            checkpoint_id for checkpoint_id, each in self._pending.items() if each.is_acknowledged
+        ]
         if not ready:
             return []
-        epoch = min(ready)
-        return self._complete(epoch, self._pending[epoch].acknowledged_ms)
+        checkpoint_id = min(ready)
+        return self._complete(checkpoint_id, self._pending[checkpoint_id].acknowledged_ms)
 
-    def _complete(self, epoch: int, now_ms: int) -> list[Instruction]:
-        pending = self._pending.pop(epoch)
+    def _complete(self, checkpoint_id: int, now_ms: int) -> list[CoordinatorInstruction]:
+        pending = self._pending.pop(checkpoint_id)
         pending.rebase(self.base, self._returned)
         problems = pending.problems()
         if problems:
             more = len(problems) - MAX_PROBLEMS
             shown = problems[:MAX_PROBLEMS] + ([f"and {more} more"] if more > 0 else [])
-            return self._fail(epoch, "; ".join(shown))
+            return self._fail(checkpoint_id, "; ".join(shown))
         requests = pending.commit_requests(now_ms)
         try:
             manifest = pending.to_manifest(self.job_id, self.job_name, now_ms, requests)
         except CheckpointError as error:  # a value does not pickle
-            return self._fail(epoch, str(error))
+            return self._fail(checkpoint_id, str(error))
         self._requests = requests
         self._written = manifest
         return [WriteManifest(manifest)]
 
-    def _manifest_written(self, event: ManifestWritten) -> list[Instruction]:
+    def _manifest_written(self, event: ManifestWritten) -> list[CoordinatorInstruction]:
         if self._failed:
             return []
         manifest, requests = self._written, self._requests
-        if manifest is None or event.epoch != manifest.epoch:
+        if manifest is None or event.checkpoint_id != manifest.checkpoint_id:
             raise self._out_of_order(event)
         self._written, self._requests = None, {}
         self.base = manifest
         self._completed.append(CompletedCheckpoint.of(manifest))
-        older = [epoch for epoch in self._pending if epoch < manifest.epoch]
-        subsumed = self._abort(sorted(older), f"checkpoint {manifest.epoch} completed first")
+        older = [
+            checkpoint_id
+            for checkpoint_id in self._pending
+            if checkpoint_id < manifest.checkpoint_id
+        ]
+        subsumed = self._abort(
+            sorted(older), f"checkpoint {manifest.checkpoint_id} completed first"
+        )
         for pending in self._pending.values():
             pending.share(manifest)
         return [*subsumed, *self._commit(requests)]
 
-    def _manifest_failed(self, event: ManifestFailed) -> list[Instruction]:
-        if self._written is None or event.epoch != self._written.epoch:
+    def _manifest_failed(self, event: ManifestFailed) -> list[CoordinatorInstruction]:
+        if self._written is None or event.checkpoint_id != self._written.checkpoint_id:
             return []
         reason = f"could not write the manifest: {event.reason}"
-        if event.fatal or not self._tasks_stay:
-            return self._fail(event.epoch, reason)
+        if event.fatal or not self._pipelined:
+            return self._fail(event.checkpoint_id, reason)
         self._written, self._requests = None, {}
-        self._in_doubt.add(event.epoch)
+        self._in_doubt.add(event.checkpoint_id)
         self._left_files = True
-        return [EpochAborted(event.epoch, reason, failed=True), *self._complete_next()]
+        return [
+            NotifyCheckpointAborted(event.checkpoint_id, reason, failed=True),
+            *self._complete_next(),
+        ]
 
-    def _commit_finished(self, event: CommitFinished) -> list[Instruction]:
+    def _commit_finished(self, event: CommitFinished) -> list[CoordinatorInstruction]:
         if self._failed:
             return []
-        if event.operator not in self._uncommitted or event.epoch != self._base_epoch:
+        if (
+            event.operator not in self._uncommitted
+            or event.checkpoint_id != self._base_checkpoint_id
+        ):
             raise self._out_of_order(event)
         self._returned[event.operator] = event.pending
         self._uncommitted.discard(event.operator)
         return [] if self._uncommitted else self._commits_done()
 
-    def _commit_failed(self, event: CommitFailed) -> list[Instruction]:
-        if event.operator not in self._uncommitted or event.epoch != self._base_epoch:
+    def _commit_failed(self, event: CommitFailed) -> list[CoordinatorInstruction]:
+        if (
+            event.operator not in self._uncommitted
+            or event.checkpoint_id != self._base_checkpoint_id
+        ):
             return []
         reason = f"commit of sink '{event.operator}' failed: {event.reason}"
-        return self._fail(event.epoch, reason, durable=True)
+        return self._fail(event.checkpoint_id, reason, durable=True)
 
-    def _commit(self, requests: dict[str, CommitRequest]) -> list[Instruction]:
+    def _commit(self, requests: dict[str, CommitRequest]) -> list[CoordinatorInstruction]:
         """Return the commit instructions of the base, now that it is durable."""
         self._returned = {}
         self._uncommitted = set(requests)
@@ -324,18 +355,18 @@ class CheckpointCoordinator:
             return self._commits_done()
         return [CommitSink(operator, requests[operator]) for operator in requests]
 
-    def _commits_done(self) -> list[Instruction]:
+    def _commits_done(self) -> list[CoordinatorInstruction]:
         final = self.base is not None and self.base.final
-        outcome: Instruction = EpochCompleted(self._base_epoch, final)
+        outcome: CoordinatorInstruction = NotifyCheckpointComplete(self._base_checkpoint_id, final)
         if self._restoring:
-            outcome = Restored(self._base_epoch, final)
+            outcome = CheckpointRestored(self._base_checkpoint_id, final)
         done = [*self._retention(), outcome]
         self._restoring = False
         if final:
-            return [*done, *self._abort(self.pending_epochs, "the job has finished")]
+            return [*done, *self._abort(self.pending_checkpoint_ids, "the job has finished")]
         return [*done, *self._complete_next()]
 
-    def _retention(self) -> list[Instruction]:
+    def _retention(self) -> list[CoordinatorInstruction]:
         in_use = frozenset(name for each in self._pending.values() for name in each.files())
         decision = retain(
             self._completed,
@@ -346,22 +377,26 @@ class CheckpointCoordinator:
         )
         self._completed, self._spared = list(decision.kept), decision.spared
         dropped = sorted({*decision.dropped, *self._in_doubt})
-        instructions: list[Instruction] = [DeleteCheckpoint(epoch) for epoch in dropped]
+        instructions: list[CoordinatorInstruction] = [
+            DeleteCheckpoint(checkpoint_id) for checkpoint_id in dropped
+        ]
         if decision.files:
             instructions.append(DeleteFiles(decision.files))
         if self._left_files and not self._restoring:
             kept = frozenset(name for checkpoint in decision.kept for name in checkpoint.files)
-            instructions.append(DeleteOrphans(self._base_epoch, kept | in_use))
+            instructions.append(DeleteOrphans(self._base_checkpoint_id, kept | in_use))
             self._left_files = False
         self._in_doubt = set()
         return instructions
 
     # Failing and restoring.
 
-    def _fail(self, epoch: int, reason: str, *, durable: bool = False) -> list[Instruction]:
+    def _fail(
+        self, checkpoint_id: int, reason: str, *, durable: bool = False
+    ) -> list[CoordinatorInstruction]:
         self._give_up()
         self._failed = True
-        return [FailEpoch(epoch, reason, durable=durable)]
+        return [FailExecution(checkpoint_id, reason, durable=durable)]
 
     def _give_up(self) -> None:
         self._pending = {}
@@ -369,20 +404,22 @@ class CheckpointCoordinator:
         self._uncommitted = set()
         self._restoring = False
 
-    def _restore(self, event: Restore) -> list[Instruction]:
+    def _restore(self, event: RestoreCheckpoint) -> list[CoordinatorInstruction]:
         manifest = event.manifest
-        own = {checkpoint.epoch: checkpoint for checkpoint in event.retained}
+        own = {checkpoint.checkpoint_id: checkpoint for checkpoint in event.retained}
         if manifest is not None and manifest.job_id == self.job_id:
-            own.setdefault(manifest.epoch, manifest)
+            own.setdefault(manifest.checkpoint_id, manifest)
         self._check_restore(manifest, own)
         requests = (
             {} if manifest is None else {n: manifest.load_commit(n) for n in manifest.commits}
         )
         self._give_up()
         self.base = manifest
-        self._completed = [CompletedCheckpoint.of(own[epoch]) for epoch in sorted(own)]
+        self._completed = [
+            CompletedCheckpoint.of(own[checkpoint_id]) for checkpoint_id in sorted(own)
+        ]
         # Storage knows what exists. Files that attempts left for future checkpoints are deleted once there is one.
-        self._in_doubt, self._spared, self._left_files = set(), frozenset(), self._tasks_stay
+        self._in_doubt, self._spared, self._left_files = set(), frozenset(), self._pipelined
         self._last_begun = 0
         self._failed = False
         self._restoring = True
@@ -390,7 +427,7 @@ class CheckpointCoordinator:
 
     def _check_restore(self, manifest: Manifest | None, own: dict[int, Manifest]) -> None:
         newest = max(own, default=0)
-        if newest > (0 if manifest is None else manifest.epoch):
+        if newest > (0 if manifest is None else manifest.checkpoint_id):
             raise CheckpointError(
                 f"job {self.job_id} already has checkpoint {newest} and cannot be restored from an older one",
                 hint="start from the older checkpoint under a new job id",
@@ -403,10 +440,10 @@ class CheckpointCoordinator:
                     hint="restore Manifest.relocated(directory)",
                 )
 
-    def _out_of_order(self, event: Event) -> CheckpointError:
+    def _out_of_order(self, event: CoordinatorEvent) -> CheckpointError:
         return CheckpointError(
             f"{type(event).__name__} is not allowed in phase {self.phase.value}, "
-            f"the next checkpoint is {self.next_epoch}",
+            f"the next checkpoint is {self.next_checkpoint_id}",
             detail="; ".join(self._story) or "no earlier events",
             hint="this is a bug in Penstock: please report it with the detail above",
         )

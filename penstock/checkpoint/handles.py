@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from penstock.checkpoint.signing import SignatureError, digest
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.files.paths import is_absolute
 
@@ -90,7 +90,7 @@ class StateHandle:
         own = [] if self.name is None else [self.name]
         return own + [file.name for file in self.files]
 
-    def relocated(self, directory: CheckpointStorage) -> StateHandle:
+    def relocated(self, directory: CheckpointFileSystem) -> StateHandle:
         """Return the handle with absolute file names, for a job in another directory."""
 
         def moved(name: str) -> str:
@@ -203,7 +203,7 @@ class StateChain:
         """Return the names of the files it needs."""
         return [name for handle in self.handles for name in handle.names()]
 
-    def relocated(self, directory: CheckpointStorage) -> StateChain:
+    def relocated(self, directory: CheckpointFileSystem) -> StateChain:
         """Return the chain with absolute file names, for a job in another directory."""
         return StateChain(tuple(handle.relocated(directory) for handle in self.handles))
 
@@ -235,19 +235,19 @@ def should_compact(chain: StateChain, next_size: int, *, merges: bool = False) -
     return delta_bytes > max(full.size, MIN_COMPACTION_BYTES)
 
 
-def state_file_name(epoch: int, vertex: str, subtask: int, attempt: str) -> str:
+def state_file_name(checkpoint_id: int, vertex: str, subtask: int, attempt: str) -> str:
     """Return the name of a state file, relative to the job's directory.
 
     >>> state_file_name(7, "window", 0, "a1")
     'shared/7-window-0-a1.state'
     """
-    return f"{SHARED}/{epoch}-{_clean(vertex)}-{subtask}-{_clean(attempt)}.state"
+    return f"{SHARED}/{checkpoint_id}-{_clean(vertex)}-{subtask}-{_clean(attempt)}.state"
 
 
-def epoch_of_file(name: str) -> int | None:
+def checkpoint_id_of_file(name: str) -> int | None:
     """Return the id of the checkpoint that wrote a state file, or None if it is not a state file.
 
-    >>> epoch_of_file("shared/7-window-0-a1.state")
+    >>> checkpoint_id_of_file("shared/7-window-0-a1.state")
     7
     """
     found = _STATE_FILE.fullmatch(name)
@@ -255,12 +255,12 @@ def epoch_of_file(name: str) -> int | None:
 
 
 def write_state(
-    storage: CheckpointStorage,
+    storage: CheckpointFileSystem,
     payload: bytes,
     *,
     kind: SnapshotKind,
     key_groups: tuple[int, int],
-    epoch: int,
+    checkpoint_id: int,
     vertex: str,
     subtask: int,
     attempt: str,
@@ -277,13 +277,13 @@ def write_state(
     size, checksum = len(payload), zlib.crc32(payload)
     if size <= inline_threshold:
         return StateHandle(kind, size, checksum, key_groups, data=bytes(payload))
-    name = state_file_name(epoch, vertex, subtask, attempt)
+    name = state_file_name(checkpoint_id, vertex, subtask, attempt)
     storage.write_new(name, payload)
     sha256 = digest(payload, wanted=signed)
     return StateHandle(kind, size, checksum, key_groups, name=name, sha256=sha256)
 
 
-def read_state(storage: CheckpointStorage, handle: StateHandle) -> bytes:
+def read_state(storage: CheckpointFileSystem, handle: StateHandle) -> bytes:
     """Return the bytes of a snapshot after verifying them."""
     data = read_file(storage, handle.name) if handle.name is not None else handle.data
     assert data is not None
@@ -295,7 +295,7 @@ class DamagedStateError(CheckpointError):
     """The bytes of a state file differ from those written, or the file is missing."""
 
 
-def read_file(storage: CheckpointStorage, name: str) -> bytes:
+def read_file(storage: CheckpointFileSystem, name: str) -> bytes:
     """Return the bytes of a state file; raises DamagedStateError if it does not exist."""
     try:
         return storage.read(name)
@@ -306,7 +306,7 @@ def read_file(storage: CheckpointStorage, name: str) -> bytes:
 
 
 def check_state(
-    storage: CheckpointStorage,
+    storage: CheckpointFileSystem,
     name: str | None,
     data: bytes,
     size: int,

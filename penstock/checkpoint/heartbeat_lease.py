@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError, FencedError
 
 LEASE = "lease"
@@ -51,7 +51,7 @@ class HeartbeatLease:
 
     def __init__(
         self,
-        storage: CheckpointStorage,
+        storage: CheckpointFileSystem,
         owner: LeaseOwner,
         *,
         stale_after_s: float = 30.0,
@@ -78,7 +78,12 @@ class HeartbeatLease:
 
     @classmethod
     def acquire(
-        cls, storage: CheckpointStorage, owner: LeaseOwner, *, beating: bool = True, **options: Any
+        cls,
+        storage: CheckpointFileSystem,
+        owner: LeaseOwner,
+        *,
+        beating: bool = True,
+        **options: Any,
     ) -> HeartbeatLease:
         """Claim a job's directory; raises FencedError if another driver owns it. Without `beating`, call `renew` yourself."""
         lease = cls(storage, owner, **options)
@@ -246,7 +251,7 @@ class HeartbeatLease:
         return _read(self._storage, name)
 
 
-def current_claim(storage: CheckpointStorage) -> int | None:
+def current_claim(storage: CheckpointFileSystem) -> int | None:
     """Return the highest claim number, unless there is no claim, it was released, or its process is known to be dead."""
     names = storage.list(f"{LEASE}/")
     if not names:
@@ -258,14 +263,14 @@ def current_claim(storage: CheckpointStorage) -> int | None:
     return None if over else _number(newest)
 
 
-def read_claim_owner(storage: CheckpointStorage) -> LeaseOwner | None:
+def read_claim_owner(storage: CheckpointFileSystem) -> LeaseOwner | None:
     """Return the owner of the claim with the highest number, unless it was released."""
     names = storage.list(f"{LEASE}/")
     owner, over = _decode(_read(storage, max(names, key=_number))) if names else (None, True)
     return None if over else owner
 
 
-def _read(storage: CheckpointStorage, name: str) -> bytes | None:
+def _read(storage: CheckpointFileSystem, name: str) -> bytes | None:
     try:
         return storage.read(name)
     except CheckpointError as error:

@@ -20,7 +20,7 @@ import logging
 from penstock.checkpoint.file_lock import LocksNotSupportedError, locked_by
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError, FencedError
 
 CLAIMS = "leader"
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 class LeaderLease:
     """The right of the elected leader with a token to work on a job's directory."""
 
-    def __init__(self, storage: CheckpointStorage, owner: LeaseOwner, token: int) -> None:
+    def __init__(self, storage: CheckpointFileSystem, owner: LeaseOwner, token: int) -> None:
         if token < 0:
             raise ArgumentError(f"invalid leader token {token}")
         self._storage = storage
@@ -44,7 +44,7 @@ class LeaderLease:
 
     @classmethod
     def acquire(
-        cls, storage: CheckpointStorage, owner: LeaseOwner, token: int, *, stale_after_s: float
+        cls, storage: CheckpointFileSystem, owner: LeaseOwner, token: int, *, stale_after_s: float
     ) -> LeaderLease:
         """Take a job's directory from leaders with smaller tokens; raises FencedError if there is a larger one.
 
@@ -123,14 +123,14 @@ class LeaderLease:
         return _read(self._storage, name)
 
 
-def leader_at_work(storage: CheckpointStorage) -> LeaseOwner | None:
+def leader_at_work(storage: CheckpointFileSystem) -> LeaseOwner | None:
     """Return the elected leader that owns a job's directory, unless it was released or its process is known to be dead."""
     names = storage.list(f"{CLAIMS}/")
     owner, released = _decode(_read(storage, max(names))) if names else (None, True)
     return None if released or owner is None or owner.is_gone else owner
 
 
-def _read(storage: CheckpointStorage, name: str) -> bytes | None:
+def _read(storage: CheckpointFileSystem, name: str) -> bytes | None:
     try:
         return storage.read(name)
     except CheckpointError as error:

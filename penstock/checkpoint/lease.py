@@ -13,7 +13,7 @@ from penstock.checkpoint.file_lock import FileLock, LocksNotSupportedError, read
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease, read_claim_owner
 from penstock.checkpoint.leader_lease import LeaderLease, leader_at_work
 from penstock.checkpoint.lease_owner import LeaseOwner, refused
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError
 
 DEFAULT_STALE_AFTER_S = 30.0
@@ -42,7 +42,7 @@ class Lease(Protocol):
         """Release the job. With `forget`, delete all files of the lease."""
 
 
-def lease_owner(storage: CheckpointStorage) -> LeaseOwner | None:
+def lease_owner(storage: CheckpointFileSystem) -> LeaseOwner | None:
     """Return the owner of a job's directory, or the last one that did not release it; None if unknown. Changes nothing."""
     directory = storage.local_directory
     found = read_lock_owner(directory) if directory is not None else None
@@ -50,7 +50,7 @@ def lease_owner(storage: CheckpointStorage) -> LeaseOwner | None:
 
 
 def acquire(
-    storage: CheckpointStorage,
+    storage: CheckpointFileSystem,
     job: str,
     *,
     leader: int | None = None,

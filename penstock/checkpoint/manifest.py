@@ -13,7 +13,7 @@ from typing import Any
 from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.signing import Signer, check_named_files
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
 from penstock.errors import CheckpointError
@@ -44,7 +44,7 @@ class SubtaskSnapshot:
     local: bytes | None = None
     in_flight: StateHandle | None = None
 
-    def relocated(self, directory: CheckpointStorage) -> SubtaskSnapshot:
+    def relocated(self, directory: CheckpointFileSystem) -> SubtaskSnapshot:
         """Return the snapshot with absolute file names: `directory` is that of the job that wrote it."""
         if self.in_flight is None:
             return self
@@ -140,7 +140,7 @@ class Manifest:
 
     job_id: str
     job_name: str
-    epoch: int
+    checkpoint_id: int
     created_ms: int
     vertices: Mapping[str, VertexSnapshot] = field(default_factory=dict)
     operators: Mapping[str, OperatorSnapshot] = field(default_factory=dict)
@@ -188,7 +188,8 @@ class Manifest:
         """Return the commit requests left after this checkpoint's commits: `waiting` is what the committers keep back."""
         return {
             name: Pickled.of(
-                CommitRequest(self.epoch, [], pending=kept), f"what the sink '{name}' keeps back"
+                CommitRequest(self.checkpoint_id, [], pending=kept),
+                f"what the sink '{name}' keeps back",
             )
             for name, kept in waiting.items()
             if kept is not None
@@ -216,7 +217,7 @@ class Manifest:
         """Whether it refers to files outside of its job's directory."""
         return any(is_absolute(name) for name in self.files())
 
-    def relocated(self, directory: CheckpointStorage) -> Manifest:
+    def relocated(self, directory: CheckpointFileSystem) -> Manifest:
         """Return the manifest with absolute file names: `directory` is that of the job that wrote it."""
         operators = {
             name: replace(op, subtasks=tuple(chain.relocated(directory) for chain in op.subtasks))
@@ -340,7 +341,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
         "version": VERSION,
         "job_id": manifest.job_id,
         "job_name": manifest.job_name,
-        "epoch": manifest.epoch,
+        "checkpoint_id": manifest.checkpoint_id,
         "created_ms": manifest.created_ms,
         "final": manifest.final,
         "vertices": {
@@ -421,7 +422,7 @@ def _from_json(value: dict[str, Any]) -> Manifest:
     return Manifest(
         job_id=value["job_id"],
         job_name=value["job_name"],
-        epoch=value["epoch"],
+        checkpoint_id=value["checkpoint_id"],
         created_ms=value["created_ms"],
         vertices=vertices,
         operators=operators,

@@ -6,7 +6,7 @@
 <base>/<job id>/shared/             state files
 <base>/<job id>/staging/            sink output waiting for its commit
 <base>/<job id>/input/              large collections, as read by sources
-<base>/<job id>/epochs/             the journal, for `penstock replay`
+<base>/<job id>/journal/             the journal, for `penstock replay`
 <base>/<job id>/.lock, lease/, leader/   which driver runs the job
 ```
 """
@@ -24,7 +24,7 @@ from penstock.checkpoint.handles import SHARED
 from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
 from penstock.checkpoint.signing import SignatureError, Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError, RestoreRefusedError, causes
 from penstock.files.paths import split_path
 
@@ -33,7 +33,7 @@ DAMAGED = "_damaged"
 LATEST = "_latest"
 STAGING = "staging"
 INPUT = "input"
-EPOCHS = "epochs"
+JOURNAL = "journal"
 
 _log = logging.getLogger(__name__)
 _TRIES = 10
@@ -50,7 +50,9 @@ class ManifestStore:
     _lease: Lease | None = None
     _written = False  # whether this driver has written a manifest
 
-    def __init__(self, base: CheckpointStorage, job_id: str, signer: Signer | None = None) -> None:
+    def __init__(
+        self, base: CheckpointFileSystem, job_id: str, signer: Signer | None = None
+    ) -> None:
         if not job_id or "/" in job_id or job_id.startswith("."):
             raise ArgumentError(f"invalid job id {job_id!r} for a checkpoint directory")
         self.job_id = job_id
@@ -58,7 +60,7 @@ class ManifestStore:
         self.signer = signer
 
     @classmethod
-    def at(cls, directory: CheckpointStorage, signer: Signer | None = None) -> ManifestStore:
+    def at(cls, directory: CheckpointFileSystem, signer: Signer | None = None) -> ManifestStore:
         """Return the store of a job by its directory."""
         store = cls.__new__(cls)
         store.job_id = _last_part(directory)
@@ -117,10 +119,10 @@ class ManifestStore:
         self.check_lease()
         self._write(manifest)
         # Before its output is committed, so that a committed checkpoint without a manifest is noticed.
-        self._point_at(manifest.epoch)
+        self._point_at(manifest.checkpoint_id)
 
     def _write(self, manifest: Manifest) -> None:
-        name = _metadata_name(manifest.epoch)
+        name = _metadata_name(manifest.checkpoint_id)
         data = encode(manifest, self.signer)
         if self.storage.create(name, data):
             self._written = True
@@ -137,25 +139,25 @@ class ManifestStore:
             return
         self.check_lease()
         raise CheckpointExistsError(
-            f"checkpoint {manifest.epoch} of job {self.job_id} already exists",
+            f"checkpoint {manifest.checkpoint_id} of job {self.job_id} already exists",
             detail=f"'{self.storage.path(name)}' was written by another run of the job",
             hint="stop the other run, or start this one under a new job id",
         )
 
-    def read(self, epoch: int) -> Manifest:
+    def read(self, checkpoint_id: int) -> Manifest:
         """Return the manifest of a checkpoint."""
-        name = _metadata_name(epoch)
+        name = _metadata_name(checkpoint_id)
         path = self.storage.path(name)
         manifest = decode(self.storage.read(name), path, self.signer)
-        if self.signer is not None and manifest.epoch != epoch:
+        if self.signer is not None and manifest.checkpoint_id != checkpoint_id:
             raise SignatureError(
-                f"'{path}' is the manifest of checkpoint {manifest.epoch}",
+                f"'{path}' is the manifest of checkpoint {manifest.checkpoint_id}",
                 detail="it was signed for another location",
                 hint="do not use it: it was copied or moved there",
             )
         return manifest
 
-    def list_epochs(self) -> list[int]:
+    def list_checkpoint_ids(self) -> list[int]:
         """Return the ids of checkpoints that have a manifest, in order, readable or not."""
         found = (_METADATA_NAME.fullmatch(name) for name in self.storage.list("chk-"))
         return sorted(int(match.group(1)) for match in found if match)
@@ -163,22 +165,22 @@ class ManifestStore:
     def read_all(self) -> list[Manifest]:
         """Return all readable manifests, oldest first; a damaged one is skipped with a warning."""
 
-        def read(epoch: int) -> Manifest | None:
+        def read(checkpoint_id: int) -> Manifest | None:
             try:
-                return self.read(epoch)
+                return self.read(checkpoint_id)
             except DamagedManifestError as error:
                 _log.warning("%s: skipping it", error.message)
                 return None
 
-        found = self.storage.each(read, self.list_epochs())
+        found = self.storage.each(read, self.list_checkpoint_ids())
         return [manifest for manifest in found if manifest is not None]
 
-    def last_epoch(self) -> int | None:
+    def last_checkpoint_id(self) -> int | None:
         """Return the id of the last checkpoint whose manifest was written, existing or not; None if there never was one."""
         # In this order: a running driver writes the manifest first and deletes older ones afterwards.
         pointed = self._pointed_at()
-        epochs = self.list_epochs()
-        return max([*epochs[-1:], *([] if pointed is None else [pointed])], default=None)
+        checkpoint_ids = self.list_checkpoint_ids()
+        return max([*checkpoint_ids[-1:], *([] if pointed is None else [pointed])], default=None)
 
     def latest(self, *, allow_fallback: bool = False) -> Manifest | None:
         """Return the last manifest that was written, or None if the job has no checkpoint.
@@ -187,7 +189,7 @@ class ManifestStore:
         publish it again.
         `allow_fallback` permits that: the newest readable one is used, and later ones are quarantined.
         """
-        last = self.last_epoch()
+        last = self.last_checkpoint_id()
         if last is None:
             return None
         try:
@@ -198,56 +200,63 @@ class ManifestStore:
             if not _is_missing(error):
                 raise
             problem = f"its manifest '{self.storage.path(_metadata_name(last))}' is missing"
-        older = [epoch for epoch in self.list_epochs() if epoch < last]
+        older = [
+            checkpoint_id for checkpoint_id in self.list_checkpoint_ids() if checkpoint_id < last
+        ]
         before = next(filter(None, map(self._read_if_whole, reversed(older))), None)
         if before is None or not allow_fallback:
-            raise self.cannot_restore(last, problem, None if before is None else before.epoch)
-        warn_of_fallback(last, problem, before.epoch)
-        for epoch in self.list_epochs():
-            if epoch > before.epoch:
-                self._set_aside(epoch)
-        self._point_at(before.epoch)
+            raise self.cannot_restore(
+                last, problem, None if before is None else before.checkpoint_id
+            )
+        warn_of_fallback(last, problem, before.checkpoint_id)
+        for checkpoint_id in self.list_checkpoint_ids():
+            if checkpoint_id > before.checkpoint_id:
+                self._quarantine(checkpoint_id)
+        self._point_at(before.checkpoint_id)
         return before
 
     def cannot_restore(
-        self, epoch: int, problem: str, before: int | None
+        self, checkpoint_id: int, problem: str, before: int | None
     ) -> UnreadableCheckpointError:
         """Return the error for a last checkpoint that cannot be restored; it explains what falling back would mean."""
         if before is None:
             rest = "There is no readable checkpoint before it"
             way_out = ""
         else:
-            count = epoch - before
-            epochs, have = f"{count} checkpoint intervals, {before + 1} to {epoch},", "they have"
+            count = checkpoint_id - before
+            checkpoint_ids, have = (
+                f"{count} checkpoint intervals, {before + 1} to {checkpoint_id},",
+                "they have",
+            )
             if count == 1:
-                epochs, have = f"checkpoint interval {epoch}", "it has"
+                checkpoint_ids, have = f"checkpoint interval {checkpoint_id}", "it has"
             rest = (
-                f"The last one before it is checkpoint {before}: restoring it means to run {epochs} again and to "
+                f"The last one before it is checkpoint {before}: restoring it means to run {checkpoint_ids} again and to "
                 f"publish again what {have} already published"
             )
             way_out = "; to accept that, set penstock.recovery.allow-fallback to true"
         return UnreadableCheckpointError(
-            f"checkpoint {epoch} of job {self.job_id}, its latest, cannot be restored",
+            f"checkpoint {checkpoint_id} of job {self.job_id}, its latest, cannot be restored",
             detail=f"{problem}. {rest}",
             hint=f"restore the file from a backup, or start a new job from a savepoint{way_out}",
         )
 
-    def _read_if_whole(self, epoch: int) -> Manifest | None:
+    def _read_if_whole(self, checkpoint_id: int) -> Manifest | None:
         try:
-            return self.read(epoch)
+            return self.read(checkpoint_id)
         except CheckpointError as error:
             if not isinstance(error, DamagedManifestError) and not _is_missing(error):
                 raise
             return None
 
-    def _point_at(self, epoch: int) -> None:
+    def _point_at(self, checkpoint_id: int) -> None:
         # No fsync, which would double the time of a commit: after a power cut the marker may be an older one, which is safe.
-        marks = CheckpointStorage(self.storage.base, sync=False)
-        marks.write_atomic(LATEST, b'{"epoch":%d}\n' % epoch)
+        marks = CheckpointFileSystem(self.storage.base, sync=False)
+        marks.write_atomic(LATEST, b'{"checkpoint_id":%d}\n' % checkpoint_id)
 
     def _pointed_at(self) -> int | None:
         try:
-            return int(json.loads(self.storage.read(LATEST))["epoch"])
+            return int(json.loads(self.storage.read(LATEST))["checkpoint_id"])
         except CheckpointError as error:
             if not _is_missing(error):
                 raise
@@ -255,28 +264,28 @@ class ManifestStore:
             _log.warning("could not read '%s'", self.storage.path(LATEST))
         return None
 
-    def delete(self, epoch: int) -> None:
+    def delete(self, checkpoint_id: int) -> None:
         """Delete the manifest of a checkpoint; its state files stay."""
         self.check_lease()
-        self.storage.delete_tree(f"chk-{epoch}")
+        self.storage.delete_tree(f"chk-{checkpoint_id}")
 
-    def set_aside(self, epoch: int) -> int | None:
+    def quarantine(self, checkpoint_id: int) -> int | None:
         """Quarantine a checkpoint whose state cannot be read, if there is one before it; return that one.
 
         Its manifest is kept as `_damaged` for analysis.
         """
         self.check_lease()
-        older = [before for before in self.list_epochs() if before < epoch]
+        older = [before for before in self.list_checkpoint_ids() if before < checkpoint_id]
         if not older:
             return None
-        self._set_aside(epoch)
+        self._quarantine(checkpoint_id)
         self._point_at(older[-1])
         return older[-1]
 
-    def _set_aside(self, epoch: int) -> None:
+    def _quarantine(self, checkpoint_id: int) -> None:
         self.check_lease()
-        name = _metadata_name(epoch)
-        self.storage.write_atomic(f"chk-{epoch}/{DAMAGED}", self.storage.read(name))
+        name = _metadata_name(checkpoint_id)
+        self.storage.write_atomic(f"chk-{checkpoint_id}/{DAMAGED}", self.storage.read(name))
         self.storage.delete(name)
 
     def sweep_checkpoints(self) -> None:
@@ -288,12 +297,12 @@ class ManifestStore:
         """
         self.check_lease()
         try:
-            epochs = self.list_epochs()
+            checkpoint_ids = self.list_checkpoint_ids()
             for name in self.storage.list_directories("chk-"):
                 match = _CHECKPOINT_DIRECTORY.fullmatch(name)
-                if match is None or int(match.group(1)) in epochs:
+                if match is None or int(match.group(1)) in checkpoint_ids:
                     continue
-                if epochs and int(match.group(1)) < epochs[-1]:
+                if checkpoint_ids and int(match.group(1)) < checkpoint_ids[-1]:
                     if not self.storage.list(f"{name}/"):
                         self.storage.delete_tree(name)
                 else:
@@ -317,7 +326,7 @@ class ManifestStore:
         """Delete everything of the job, including its checkpoints and its lease."""
         self.delete_working_files()
         self.storage.delete_tree(SHARED)
-        self.storage.delete_tree(EPOCHS)
+        self.storage.delete_tree(JOURNAL)
         for directory in self.storage.list_directories("chk-"):
             self.storage.delete_tree(directory)
         self.storage.delete(LATEST)
@@ -330,12 +339,12 @@ class ManifestStore:
         return self.storage.list(f"{SHARED}/")
 
 
-def warn_of_fallback(epoch: int, problem: str, before: int) -> None:
+def warn_of_fallback(checkpoint_id: int, problem: str, before: int) -> None:
     """Log that an older checkpoint is used instead of the last one, because fallback is allowed."""
     _log.warning(
         "checkpoint %d cannot be restored: %s. Falling back to checkpoint %d: output published since then is "
         "published again",
-        epoch,
+        checkpoint_id,
         problem,
         before,
     )
@@ -354,7 +363,7 @@ class CheckpointDeletedError(CheckpointError):
 
 
 @contextmanager
-def noticing_deletion(directory: str, epoch: int | None) -> Iterator[None]:
+def explain_deleted_checkpoint(directory: str, checkpoint_id: int | None) -> Iterator[None]:
     """Distinguish a state file that is missing because its checkpoint was deleted from a lost one.
 
     `directory` is the job's. Retention deletes the manifest before the files: if the manifest exists, the checkpoint is
@@ -363,12 +372,12 @@ def noticing_deletion(directory: str, epoch: int | None) -> Iterator[None]:
     try:
         yield
     except CheckpointError as error:
-        if epoch is None or not _is_missing(error):
+        if checkpoint_id is None or not _is_missing(error):
             raise
-        if CheckpointStorage(directory).exists(_metadata_name(epoch)):
+        if CheckpointFileSystem(directory).exists(_metadata_name(checkpoint_id)):
             raise
         raise CheckpointDeletedError(
-            f"checkpoint {epoch} was deleted while it was being read",
+            f"checkpoint {checkpoint_id} was deleted while it was being read",
             detail=f"its job, in '{directory}', has newer checkpoints and retains only the last ones",
             hint="read the newest one again; to keep checkpoints longer, increase execution.checkpointing.num-retained, or take a savepoint",
         ) from error
@@ -388,7 +397,7 @@ class RestorePoint:
 
 def find_checkpoint(path: str, signer: Signer | None = None) -> tuple[ManifestStore, int | None]:
     """Return the store of the job that a path or URI belongs to, and the checkpoint id if it names chk-N or its manifest."""
-    named = CheckpointStorage(path)
+    named = CheckpointFileSystem(path)
     if _last_part(named) == METADATA:
         named = _parent(named)
     chosen = _CHECKPOINT_DIRECTORY.fullmatch(_last_part(named))
@@ -402,12 +411,14 @@ def resolve_restore_path(path: str, signer: Signer | None = None) -> RestorePoin
 
     The job may be running and delete checkpoints: then a newer one is its latest.
     """
-    store, epoch = find_checkpoint(path, signer)
-    if epoch is None:
+    store, checkpoint_id = find_checkpoint(path, signer)
+    if checkpoint_id is None:
         manifest = _latest_of_running(store)
     else:
-        with noticing_deletion(store.storage.base, epoch):
-            manifest = store.read(epoch) if epoch in store.list_epochs() else None
+        with explain_deleted_checkpoint(store.storage.base, checkpoint_id):
+            manifest = (
+                store.read(checkpoint_id) if checkpoint_id in store.list_checkpoint_ids() else None
+            )
     if manifest is None:
         raise CheckpointError(
             f"no checkpoint at '{path}'",
@@ -419,13 +430,13 @@ def resolve_restore_path(path: str, signer: Signer | None = None) -> RestorePoin
 
 def _latest_of_running(store: ManifestStore) -> Manifest | None:
     for _ in range(_TRIES):
-        last = store.last_epoch()
+        last = store.last_checkpoint_id()
         if last is None:
             return None
         try:
             return store.read(last)
         except CheckpointError:
-            if store.last_epoch() == last:
+            if store.last_checkpoint_id() == last:
                 return store.latest()  # raises the error that says what is wrong
     raise CheckpointDeletedError(
         f"the checkpoints of job {store.job_id} are deleted faster than they can be read",
@@ -434,13 +445,13 @@ def _latest_of_running(store: ManifestStore) -> Manifest | None:
     )
 
 
-def _last_part(storage: CheckpointStorage) -> str:
+def _last_part(storage: CheckpointFileSystem) -> str:
     return split_path(storage.base)[1]
 
 
-def _parent(storage: CheckpointStorage) -> CheckpointStorage:
-    return CheckpointStorage(split_path(storage.base)[0])
+def _parent(storage: CheckpointFileSystem) -> CheckpointFileSystem:
+    return CheckpointFileSystem(split_path(storage.base)[0])
 
 
-def _metadata_name(epoch: int) -> str:
-    return f"chk-{epoch}/{METADATA}"
+def _metadata_name(checkpoint_id: int) -> str:
+    return f"chk-{checkpoint_id}/{METADATA}"

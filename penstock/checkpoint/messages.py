@@ -48,14 +48,14 @@ class SourcePlan:
     complete: bool = False
 
 
-class Event:
+class CoordinatorEvent:
     """Base class of the coordinator's events."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class StartEpoch(Event):
+class TriggerCheckpoint(CoordinatorEvent):
     """Begin a checkpoint.
 
     `expected` are the tasks that will run. An omitted subtask keeps its part of the last checkpoint, which requires an
@@ -67,7 +67,7 @@ class StartEpoch(Event):
     everything, as at the end of the job: no output is pending after such a checkpoint.
     """
 
-    epoch: int
+    checkpoint_id: int
     operators: tuple[OperatorPlan, ...]
     expected: frozenset[TaskId]
     now_ms: int
@@ -77,7 +77,7 @@ class StartEpoch(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Ack(Event):
+class Ack(CoordinatorEvent):
     """A task has passed the barrier of a checkpoint and taken its snapshot.
 
     `attempt` is a token that no other attempt of any task has. `states` are the chains after this checkpoint, by
@@ -93,7 +93,7 @@ class Ack(Event):
     when the ack arrived.
     """
 
-    epoch: int
+    checkpoint_id: int
     task: TaskId
     attempt: str
     upstream: tuple[Channel, ...] = ()
@@ -111,71 +111,71 @@ class Ack(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFailed(Event):
+class TaskFailed(CoordinatorEvent):
     """The pipe of an epoch failed; `task` is None if the failed task is unknown."""
 
-    epoch: int
+    checkpoint_id: int
     reason: str
     task: TaskId | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PipeFinished(Event):
+class PipeFinished(CoordinatorEvent):
     """The pipe of an epoch ended without an error; all its acks were handed over before."""
 
-    epoch: int
+    checkpoint_id: int
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class AbortEpoch(Event):
+class AbortCheckpoint(CoordinatorEvent):
     """A checkpoint is aborted in pipelined mode: a task declined it, it expired, or some tasks were restored.
 
     `failed`: it counts as a failed checkpoint.
     """
 
-    epoch: int
+    checkpoint_id: int
     reason: str
     failed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestWritten(Event):
+class ManifestWritten(CoordinatorEvent):
     """The manifest of a checkpoint is durable."""
 
-    epoch: int
+    checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestFailed(Event):
+class ManifestFailed(CoordinatorEvent):
     """Writing the manifest failed; only storage knows whether it exists. `fatal`: a later one cannot be written either."""
 
-    epoch: int
+    checkpoint_id: int
     reason: str
     fatal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class CommitFinished(Event):
+class CommitFinished(CoordinatorEvent):
     """A sink committed a checkpoint; `pending` is what its committer returned."""
 
     operator: str
-    epoch: int
+    checkpoint_id: int
     pending: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class CommitFailed(Event):
+class CommitFailed(CoordinatorEvent):
     """A sink failed to commit a checkpoint."""
 
     operator: str
-    epoch: int
+    checkpoint_id: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Restore(Event):
-    """Restore a completed checkpoint, or the initial state if it is None.
+class RestoreCheckpoint(CoordinatorEvent):
+    """RestoreCheckpoint a completed checkpoint, or the initial state if it is None.
 
     `retained` are all readable manifests in the job's own directory, with or without `manifest`. A manifest of another
     job must have absolute file names (`Manifest.relocated`).
@@ -185,35 +185,35 @@ class Restore(Event):
     retained: tuple[Manifest, ...] = ()
 
 
-class Instruction:
+class CoordinatorInstruction:
     """Base class of the coordinator's instructions, which are carried out in order."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class RunPipe(Instruction):
+class RunPipe(CoordinatorInstruction):
     """Run the pipe of an epoch; report every ack, then PipeFinished; or TaskFailed."""
 
-    epoch: int
+    checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerSources(Instruction):
-    """Trigger the barrier in the sources of a pipelined job; report every ack, or AbortEpoch."""
+class TriggerSources(CoordinatorInstruction):
+    """Trigger the barrier in the sources of a pipelined job; report every ack, or AbortCheckpoint."""
 
-    epoch: int
+    checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class WriteManifest(Instruction):
+class WriteManifest(CoordinatorInstruction):
     """Write the manifest durably; report ManifestWritten or ManifestFailed."""
 
     manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class CommitSink(Instruction):
+class CommitSink(CoordinatorInstruction):
     """Run the sink's committer; report CommitFinished or CommitFailed."""
 
     operator: str
@@ -221,62 +221,62 @@ class CommitSink(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteCheckpoint(Instruction):
+class DeleteCheckpoint(CoordinatorInstruction):
     """Delete the manifest of an old checkpoint. Comes before the deletion of files that only it named."""
 
-    epoch: int
+    checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteFiles(Instruction):
+class DeleteFiles(CoordinatorInstruction):
     """Delete state files, by name relative to the job's directory."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteOrphans(Instruction):
+class DeleteOrphans(CoordinatorInstruction):
     """Delete all unreferenced state files up to a checkpoint: tasks wrote some that no ack reported."""
 
-    up_to_epoch: int
+    up_to_checkpoint_id: int
     needed: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class EpochCompleted(Instruction):
+class NotifyCheckpointComplete(CoordinatorInstruction):
     """The checkpoint is complete and nothing is left to do for it; if `final`, nor for the job."""
 
-    epoch: int
+    checkpoint_id: int
     final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class EpochAborted(Instruction):
+class NotifyCheckpointAborted(CoordinatorInstruction):
     """A checkpoint was aborted while the job continues: tasks no longer wait for its barriers.
 
     `failed`: it counts as a failed checkpoint.
     """
 
-    epoch: int
+    checkpoint_id: int
     reason: str
     failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Restored(Instruction):
+class CheckpointRestored(CoordinatorInstruction):
     """Checkpoint `epoch` (0: the initial state) is restored and its output is committed; if `final`, the job has finished."""
 
-    epoch: int
+    checkpoint_id: int
     final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class FailEpoch(Instruction):
-    """Fail the execution: the job must restart from storage by a Restore event.
+class FailExecution(CoordinatorInstruction):
+    """Fail the execution: the job must restart from storage by a RestoreCheckpoint event.
 
     `durable` says that the checkpoint's manifest was written, so that only its commits are left to do.
     """
 
-    epoch: int
+    checkpoint_id: int
     reason: str
     durable: bool = False

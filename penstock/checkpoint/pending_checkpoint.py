@@ -14,7 +14,7 @@ from penstock.checkpoint.manifest import (
     SubtaskSnapshot,
     VertexSnapshot,
 )
-from penstock.checkpoint.messages import Ack, OperatorPlan, SourcePlan, StartEpoch
+from penstock.checkpoint.messages import Ack, OperatorPlan, SourcePlan, TriggerCheckpoint
 from penstock.checkpoint.pickled import Pickled
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
@@ -27,18 +27,18 @@ MAX_PROBLEMS = 5
 class PendingCheckpoint:
     """A pending checkpoint, based on the last completed one.
 
-    `tasks_stay`: pipelined mode. Its tasks have run since the last restore, may have taken snapshots for aborted
+    `pipelined`: pipelined mode. Its tasks have run since the last restore, may have taken snapshots for aborted
     checkpoints, and
     continue from those.
     """
 
     def __init__(
         self,
-        plan: StartEpoch,
+        plan: TriggerCheckpoint,
         base: Manifest | None,
         pending: Mapping[str, Any],
         *,
-        tasks_stay: bool = False,
+        pipelined: bool = False,
     ) -> None:
         # The plan never changes.
         self.plan = plan
@@ -50,14 +50,14 @@ class PendingCheckpoint:
         self.parallelism = _check_plan(plan, base, pending)
         # Acks by task, in order of arrival; exactly one each is needed to complete.
         self.acks: dict[TaskId, list[Ack]] = {}
-        self._tasks_stay = tasks_stay
+        self._pipelined = pipelined
         # Tasks may share files with any checkpoint that is in force between the trigger and their snapshots.
         self._shared = frozenset() if base is None else base.files()
 
     def add(self, ack: Ack) -> None:
         """Add an ack. It is validated once all are in. A duplicate from a pipelined task is ignored."""
         acks = self.acks.setdefault(ack.task, [])
-        if not (self._tasks_stay and any(ack.attempt == other.attempt for other in acks)):
+        if not (self._pipelined and any(ack.attempt == other.attempt for other in acks)):
             acks.append(ack)
 
     @property
@@ -140,9 +140,9 @@ class PendingCheckpoint:
             if operator not in operators
         ]
         found += [
-            f"{task} carries committables of checkpoint {epoch}, which is not before this one"
-            for epoch in ack.carried
-            if epoch >= self.plan.epoch
+            f"{task} carries committables of checkpoint {checkpoint_id}, which is not before this one"
+            for checkpoint_id in ack.carried
+            if checkpoint_id >= self.plan.checkpoint_id
         ]
         found += [
             f"{task} has committables of '{operator}', which has no committer"
@@ -175,7 +175,7 @@ class PendingCheckpoint:
         its chain need
         not be the base's with more deltas; but an omitted chain does not mean the base's.
         """
-        if self._tasks_stay:
+        if self._pipelined:
             return chain is not None or not before
         return chain is None or chain.continues(before)
 
@@ -196,9 +196,16 @@ class PendingCheckpoint:
         Those of earlier aborted checkpoints come first. Everything handed over up to the base is already committed.
         """
         final = self.plan.flush or self._is_final()
-        base_epoch = 0 if self.base is None else self.base.epoch
-        epochs = {epoch for acks in self.acks.values() for ack in acks for epoch in ack.carried}
-        uncommitted = sorted(epoch for epoch in epochs if epoch > base_epoch)
+        base_checkpoint_id = 0 if self.base is None else self.base.checkpoint_id
+        checkpoint_ids = {
+            checkpoint_id
+            for acks in self.acks.values()
+            for ack in acks
+            for checkpoint_id in ack.carried
+        }
+        uncommitted = sorted(
+            checkpoint_id for checkpoint_id in checkpoint_ids if checkpoint_id > base_checkpoint_id
+        )
         requests = {}
         vertices = self._vertices()
         for op in self.plan.operators:
@@ -208,13 +215,13 @@ class PendingCheckpoint:
             acks = [ack for ack in found if ack is not None]
             committables = [
                 item
-                for epoch in uncommitted
+                for checkpoint_id in uncommitted
                 for ack in acks
-                for item in ack.carried.get(epoch, {}).get(op.operator, ())
+                for item in ack.carried.get(checkpoint_id, {}).get(op.operator, ())
             ]
             committables += [item for ack in acks for item in ack.committables.get(op.operator, ())]
             requests[op.operator] = CommitRequest(
-                epoch=self.plan.epoch,
+                checkpoint_id=self.plan.checkpoint_id,
                 committables=committables,
                 final=final,
                 now_ms=now_ms,
@@ -231,7 +238,7 @@ class PendingCheckpoint:
         return Manifest(
             job_id=job_id,
             job_name=job_name,
-            epoch=self.plan.epoch,
+            checkpoint_id=self.plan.checkpoint_id,
             created_ms=now_ms,
             vertices=self._vertices(),
             operators={op.operator: self._operator(op) for op in self.plan.operators},
@@ -344,7 +351,7 @@ def _wrong_splits(ack: Ack, operator: str, source: SourcePlan) -> list[str]:
 
 
 def _check_plan(
-    plan: StartEpoch, base: Manifest | None, pending: Mapping[str, Any]
+    plan: TriggerCheckpoint, base: Manifest | None, pending: Mapping[str, Any]
 ) -> dict[str, int]:
     """Reject a plan that cannot complete; return the parallelism of its vertices."""
     parallelism: dict[str, int] = {}
@@ -388,7 +395,7 @@ def _check_splits(op: OperatorPlan, source: SourcePlan) -> None:
                 )
 
 
-def _check_against_base(op: OperatorPlan, plan: StartEpoch, base: Manifest) -> None:
+def _check_against_base(op: OperatorPlan, plan: TriggerCheckpoint, base: Manifest) -> None:
     before = base.operators.get(op.operator)
     if before is None:
         return

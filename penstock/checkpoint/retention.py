@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.checkpoint.handles import epoch_of_file
+from penstock.checkpoint.handles import checkpoint_id_of_file
 from penstock.checkpoint.manifest import Manifest
 from penstock.files.paths import is_absolute
 
@@ -15,13 +15,13 @@ from penstock.files.paths import is_absolute
 class CompletedCheckpoint:
     """A checkpoint as retention sees it: its id and the state files that its manifest names."""
 
-    epoch: int
+    checkpoint_id: int
     files: frozenset[str]
 
     @classmethod
     def of(cls, manifest: Manifest) -> CompletedCheckpoint:
         """Return the summary of a manifest."""
-        return cls(manifest.epoch, manifest.files())
+        return cls(manifest.checkpoint_id, manifest.files())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ def retain(
     by a later
     decision that gets them as input.
     """
-    ordered = sorted(completed, key=lambda checkpoint: checkpoint.epoch)
+    ordered = sorted(completed, key=lambda checkpoint: checkpoint.checkpoint_id)
     old, kept = ordered[:-count], ordered[-count:]
-    dropped = [checkpoint for checkpoint in old if checkpoint.epoch not in pinned]
-    kept = [checkpoint for checkpoint in old if checkpoint.epoch in pinned] + kept
+    dropped = [checkpoint for checkpoint in old if checkpoint.checkpoint_id not in pinned]
+    kept = [checkpoint for checkpoint in old if checkpoint.checkpoint_id in pinned] + kept
     named = {name for checkpoint in dropped for name in checkpoint.files if not is_absolute(name)}
     needed = _base_names(name for checkpoint in kept for name in checkpoint.files)
     unneeded = {name for name in named.union(spared) if _base_name(name) not in needed}
@@ -64,41 +64,43 @@ def retain(
     still = frozenset(name for name in unneeded if _base_name(name) in busy)
     return Retention(
         tuple(kept),
-        tuple(checkpoint.epoch for checkpoint in dropped),
+        tuple(checkpoint.checkpoint_id for checkpoint in dropped),
         tuple(sorted(unneeded - still)),
         still,
     )
 
 
 def orphaned(
-    files: Iterable[str], retained: Iterable[Manifest], *, up_to_epoch: int | None = None
+    files: Iterable[str], retained: Iterable[Manifest], *, up_to_checkpoint_id: int | None = None
 ) -> list[str]:
     """Return the state files that no retained manifest names and no future one can name.
 
     A task attempt that failed or lost a race leaves such files. Files of checkpoints after the newest completed one may
     belong to a
-    running attempt, so they are kept, unless it is the job's last; `up_to_epoch` lowers that bound to keep more. Files
+    running attempt, so they are kept, unless it is the job's last; `up_to_checkpoint_id` lowers that bound to keep more. Files
     that are not
     named like state files are kept, too.
     """
     manifests = list(retained)
     if not manifests:
         return []
-    newest = max(manifests, key=lambda manifest: manifest.epoch)
-    bound: float = math.inf if newest.final else newest.epoch
-    if up_to_epoch is not None:
-        bound = min(bound, up_to_epoch)
+    newest = max(manifests, key=lambda manifest: manifest.checkpoint_id)
+    bound: float = math.inf if newest.final else newest.checkpoint_id
+    if up_to_checkpoint_id is not None:
+        bound = min(bound, up_to_checkpoint_id)
     return unneeded_files(files, (name for each in manifests for name in each.files()), bound)
 
 
-def unneeded_files(files: Iterable[str], names: Iterable[str], up_to_epoch: float) -> list[str]:
+def unneeded_files(
+    files: Iterable[str], names: Iterable[str], up_to_checkpoint_id: float
+) -> list[str]:
     """Return the state files of checkpoints up to one that are not among these names."""
     needed = _base_names(names)
     return sorted(
         name
         for name in files
-        if (epoch := epoch_of_file(name)) is not None
-        and epoch <= up_to_epoch
+        if (checkpoint_id := checkpoint_id_of_file(name)) is not None
+        and checkpoint_id <= up_to_checkpoint_id
         and _base_name(name) not in needed
     )
 

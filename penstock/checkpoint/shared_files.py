@@ -39,7 +39,7 @@ from penstock.checkpoint.handles import (
     write_state,
 )
 from penstock.checkpoint.signing import digest
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 
 CHANGES: Final = "CHANGES"  # next to the files of a database: the changes since the last checkpoint
 LINEAGE: Final = (
@@ -126,7 +126,7 @@ class _Slice:
 
 
 def upload(
-    storage: CheckpointStorage,
+    storage: CheckpointFileSystem,
     directory: Path,
     name: Any,
     base: StateHandle | None,
@@ -155,12 +155,12 @@ def upload(
                 small.append(entry.name)
     there = {local: known.parts_of(local, size) for local, size in sizes.items()}
     missing = {local: size - _size(there[local]) for local, size in sizes.items()}
-    prefix = state_file_name(name.epoch, name.operator, name.subtask, name.attempt)
+    prefix = state_file_name(name.checkpoint_id, name.operator, name.subtask, name.attempt)
     writer = _Writer(storage, directory, prefix.removesuffix(".state"), threads, signed=signed)
     snapshot = writer.prefix.rpartition("/")[2]
     changed = _size_of(directory / CHANGES)
     if base is not None and changed and known.can_wait(sum(missing.values()), changed):
-        changes = f"{_CHANGES_OF}{name.epoch:010d}"
+        changes = f"{_CHANGES_OF}{name.checkpoint_id:010d}"
         written = writer.write([_Slice(CHANGES, 0, changed, True)])
         later = _next_parts(missing, sizes, changed)
         ahead = [
@@ -193,7 +193,7 @@ def upload(
         zlib.compress(pickle.dumps(content, 5), 1),
         kind="full",
         key_groups=name.key_groups,
-        epoch=name.epoch,
+        checkpoint_id=name.checkpoint_id,
         vertex=name.operator,
         subtask=name.subtask,
         attempt=name.attempt,
@@ -223,7 +223,7 @@ def _next_parts(missing: dict[str, int], sizes: dict[str, int], changed: int) ->
 class _Writer:
     def __init__(
         self,
-        storage: CheckpointStorage,
+        storage: CheckpointFileSystem,
         directory: Path,
         prefix: str,
         threads: int,
@@ -267,7 +267,7 @@ def _sorted(files: list[SharedFile]) -> tuple[SharedFile, ...]:
 
 
 def download(
-    storage: CheckpointStorage, handle: StateHandle, directory: Path, *, threads: int = 4
+    storage: CheckpointFileSystem, handle: StateHandle, directory: Path, *, threads: int = 4
 ) -> None:
     """Download and verify the files of a snapshot."""
 

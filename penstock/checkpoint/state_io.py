@@ -20,7 +20,7 @@ from penstock.checkpoint.handles import (
     write_state,
 )
 from penstock.checkpoint.shared_files import download, upload
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common.pickling import NotPicklableError, dumps, is_picklable
 from penstock.errors import CheckpointError, RestoreRefusedError
 
@@ -44,7 +44,7 @@ class CheckpointStateIO:
 
     def load(self, chain: StateChain, owned: range | None = None) -> Iterator[Tables]:
         """Read the snapshots of a chain, oldest first; with `owned`, entries of other key groups may be omitted."""
-        storage = CheckpointStorage(self.directory)
+        storage = CheckpointFileSystem(self.directory)
         for handle in chain:
             yield _unpickle(read_state(storage, handle))
 
@@ -66,7 +66,7 @@ class CheckpointStateIO:
             len(payload),
             0,
             name.key_groups,
-            name=state_file_name(name.epoch, name.operator, name.subtask, name.attempt),
+            name=state_file_name(name.checkpoint_id, name.operator, name.subtask, name.attempt),
         )
 
         def write(after: StateChain | None, follows: bool) -> StateChain:
@@ -79,7 +79,7 @@ class CheckpointStateIO:
             full, *deltas = after.handles
             if not self.merges or len(deltas) < MAX_DELTAS:
                 return after.append(self._write(name, payload, "delta"))
-            storage = CheckpointStorage(self.directory)
+            storage = CheckpointFileSystem(self.directory)
             written = [read_state(storage, handle) for handle in deltas]
             merged = _pickle(_merged(map(pickle.loads, [*written, payload])))
             return StateChain((full, self._write(name, merged, "delta")))
@@ -88,11 +88,11 @@ class CheckpointStateIO:
 
     def _write(self, name: Any, payload: bytes, kind: SnapshotKind) -> StateHandle:
         return write_state(
-            CheckpointStorage(self.directory),
+            CheckpointFileSystem(self.directory),
             payload,
             kind=kind,
             key_groups=name.key_groups,
-            epoch=name.epoch,
+            checkpoint_id=name.checkpoint_id,
             vertex=name.operator,
             subtask=name.subtask,
             attempt=name.attempt,
@@ -106,7 +106,7 @@ class CheckpointStateIO:
 
     def load_in_flight(self, handle: StateHandle) -> bytes:
         """Read in-flight records written by `store_in_flight`."""
-        return read_state(CheckpointStorage(self.directory), handle)
+        return read_state(CheckpointFileSystem(self.directory), handle)
 
     def store_files(
         self, chain: StateChain | None, name: Any, directory: Path, settings: Any
@@ -114,7 +114,7 @@ class CheckpointStateIO:
         """Upload the files of a database that are not on storage yet; return the new chain."""
         base = chain.database if chain is not None else None
         handle = upload(
-            CheckpointStorage(self.directory),
+            CheckpointFileSystem(self.directory),
             directory,
             name,
             base if settings.incremental else None,
@@ -127,7 +127,7 @@ class CheckpointStateIO:
     def fetch_files(self, handle: StateHandle, directory: Path, settings: Any) -> None:
         """Download the files of a database into a directory."""
         download(
-            CheckpointStorage(self.directory),
+            CheckpointFileSystem(self.directory),
             handle,
             directory,
             threads=settings.transfer_threads,

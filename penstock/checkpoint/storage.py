@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.common.file_errors import Action, Words, directory_failure
+from penstock.common.file_errors import Action, ErrorWording, directory_failure
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.files.file_system import Driver, FileSystem, open_driver
 from penstock.files.paths import is_absolute, is_local, join_path, normalize
 
-WORDS = Words(
+WORDS = ErrorWording(
     file="checkpoint file",
     storage="checkpoint storage",
     directory="the checkpoint directory",
@@ -42,7 +42,7 @@ HIGH_AVAILABILITY_WORDS = replace(
 )
 
 
-class CheckpointStorage(FileSystem):
+class CheckpointFileSystem(FileSystem):
     """The files below a base directory, by name relative to it; every failure is a CheckpointError with the path.
 
     `base` is a local path or a URI for pyarrow or fsspec (`s3://bucket/checkpoints`). A relative local path is made
@@ -52,7 +52,7 @@ class CheckpointStorage(FileSystem):
     wording of its errors.
     """
 
-    def __init__(self, base: str, *, sync: bool = True, words: Words = WORDS) -> None:
+    def __init__(self, base: str, *, sync: bool = True, words: ErrorWording = WORDS) -> None:
         if not base:
             raise ArgumentError(
                 "the checkpoint storage directory is empty",
@@ -69,9 +69,9 @@ class CheckpointStorage(FileSystem):
     def __repr__(self) -> str:
         return f"CheckpointStorage({self.base!r})"
 
-    def child(self, name: str) -> CheckpointStorage:
+    def child(self, name: str) -> CheckpointFileSystem:
         """Return the storage of a directory below this one."""
-        return CheckpointStorage(self.path(name), sync=self.sync, words=self.words)
+        return CheckpointFileSystem(self.path(name), sync=self.sync, words=self.words)
 
     def path(self, name: str) -> str:
         """Return the full path or URI of a name."""
@@ -151,5 +151,5 @@ def _visible(files: Driver, directory: str, start: str) -> Iterator[str]:
             yield name
 
 
-def _reopen(base: str, sync: bool, words: Words) -> CheckpointStorage:
-    return CheckpointStorage(base, sync=sync, words=words)
+def _reopen(base: str, sync: bool, words: ErrorWording) -> CheckpointFileSystem:
+    return CheckpointFileSystem(base, sync=sync, words=words)

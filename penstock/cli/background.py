@@ -16,7 +16,7 @@ _POLL_S = 0.05
 _SHOWN_BYTES = 4000
 
 
-class Background:
+class BackgroundProcess:
     """A process in a session of its own, whose output goes to a file below `~/.penstock/logs`."""
 
     def __init__(
@@ -49,13 +49,13 @@ class Background:
             """The process has ended already; `wait_until` reports it."""
 
     def wait_until(
-        self, is_there: Callable[[ProcessRecord], bool], what: str, patience_s: float
+        self, is_there: Callable[[ProcessRecord], bool], what: str, timeout_s: float
     ) -> ProcessRecord | None:
         """Wait for the record of the process and return it; None if the process has ended with exit code 0.
 
-        Any other exit code, or no record within `patience_s`, is an error.
+        Any other exit code, or no record within `timeout_s`, is an error.
         """
-        until = time.monotonic() + patience_s
+        until = time.monotonic() + timeout_s
         while True:
             code = self.process.poll()
             if code == 0:
@@ -69,7 +69,7 @@ class Background:
                     return record
             if time.monotonic() > until:
                 raise JobRequestError(
-                    f"{what} did not answer within {patience_s:g} s",
+                    f"{what} did not answer within {timeout_s:g} s",
                     detail=f"pid {self.process.pid}, output in {self.log}",
                 )
             time.sleep(_POLL_S)

@@ -53,7 +53,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "replay": (
         "penstock replay /data/checkpoints/0d4c5f17a0f34b1ca58c1bd1e6b7f2aa --pdb",
-        "penstock replay clicks --epoch 12 --show-output --verify",
+        "penstock replay clicks --checkpoint 12 --show-output --verify",
     ),
 }
 

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from penstock.cli.output import Waiting, print_json, print_line, print_table
+from penstock.cli.output import WaitIndicator, print_json, print_line, print_table
 from penstock.cli.reach import RUNNING_STATES, FoundJob, client_of, find_jobs, select_job
 from penstock.errors import JobRequestError
 from penstock.files.paths import normalize
-from penstock.rest.client import RestClient, ServerGoneError
+from penstock.rest.client import RestClient, ServerUnreachableError
 
 _FIRST_POLL_S = 0.05
 _LAST_POLL_S = 0.5  # well below the time for which an ending process waits for its clients
@@ -59,7 +59,7 @@ def show_job(address: str | None, token: str | None, wanted: str, *, as_json: bo
         "started": _instant(details["start-time"]),
         "ended": None if details["end-time"] < 0 else _instant(details["end-time"]),
         "duration": _duration(details["duration"]),
-        "epoch": own["epoch"],
+        "checkpoint_id": own["checkpoint_id"],
         "restarts": own["restarts"],
         "checkpoints": own["checkpoints"] or "none",
         "savepoint": own["savepoint"] or "none",
@@ -140,7 +140,7 @@ def _final_state(job: FoundJob) -> str:
     for _ in _polls(f"job '{job.name}' is being cancelled"):
         try:
             state = str(job.client.get(f"{job.path}/status")["status"])
-        except ServerGoneError:  # the program ended with its job
+        except ServerUnreachableError:  # the program ended with its job
             state = "CANCELED"
         if state not in RUNNING_STATES:
             break
@@ -230,7 +230,7 @@ def _result(client: RestClient, path: str, what: str) -> dict[str, Any]:
     for _ in _polls(what):
         try:
             answer = client.get(path)
-        except ServerGoneError as error:
+        except ServerUnreachableError as error:
             raise JobRequestError(
                 "the process of the job ended before it reported the result",
                 hint="look at its output; a savepoint that was completed is in its target directory",
@@ -254,7 +254,7 @@ def _message_on_ctrl_c(what: str) -> Iterator[None]:
 def _polls(what: str) -> Iterator[None]:
     """Pace a polling loop with growing waits; a terminal shows meanwhile what the command waits for."""
     wait_s = _FIRST_POLL_S
-    with Waiting(what) as waiting:
+    with WaitIndicator(what) as waiting:
         while True:
             yield
             waiting.wait(wait_s)

@@ -109,11 +109,11 @@ def _newest(job: FoundJob) -> int:
 
 
 def _ask(job: FoundJob, query: Mapping[str, Any]) -> dict[str, Any]:
-    from penstock.rest.client import ServerGoneError
+    from penstock.rest.client import ServerUnreachableError
 
     try:
         answer: dict[str, Any] = job.client.get(f"/penstock/jobs/{job.id}/logs?{urlencode(query)}")
-    except ServerGoneError:
+    except ServerUnreachableError:
         if "after" not in query:
             raise
         return {"lines": [], "last": query["after"]}  # the program ended with its job
@@ -122,9 +122,9 @@ def _ask(job: FoundJob, query: Mapping[str, Any]) -> dict[str, Any]:
 
 def _runs(job: FoundJob) -> bool:
     from penstock.cli.reach import RUNNING_STATES
-    from penstock.rest.client import ServerGoneError
+    from penstock.rest.client import ServerUnreachableError
 
     try:
         return job.client.get(f"{job.path}/status")["status"] in RUNNING_STATES
-    except ServerGoneError:
+    except ServerUnreachableError:
         return False

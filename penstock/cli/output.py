@@ -43,7 +43,7 @@ def report(error: PenstockError, *, as_json: bool) -> None:
         sys.stderr.write(f"penstock: {error}\n")
 
 
-class Waiting:
+class WaitIndicator:
     """Shows in a terminal what a command waits for and for how long; elsewhere nothing."""
 
     def __init__(self, what: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.errors import JobRequestError
 from penstock.rest import processes
-from penstock.rest.client import RestClient, ServerGoneError
+from penstock.rest.client import RestClient, ServerUnreachableError
 from penstock.rest.endpoint import TOKEN_VARIABLE
 
 RUNNING_STATES = frozenset(
@@ -87,7 +87,7 @@ def find_jobs(address: str | None = None, token: str | None = None) -> list[Foun
             ):  # otherwise it is a standby whose leader has answered already
                 found += jobs
             asked.add(client.address)
-        except ServerGoneError:  # it has just ended
+        except ServerUnreachableError:  # it has just ended
             continue
         except JobRequestError as error:
             sys.stderr.write(f"penstock: pid {record.pid} is skipped: {error.message}\n")

@@ -19,7 +19,7 @@ class JobRecording:
 
     def __init__(self) -> None:
         self._jobs: list[tuple[str, Any]] = []  # names and controllers
-        self._before: _execution.Executor | None = None
+        self._before: _execution.PipelineExecutor | None = None
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""`penstock replay`: runs one epoch of a job again, in a local process, and stops where it failed.
+"""`penstock replay`: runs one interval of a job again, in a local process, and stops where it failed.
 
-An epoch is the interval between two checkpoints; its number is the id of the second one.
+An interval is the interval between two checkpoints; its number is the id of the second one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
 
 _EPILOG = """\
-JOB is <checkpoint directory>/<job id>, or the id or name of a job whose process runs. Epoch N is the interval before checkpoint N,
-also written JOB/chk-N. The default is the last epoch that failed, or the last one if none did. Nothing is written: sinks are
+JOB is <checkpoint directory>/<job id>, or the id or name of a job whose process runs. Checkpoint N is the interval before checkpoint N,
+also written JOB/chk-N. The default is the last interval that failed, or the last one if none did. Nothing is written: sinks are
 disabled, checkpoints are only read.
 
   penstock replay /checkpoints/4f0c... --pdb
-  penstock replay /checkpoints/4f0c... --epoch 12 --show-output --verify
-  penstock replay /checkpoints/4f0c... --epoch 12 --vertex price --subtask 1 --record 40 --pdb
+  penstock replay /checkpoints/4f0c... --checkpoint 12 --show-output --verify
+  penstock replay /checkpoints/4f0c... --checkpoint 12 --vertex price --subtask 1 --record 40 --pdb
 """
 
 
@@ -33,7 +33,7 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add_parser(
         "replay",
         help="replay the interval between two checkpoints of a job in this process",
-        description="Replay one epoch of a job, the interval between two checkpoints, in this process: with the state and the input that it had.",
+        description="Replay one interval of a job, the interval between two checkpoints, in this process: with the state and the input that it had.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -45,12 +45,16 @@ def add_commands(commands: Commands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--epoch", type=int, metavar="N", help="epoch to replay: the interval before checkpoint N"
+        "--checkpoint",
+        dest="checkpoint_id",
+        type=int,
+        metavar="N",
+        help="replay the interval that ends with checkpoint N",
     )
     parser.add_argument(
         "--attempt",
         choices=["failed", "last"],
-        help="attempt of an epoch that failed and was repeated: the one that failed (the default), or the last one",
+        help="attempt of an interval that failed and was repeated: the one that failed (the default), or the last one",
     )
     parser.add_argument(
         "--vertex",
@@ -80,7 +84,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="compare the state after the epoch with its checkpoint",
+        help="compare the state after the interval with its checkpoint",
     )
     parser.add_argument(
         "--py-files",
@@ -91,9 +95,9 @@ def add_commands(commands: Commands) -> None:
 
 
 def run_command(given: argparse.Namespace) -> int:
-    """Replay an epoch; the exit code is 1 if it fails (again) or its state differs."""
+    """Replay an interval; the exit code is 1 if it fails (again) or its state differs."""
     from penstock.cli.reach import directory_of
-    from penstock.replay import ReplayRequest, Stop, debug, replay
+    from penstock.replay import Breakpoint, ReplayRequest, debug, replay
 
     _check(given)
     job = directory_of(given.job)
@@ -101,10 +105,10 @@ def run_command(given: argparse.Namespace) -> int:
     if given.pdb:
         stop = None
         if given.record is not None or given.key is not None:
-            stop = Stop(record=given.record, key=given.key)
+            stop = Breakpoint(record=given.record, key=given.key)
         request = ReplayRequest(
             job,
-            given.epoch,
+            given.checkpoint_id,
             given.vertex,
             given.subtask,
             given.attempt,
@@ -114,7 +118,7 @@ def run_command(given: argparse.Namespace) -> int:
     else:
         result = replay(
             job,
-            given.epoch,
+            given.checkpoint_id,
             given.vertex,
             given.subtask,
             attempt=given.attempt,
@@ -149,7 +153,7 @@ def _check(given: argparse.Namespace) -> None:
 def _as_json(result: ReplayResult, *, show_output: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "job": {"id": result.job_id, "name": result.job_name},
-        "epoch": result.epoch,
+        "checkpoint_id": result.checkpoint_id,
         "attempt": result.attempt,
         "operators": {
             name: {"records_in": counts.records_in, "records_out": counts.records_out}
@@ -176,7 +180,7 @@ def _as_json(result: ReplayResult, *, show_output: bool) -> dict[str, Any]:
 
 def describe(result: ReplayResult, *, show_output: bool = False, verify: bool = False) -> str:
     """Return the result of a replay as text."""
-    lines = [f"job '{result.job_name}' ({result.job_id}), epoch {result.epoch}"]
+    lines = [f"job '{result.job_name}' ({result.job_id}), checkpoint {result.checkpoint_id}"]
     if result.attempt:
         lines[0] += f", after {result.attempt} restart{'s' if result.attempt > 1 else ''}"
     width = max((len(name) for name in result.counts), default=0)
@@ -201,7 +205,7 @@ def describe(result: ReplayResult, *, show_output: bool = False, verify: bool = 
 
 def _describe_failure(result: ReplayResult) -> list[str]:
     if result.failure is not None:
-        return ["the epoch failed:", str(result.failure)]
+        return ["the interval failed:", str(result.failure)]
     if result.recorded_failure is not None:
         return ["the replay did not fail; the failure of the job was:", result.recorded_failure]
     return []
@@ -209,7 +213,7 @@ def _describe_failure(result: ReplayResult) -> list[str]:
 
 def _describe_state(result: ReplayResult) -> list[str]:
     if result.state is None:
-        return ["the state was not compared: the epoch ended without a completed checkpoint"]
+        return ["the state was not compared: the interval ended without a completed checkpoint"]
     if result.state.matches:
         return [f"the state equals the checkpoint: {len(result.state.tables)} tables compared"]
     lines = ["the state differs from the checkpoint:"]

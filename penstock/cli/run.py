@@ -20,7 +20,7 @@ from penstock.common.option_checks import check_setting, find_option, validate
 from penstock.common.python_dependencies import add_to_import_path, split_python_files
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
-from penstock.runtime.user_code import is_users, users_frames
+from penstock.runtime.user_code import is_user_code, users_frames
 
 _WHERE = "command line"
 
@@ -79,9 +79,9 @@ def configuration_of(given: RunOptions) -> Configuration:
         configuration.set(options.EXECUTION_ATTACHED, False)
     validate(configuration, _WHERE)
     if given.session is not None:
-        from penstock.cli.submit import aim_at_session
+        from penstock.cli.submit import submit_to_session
 
-        aim_at_session(configuration, given.session)
+        submit_to_session(configuration, given.session)
     return configuration
 
 
@@ -184,7 +184,7 @@ def _format(error: BaseException) -> str:
         own = own.tb_next
     shown = traceback.TracebackException(type(error), error, own)
     if isinstance(error, PenstockError):
-        frames = [frame for frame in shown.stack if is_users(frame.filename)]
+        frames = [frame for frame in shown.stack if is_user_code(frame.filename)]
         shown.stack = traceback.StackSummary.from_list(frames)
         # The message already describes the cause, unless the cause is in the user's code.
         if shown.__cause__ is not None and not users_frames(shown.__cause__.stack):

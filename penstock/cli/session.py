@@ -134,13 +134,13 @@ def _start(given: argparse.Namespace) -> int:
 
 
 def _start_in_background(configuration: dict[str, str], *, spark: bool, as_json: bool) -> int:
-    from penstock.cli.background import Background
+    from penstock.cli.background import BackgroundProcess
     from penstock.errors import JobRequestError
 
     command = [sys.executable, "-m", "penstock.cli.session_process"]
     asked = json.dumps({"options": configuration, "spark": spark}).encode()
     try:
-        session = Background(command, "session", given=asked)
+        session = BackgroundProcess(command, "session", given=asked)
         record = session.wait_until(lambda _: True, "the session", _START_S)
     except JobRequestError as error:
         sys.stderr.write(f"penstock: {error}\n")
@@ -175,14 +175,14 @@ def _stop(given: argparse.Namespace) -> int:
 def _wait_for_end(client: RestClient, session: dict[str, Any]) -> None:
     """Wait until the process has ended; if it is on another machine, until it no longer answers."""
     from penstock.errors import JobRequestError
-    from penstock.rest.client import ServerGoneError
+    from penstock.rest.client import ServerUnreachableError
 
     until = time.monotonic() + _END_S
     while time.monotonic() < until:
         try:
             if client.get("/penstock/session")["start_ms"] != session["start_ms"]:
                 return  # another session listens at the address
-        except ServerGoneError:
+        except ServerUnreachableError:
             if not _is_here(session["pid"]):
                 return
         time.sleep(0.05)

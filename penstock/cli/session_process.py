@@ -15,13 +15,13 @@ from penstock.errors import ConfigurationError
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.launcher import spark_of
 from penstock.jobmanager.resources.resource_manager import resource_manager
-from penstock.session.job_manager import JobManager, Place
+from penstock.session.job_manager import JobManager, SessionCluster
 
 # Options of sessions only: FAIR scheduling gives the jobs equal shares of the free cores.
 _SESSION_OPTIONS = {"spark.app.name": "penstock session", "spark.scheduler.mode": "FAIR"}
 
 
-def spark_place(configuration: Configuration) -> Place:
+def spark_place(configuration: Configuration) -> SessionCluster:
     """Return Spark as the place where a session's jobs run: one application for all of them."""
     from penstock.spark import session
 
@@ -42,7 +42,7 @@ def spark_place(configuration: Configuration) -> Place:
     def capacity() -> int:
         return session.count_tasks(session.get_context(given))
 
-    return Place(
+    return SessionCluster(
         "spark",
         spark_of,
         resource_manager(),
@@ -53,12 +53,12 @@ def spark_place(configuration: Configuration) -> Place:
     )
 
 
-def thread_place(configuration: Configuration) -> Place:
+def thread_place(configuration: Configuration) -> SessionCluster:
     """Return the threads of this process as the place where a session's jobs run, to try them out without Spark."""
     from penstock.testing.mini_cluster import ThreadCluster
 
     slots, resources = configuration.get(options.TASK_SLOTS), resource_manager()
-    return Place(
+    return SessionCluster(
         "threads",
         lambda _: ThreadCluster(slots, resources),
         resources,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from penstock.state import Snapshot, Table
+    from penstock.state import Snapshot, SnapshotTable
 
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
 
@@ -109,7 +109,7 @@ def _overview(snapshot: Snapshot) -> dict[str, Any]:
         "path": snapshot.path,
         "kind": snapshot.kind,
         "job": {"id": snapshot.job_id, "name": snapshot.job_name},
-        "epoch": snapshot.epoch,
+        "checkpoint_id": snapshot.checkpoint_id,
         "created": snapshot.created.isoformat(),
         "operators": [
             {
@@ -173,7 +173,7 @@ def _print_of(paths: Sequence[str], write: Callable[..., object]) -> int:
     raise AssertionError
 
 
-def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> Table:
+def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> SnapshotTable:
     from penstock.state.browsing import choose
 
     if given.offsets:
@@ -189,7 +189,9 @@ def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> Table:
     return choose(snapshot, given.operator, given.state, explode=given.explode)
 
 
-def _write(out: TextIO, table: Table, rows: Iterator[Any], given: argparse.Namespace) -> None:
+def _write(
+    out: TextIO, table: SnapshotTable, rows: Iterator[Any], given: argparse.Namespace
+) -> None:
     if given.limit < 0:
         raise ArgumentError(f"--limit {given.limit} is negative", hint="0 shows all rows")
     from penstock.state.browsing import as_json
@@ -210,7 +212,7 @@ def _write(out: TextIO, table: Table, rows: Iterator[Any], given: argparse.Names
             out.write(f"... more than {len(held)} rows: --limit 0 shows all\n")
 
 
-def _write_csv(out: TextIO, table: Table, rows: Iterator[Any]) -> None:
+def _write_csv(out: TextIO, table: SnapshotTable, rows: Iterator[Any]) -> None:
     from penstock.state.browsing import as_json
 
     writer = csv.writer(out, lineterminator="\n")

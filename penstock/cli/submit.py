@@ -36,7 +36,7 @@ def with_session_value(arguments: Sequence[str]) -> list[str]:
     return [*found, *left]
 
 
-def aim_at_session(configuration: Configuration, address: str) -> None:
+def submit_to_session(configuration: Configuration, address: str) -> None:
     """Make the jobs of a program run in a session: the one at an address, or this user's."""
     from penstock.rest.client import parse_address
 
@@ -60,7 +60,7 @@ def add_defaults_of_session(defaults: Configuration, configuration: Configuratio
 
 def run_detached(arguments: Sequence[str], *, as_json: bool = False) -> int:
     """Start `penstock run` with these arguments in the background; return when its first job has started."""
-    from penstock.cli.background import Background
+    from penstock.cli.background import BackgroundProcess
     from penstock.rest.client import RestClient
     from penstock.rest.processes import ProcessRecord
 
@@ -74,7 +74,7 @@ def run_detached(arguments: Sequence[str], *, as_json: bool = False) -> int:
 
     command = [sys.executable, "-m", "penstock", "run", *arguments]
     try:
-        program = Background(command, "run")
+        program = BackgroundProcess(command, "run")
         record = program.wait_until(has_jobs, "the program", _START_S)
     except JobRequestError as error:
         sys.stderr.write(f"penstock: {error}\n")

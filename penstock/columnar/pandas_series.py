@@ -11,7 +11,7 @@ from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.values import (
     described,
     fields_of,
-    first_misfit,
+    first_invalid_value,
     unchecked_series,
     values_of_series,
     wrong_result,
@@ -138,7 +138,7 @@ def _from_values(result: Any, data_type: t.DataType, name: str) -> pl.Series:
     try:
         return unchecked_series(name, plain, data_type)
     except Exception as error:
-        culprit = plain[first_misfit(plain, data_type)]
+        culprit = plain[first_invalid_value(plain, data_type)]
         raise wrong_result(name, data_type, culprit) from error
 
 

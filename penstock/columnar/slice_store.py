@@ -21,7 +21,7 @@ _MERGE_AT: Final = 16
 
 
 @dataclass(slots=True)
-class Part:
+class SlicePart:
     """Rows that were folded: accumulators by key, and for functions that need all values, the values."""
 
     main: pl.DataFrame
@@ -35,13 +35,13 @@ class Part:
 
 @dataclass(slots=True)
 class _Slice:
-    clean: Part | None = None  # parts that the table already has
-    fresh: list[Part] = field(default_factory=list)  # parts that are not written yet
+    clean: SlicePart | None = None  # parts that the table already has
+    fresh: list[SlicePart] = field(default_factory=list)  # parts that are not written yet
     stored: bool = False  # whether the table has entries
     complete: bool = True  # whether all that the table has is in memory
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[SlicePart]:
         return [*([] if self.clean is None else [self.clean]), *self.fresh]
 
     @property
@@ -49,7 +49,7 @@ class _Slice:
         return sum(part.height for part in self.parts)
 
 
-Merge = Callable[[Sequence[Part]], Part]
+Merge = Callable[[Sequence[SlicePart]], SlicePart]
 
 
 class SliceStore:
@@ -85,7 +85,7 @@ class SliceStore:
         """Return all slices that there are."""
         return list(self._slices)
 
-    def add(self, window: TimeWindow, part: Part) -> None:
+    def add(self, window: TimeWindow, part: SlicePart) -> None:
         """Append a part to a slice."""
         found = self._slices.get(window)
         if found is None:
@@ -94,7 +94,7 @@ class SliceStore:
         if len(found.fresh) > _MERGE_AT:
             found.fresh = [self._merge(found.fresh)]
 
-    def read(self, window: TimeWindow) -> list[Part]:
+    def read(self, window: TimeWindow) -> list[SlicePart]:
         """Return all parts of a slice."""
         found = self._slices.get(window)
         if found is None:
@@ -112,7 +112,7 @@ class SliceStore:
         if found is not None and found.stored:
             self._table.drop_pane(window)
 
-    def relieve(self) -> None:
+    def trim_cache(self) -> None:
         """Evict slices, the largest first, if memory exceeds its bound and state is on disk."""
         if self._in_memory:
             return
@@ -148,7 +148,7 @@ class SliceStore:
         found.stored = True
         self._table.pane(window)[0].update(self._entries(changed))
 
-    def _only(self, part: Part, chosen: Part) -> Part:
+    def _only(self, part: SlicePart, chosen: SlicePart) -> SlicePart:
         """Return the rows of a part whose keys are in another part."""
         names = self._key_names
         if not names:
@@ -158,9 +158,9 @@ class SliceStore:
         def pick(frame: pl.DataFrame) -> pl.DataFrame:
             return frame.join(keys, on=names, how="semi", nulls_equal=True)
 
-        return Part(pick(part.main), tuple(pick(each) for each in part.rows))
+        return SlicePart(pick(part.main), tuple(pick(each) for each in part.rows))
 
-    def _entries(self, part: Part) -> dict[Any, Any]:
+    def _entries(self, part: SlicePart) -> dict[Any, Any]:
         """Return entries by key: the accumulators, and if values are kept, a list of them for each function."""
         keys = self._keys_of(part.main)
         main = _tuples(part.main, list(self._main))
@@ -182,12 +182,12 @@ class SliceStore:
             keys_of(frame, range(len(self._key_names))) if self._key_names else [()] * frame.height
         )
 
-    def _load(self, window: TimeWindow) -> Part:
+    def _load(self, window: TimeWindow) -> SlicePart:
         touched, before = self._table.pane(window)
         entries = {**(dict(before.items()) if before is not None else {}), **touched}
         keys = list(entries)
         if not self._rows:
-            return Part(self._frame(keys, list(entries.values()), self._main))
+            return SlicePart(self._frame(keys, list(entries.values()), self._main))
         main = self._frame(keys, [entry[0] for entry in entries.values()], self._main)
         rows = []
         for at, schema in enumerate(self._rows):
@@ -195,7 +195,7 @@ class SliceStore:
             rows.append(
                 self._frame([key for key, _ in pairs], [values for _, values in pairs], schema)
             )
-        return Part(main, tuple(rows))
+        return SlicePart(main, tuple(rows))
 
     def _frame(
         self, keys: list[Any], values: list[Any], schema: dict[str, pl.DataType]

@@ -23,7 +23,7 @@ BOUND: Final = 1_000_000  # slots
 _FIRST: Final = 1_024
 
 
-class Column(Protocol):
+class AccumulatorColumn(Protocol):
     """One accumulator of all slots."""
 
     def grow(self, size: int) -> None:
@@ -147,7 +147,7 @@ class ObjectColumn:
             mine[slot] = neutral
 
 
-def create_column(name: str, dtype: pl.DataType, neutral: Any) -> Column:
+def create_column(name: str, dtype: pl.DataType, neutral: Any) -> AccumulatorColumn:
     """Return a column for values of a type; `neutral` is the value of a new slot."""
     in_arrays = dtype.is_integer() or dtype.is_float() or dtype.is_temporal() or dtype == pl.Boolean
     if in_arrays and dtype != pl.Int128 and neutral in (None, 0):
@@ -286,7 +286,7 @@ class SlotStore:
             columns.append(self._written[slots].tolist())
         return list(zip(*columns, strict=True)) if columns else [()] * len(slots)
 
-    def relieve(self) -> None:
+    def trim_cache(self) -> None:
         """Evict keys that were not used lately if there are too many; called between batches."""
         count = len(self._keys)
         if count > self._bound:

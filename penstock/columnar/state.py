@@ -89,7 +89,7 @@ class KeyedCache:
         """Return how many entries are kept as objects."""
         return len(self._live)
 
-    def relieve(self) -> None:
+    def trim_cache(self) -> None:
         """Evict entries that were not used lately if there are too many; called between batches."""
         if len(self._live) > self._bound:
             self.flush()

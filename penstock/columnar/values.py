@@ -39,8 +39,8 @@ def _encoder(data_type: t.DataType) -> Convert | None:
     if isinstance(data_type, t.DecimalType):
         return _decimal_of(data_type)
     if isinstance(data_type, t.LocalZonedTimestampType):
-        return _fine_instant if is_fine(data_type) else _instant
-    if is_fine(data_type):
+        return _fine_instant if has_nanoseconds(data_type) else _instant
+    if has_nanoseconds(data_type):
         return _fine
     if isinstance(data_type, t.BinaryType | t.VarBinaryType):
         return bytes
@@ -86,7 +86,7 @@ def _instant(value: Any) -> Any:
     return value
 
 
-def is_fine(data_type: t.DataType) -> bool:
+def has_nanoseconds(data_type: t.DataType) -> bool:
     """Whether values of a type have nanoseconds, which the datetimes that Polars gives do not have."""
     return (
         isinstance(data_type, t.TimestampType | t.LocalZonedTimestampType)
@@ -148,7 +148,7 @@ def decoder(data_type: t.DataType) -> Convert | None:
 
 
 def _decoder(data_type: t.DataType) -> Convert | None:
-    if is_fine(data_type):
+    if has_nanoseconds(data_type):
         zone = dt.UTC if isinstance(data_type, t.LocalZonedTimestampType) else None
         return lambda value: from_nanos(value, zone)
     if isinstance(data_type, t.MultisetType):
@@ -189,7 +189,7 @@ def series_of(name: str, values: Sequence[Any], data_type: t.DataType, shown: st
     except Exception as error:
         raise RecordError(
             f"column '{shown}' of type {data_type} got a value of another type",
-            detail=f"the value is {described(values[first_misfit(values, data_type)])}",
+            detail=f"the value is {described(values[first_invalid_value(values, data_type)])}",
             hint="declare the column with the type of the records, or convert them first",
         ) from error
 
@@ -215,10 +215,10 @@ def _of_datetimes(series: pl.Series, values: Sequence[Any], dtype: pl.DataType) 
     raise TypeError(f"{series.dtype} is not {dtype}")
 
 
-def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
+def first_invalid_value(values: Sequence[Any], data_type: t.DataType) -> int:
     """Return the position of the first value that a column cannot hold.
 
-    >>> first_misfit([1, 2, "x"], t.IntType())
+    >>> first_invalid_value([1, 2, "x"], t.IntType())
     2
     """
     for at, each in enumerate(values):

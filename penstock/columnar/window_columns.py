@@ -12,7 +12,7 @@ from penstock.columnar.times import Millis
 from penstock.columnar.windows import LocalTime
 
 
-class WindowColumns:
+class WindowColumnBuilder:
     """Makes columns of the local starts and ends of windows. `zone`: of the time attribute, if it is a TIMESTAMP_LTZ."""
 
     def __init__(self, zone: str | None, properties: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ErrorWording:
     """How files of one use are spoken of, and the errors that are raised about them."""
 
     file: str
@@ -27,7 +27,7 @@ class Words:
     missing_error: type[PenstockError]
 
 
-FILES = Words(
+FILES = ErrorWording(
     file="file",
     storage="the file system",
     directory="the directory",
@@ -39,7 +39,7 @@ FILES = Words(
 )
 
 
-def failure(error: OSError, action: str, where: str, words: Words = FILES) -> PenstockError:
+def failure(error: OSError, action: str, where: str, words: ErrorWording = FILES) -> PenstockError:
     """Describe why something could not be done to a file."""
     if isinstance(error, FileNotFoundError) and not _is_above(error, where):
         message = f"{words.file} '{where}' does not exist"
@@ -55,7 +55,7 @@ def failure(error: OSError, action: str, where: str, words: Words = FILES) -> Pe
 
 
 def directory_failure(
-    error: OSError, directory: str, words: Words = FILES, action: str = "create"
+    error: OSError, directory: str, words: ErrorWording = FILES, action: str = "create"
 ) -> PenstockError:
     """Describe why a directory could not be made or used."""
     # The trouble is with the directory itself or with one above it.
@@ -71,7 +71,7 @@ def is_lasting(error: OSError) -> bool:
     return isinstance(error, kinds) or error.errno == errno.EROFS
 
 
-def _with_reason(message: str, error: OSError, where: str, words: Words) -> str:
+def _with_reason(message: str, error: OSError, where: str, words: ErrorWording) -> str:
     """Return a message with the reason, where it is a common one; the detail has it in the words of the operating system."""
     if error.errno in _FULL:
         return f"{words.storage} is full: {message}"
@@ -93,7 +93,7 @@ def _is_above(error: OSError, where: str) -> bool:
     return isinstance(error.filename, str) and where.startswith(f"{error.filename.rstrip('/')}/")
 
 
-def _hint(error: OSError, where: str, words: Words) -> str:
+def _hint(error: OSError, where: str, words: ErrorWording) -> str:
     if isinstance(error, FileNotFoundError):
         return f"'{error.filename}' cannot be created: {words.elsewhere}"
     if isinstance(error, FileExistsError) and not _is_above(error, where):

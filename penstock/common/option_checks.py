@@ -15,7 +15,7 @@ from penstock.common.config_options import ConfigOption
 from penstock.common.config_values import OptionType
 from penstock.common.configuration import Configuration
 from penstock.common.options import OPTIONS, SPARK_PREFIX
-from penstock.common.options.support import Rule, Support, rule_of
+from penstock.common.options.support import OptionRule, Support, rule_of
 from penstock.common.python_dependencies import check_python_option
 from penstock.common.short_times import short_time
 from penstock.errors import ConfigurationError
@@ -50,7 +50,7 @@ def _is_entry(key: str) -> bool:
     )
 
 
-def support_of(key: str) -> Rule:
+def support_of(key: str) -> OptionRule:
     """Return how far the option with this key is supported."""
     option = find_option(key)
     real = key if option is None else option.key
@@ -133,7 +133,7 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
         if not key.startswith(SPARK_PREFIX):
             # A program's own key in a program is nothing special. Elsewhere it may be a mistake.
             level = logging.INFO if where is None else logging.WARNING
-            say_once(
+            log_once(
                 f"option '{key}' is for the program: Flink, Spark and Penstock have none of this name",
                 level,
             )
@@ -142,7 +142,7 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
     warn_of_short_time(option.key, value)
     check_python_option(option.key, converted)
     if key != option.key:
-        say_once(f"option '{key}' is an older name of '{option.key}'")
+        log_once(f"option '{key}' is an older name of '{option.key}'")
     rule = rule_of(option.key, defined=option.key in OPTIONS or _is_entry(option.key))
     if rule.support in {Support.WORKS, Support.NO_MEANING} or _is_usual(option, converted, rule):
         return
@@ -151,26 +151,26 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
             f"option '{key}' is not supported", detail=where, hint=rule.note or None
         )
     if rule.support is Support.UNSUPPORTED:
-        say_once(f"option '{key}' is not supported and has no effect: {rule.note}")
+        log_once(f"option '{key}' is not supported and has no effect: {rule.note}")
     else:
-        say_once(f"option '{key}' works differently: {rule.note}", logging.INFO)
+        log_once(f"option '{key}' works differently: {rule.note}", logging.INFO)
 
 
 def warn_of_short_time(key: str, value: Any) -> None:
     """Log if an option is set to so few milliseconds that seconds were probably meant; `value` is as the program gave it."""
     line = short_time(key, value)
     if line is not None:
-        say_once(line)
+        log_once(line)
 
 
-def _is_usual(option: ConfigOption[Any], converted: Any, rule: Rule) -> bool:
+def _is_usual(option: ConfigOption[Any], converted: Any, rule: OptionRule) -> bool:
     """Whether a value asks for nothing but what happens anyway."""
     if rule.behaves_as is not None:
         return bool(converted == option.convert(rule.behaves_as))
     return bool(converted == option.default)
 
 
-def say_once(line: str, level: int = logging.WARNING) -> None:
+def log_once(line: str, level: int = logging.WARNING) -> None:
     """Log a line, once in a process: environments check the same file again and again, and plans the same tables."""
     if line not in _said:
         _said.add(line)

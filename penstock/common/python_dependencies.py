@@ -160,7 +160,7 @@ def split_python_files(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (path.strip() for path in text.split(","))))
 
 
-def use_in_this_process(dependencies: PythonDependencies) -> list[str]:
+def add_to_this_process(dependencies: PythonDependencies) -> list[str]:
     """Let tasks that are threads of this process import files; return what was added to `sys.path`.
 
     Packages, archives and interpreters need processes of their own: those are refused.
@@ -255,6 +255,7 @@ __all__ = [
     "LOG_LEVELS",
     "PythonDependencies",
     "add_to_import_path",
+    "add_to_this_process",
     "archive_option",
     "check_cached_file",
     "check_python_file",
@@ -266,5 +267,4 @@ __all__ = [
     "set_log_levels",
     "split_archives",
     "split_python_files",
-    "use_in_this_process",
 ]

@@ -14,7 +14,7 @@ _KINDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLineKind:
     """The content of a log line: lines of the same kind are equal, and one may represent several."""
 
     kind: Hashable
@@ -23,13 +23,13 @@ class Line:
     times: int = 1
 
 
-def read_line(record: logging.LogRecord) -> Line:
+def read_line(record: logging.LogRecord) -> LogLineKind:
     """Return a line as it is."""
     text = record.getMessage()
-    return Line(text, text, record.levelno)
+    return LogLineKind(text, text, record.levelno)
 
 
-class RepeatedLines(logging.Filter):
+class RepeatedLineFilter(logging.Filter):
     """Lets a line through if none of its kind was logged for `every_s` seconds, with the number of those that were left out.
 
     It is a filter of one logger, not of those below it.
@@ -37,7 +37,7 @@ class RepeatedLines(logging.Filter):
 
     def __init__(
         self,
-        read: Callable[[logging.LogRecord], Line] = read_line,
+        read: Callable[[logging.LogRecord], LogLineKind] = read_line,
         every_s: float = EVERY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 _writing = threading.Lock()
 
 
-class Output(Protocol):
+class TextOutput(Protocol):
     """What texts are written to."""
 
     def write(self, text: str, /) -> object:
@@ -19,7 +19,7 @@ class Output(Protocol):
         """Let all of it be seen."""
 
 
-def write_out(output: Output, texts: Iterable[str]) -> None:
+def write_out(output: TextOutput, texts: Iterable[str]) -> None:
     """Write texts, one after the other, and let them be seen: one thread at a time.
 
     A stream of Python's loses what one thread writes while another flushes it (python/cpython#119506).

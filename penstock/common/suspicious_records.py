@@ -47,7 +47,7 @@ def checked_of(metric: str) -> str:
     return f"{metric}Checked"
 
 
-class SuspicionCounter:
+class SuspiciousRecordCounter:
     """Counts records by a metric. It exists from the first of them on: an operator without any does not report zeros."""
 
     def __init__(self, group: Any) -> None:

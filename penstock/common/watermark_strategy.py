@@ -158,7 +158,7 @@ class WatermarkStrategy:
     emits_watermarks: bool = True
     timestamp_assigner: _ExtractsTimestamps | None = None
     idle_timeout_ms: int | None = None
-    alignment: WatermarkAlignment | None = None
+    watermark_alignment: WatermarkAlignment | None = None
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Any) -> WatermarkStrategy:
@@ -225,7 +225,7 @@ class WatermarkStrategy:
             max_allowed_watermark_drift, "max_allowed_watermark_drift", minimum=0, number=False
         )
         return dataclasses.replace(
-            self, alignment=WatermarkAlignment(watermark_group, drift, interval)
+            self, watermark_alignment=WatermarkAlignment(watermark_group, drift, interval)
         )
 
     def create_generator(self) -> WatermarkGenerator:

@@ -6,10 +6,10 @@ Quick to import: third-party libraries are imported when a connector is first us
 from __future__ import annotations
 
 from penstock.connectors.sink import (
+    CheckpointContext,
     CommitRequest,
     Committer,
     CommitterContext,
-    EpochContext,
     Sink,
     SinkWriter,
     WriterContext,
@@ -28,10 +28,10 @@ from penstock.connectors.source import (
 
 __all__ = [
     "Boundedness",
+    "CheckpointContext",
     "CommitRequest",
     "Committer",
     "CommitterContext",
-    "EpochContext",
     "MalformedRecord",
     "ReadLimits",
     "Sink",

@@ -17,10 +17,10 @@ class BatchLimits:
     linger_ms: int | None = None
 
 
-class Batch:
+class RequestBatch:
     """Items that are sent together.
 
-    >>> batch = Batch(BatchLimits(items=2))
+    >>> batch = RequestBatch(BatchLimits(items=2))
     >>> batch.add("a", 1), batch.add("b", 1)
     (False, True)
     >>> batch.take(), len(batch)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.pickling import is_for_a_driver
-from penstock.connectors.number_sequence import PlannedOnce
+from penstock.connectors.number_sequence import StaticSplitEnumerator
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -95,8 +95,8 @@ class CollectionSource(Source):
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
         """Create the enumerator; the elements are pickled here."""
         if restored is not None:
-            return PlannedOnce((), restored, left=_elements_left)
-        return PlannedOnce(self._plan_splits(), left=_elements_left)
+            return StaticSplitEnumerator((), restored, left=_elements_left)
+        return StaticSplitEnumerator(self._plan_splits(), left=_elements_left)
 
     def adopt_split(self, split: SourceSplit) -> SourceSplit:
         """Replace elements that the other job stored in files, which were deleted with it, with those of this program."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.number_sequence import PlannedOnce
+from penstock.connectors.number_sequence import StaticSplitEnumerator
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -155,7 +155,7 @@ class DataGeneratorSource(Source):
         return GeneratorReader(self)
 
 
-class GeneratorEnumerator(PlannedOnce):
+class GeneratorEnumerator(StaticSplitEnumerator):
     """Assigns a generator's splits; knows from the rate whether records are due."""
 
     def __init__(

@@ -18,7 +18,7 @@ from penstock.connectors.source import (
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
-class PlannedOnce(SplitEnumerator):
+class StaticSplitEnumerator(SplitEnumerator):
     """An enumerator whose splits are all known when the job starts; a restored one has none left.
 
     `left` returns how much of a split is left to read, in `unit`.
@@ -98,7 +98,7 @@ class NumberSequenceSource(Source):
                 last = first + length - 1
                 splits.append(SourceSplit(f"{first}-{last}", (first, last), first))
                 first = last + 1
-        return PlannedOnce(splits, restored, left=_numbers_left)
+        return StaticSplitEnumerator(splits, restored, left=_numbers_left)
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""

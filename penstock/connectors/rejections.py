@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.sink import EpochContext, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, RecordError
 from penstock.metrics.metricbase import Counter
 
@@ -64,16 +64,16 @@ class Rejections:
         self._context = context
         self._restored = restored
         self._writer: SinkWriter | None = None
-        self._epoch: EpochContext | None = None
+        self._checkpoint: CheckpointContext | None = None
         self._begun = False
         metrics = context.metrics
         self._count: Counter | None = (
             None if metrics is None else metrics.counter("numRecordsRejected")
         )
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Keep the context of the next checkpoint."""
-        self._epoch = epoch
+        self._checkpoint = checkpoint
 
     def take(self, rejected: Sequence[RejectedRecord]) -> None:
         """Fail, or pass the records on."""
@@ -98,8 +98,8 @@ class Rejections:
             self._writer = sink.create_writer(self._context, self._restored)
             self._restored = None
         if not self._begun:
-            assert self._epoch is not None
-            self._writer.begin(self._epoch)
+            assert self._checkpoint is not None
+            self._writer.begin(self._checkpoint)
             self._begun = True
         return self._writer
 

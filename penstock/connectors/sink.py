@@ -29,7 +29,7 @@ class WriterContext:
     """The context of a writer, constant as long as it is open.
 
     Other writers of the same subtask may be open in other processes, left from earlier tasks or from failed attempts: use
-    `EpochContext.attempt` for everything that must be unique. `staging` is a directory (URI or path) of the job on checkpoint
+    `CheckpointContext.attempt` for everything that must be unique. `staging` is a directory (URI or path) of the job on checkpoint
     storage, for output that waits for its commit.
     """
 
@@ -42,7 +42,7 @@ class WriterContext:
 
 
 @dataclass(frozen=True, slots=True)
-class EpochContext:
+class CheckpointContext:
     """The records between two checkpoints, from a writer's point of view.
 
     `epoch` is the id of the checkpoint that ends it. `attempt` is unique to this attempt at this checkpoint: use it in names of
@@ -50,7 +50,7 @@ class EpochContext:
     later one commits its records.
     """
 
-    epoch: int
+    checkpoint_id: int
     attempt: str
 
 
@@ -61,7 +61,7 @@ class SinkWriter(ABC):
     leaves the process. After an error in any other method only `close` is called.
     """
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Start the records of the next checkpoint. Not called, and neither is `prepare_commit`, if there are none."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class SinkWriter(ABC):
     def wake_up(self) -> None:
         """Do what is due at the time of `next_wakeup`."""
 
-    def on_committed(self, epoch: int) -> None:
+    def on_committed(self, checkpoint_id: int) -> None:
         """Handle that the committer is done with everything returned for this checkpoint and earlier ones.
 
         It is committed, unless another attempt at the checkpoint was committed instead: then it was discarded. Called between two
@@ -116,7 +116,7 @@ class CommitRequest:
     received all their input. `watermark` is the minimum watermark of all writers, if the sink needs it (`Sink.commits_by_time`).
     """
 
-    epoch: int
+    checkpoint_id: int
     committables: list[Any]
     final: bool = False
     now_ms: int = 0

@@ -19,7 +19,7 @@ from typing import Any
 from penstock.common.dropped_records import SKIPPED
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
 from penstock.connectors.arguments import check_int, check_text
-from penstock.connectors.number_sequence import PlannedOnce
+from penstock.connectors.number_sequence import StaticSplitEnumerator
 from penstock.connectors.source import (
     Boundedness,
     MalformedRecord,
@@ -113,7 +113,7 @@ class SocketSource(Source):
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
         """Create the enumerator: the connection is the only split."""
         host, port = self.address
-        return PlannedOnce([SourceSplit(f"{host}:{port}", start=0)], restored)
+        return StaticSplitEnumerator([SourceSplit(f"{host}:{port}", start=0)], restored)
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""

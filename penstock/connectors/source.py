@@ -158,12 +158,12 @@ class ReadLimits:
         return self._end is not None and time.monotonic() >= self._end
 
 
-class OneLook(ReadLimits):
+class NonBlockingReadLimits(ReadLimits):
     """Limits of a reader that must not wait: it may check once for available records.
 
     `expired` is False when it is first read, so that a reader that checks it first does read once.
 
-    >>> limits = OneLook()
+    >>> limits = NonBlockingReadLimits()
     >>> limits.remaining, limits.expired, limits.expired
     (0.0, False, True)
     """
@@ -175,9 +175,9 @@ class OneLook(ReadLimits):
         super().__init__(clock.now(), batch_size)
         object.__setattr__(self, "_looked", False)
 
-    def with_batch_size(self, batch_size: int) -> OneLook:
+    def with_batch_size(self, batch_size: int) -> NonBlockingReadLimits:
         """Return separate limits for a nested reader."""
-        return OneLook(batch_size)
+        return NonBlockingReadLimits(batch_size)
 
     @property
     def remaining(self) -> float:

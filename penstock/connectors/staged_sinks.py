@@ -23,9 +23,9 @@ from penstock.common.pickling import NotPicklableError, dumps, is_picklable
 from penstock.common.standard_output import write_out
 from penstock.common.user_errors import shorten
 from penstock.connectors.sink import (
+    CheckpointContext,
     CommitRequest,
     Committer,
-    EpochContext,
     Sink,
     SinkWriter,
     WriterContext,
@@ -42,7 +42,7 @@ class StagedOutput:
     """The output of one subtask for one checkpoint: bytes, or their file."""
 
     job_id: str
-    epoch: int
+    checkpoint_id: int
     subtask: int
     data: bytes = b""
     path: str | None = None
@@ -54,7 +54,7 @@ class StagingBuffer:
 
     def __init__(self, context: WriterContext) -> None:
         self._context = context
-        self._epoch = EpochContext(0, "")
+        self._checkpoint = CheckpointContext(0, "")
         self._parts: list[bytes] = []
         self._size = 0
         self._files: FileSystem | None = None
@@ -62,9 +62,9 @@ class StagingBuffer:
         self._path: str | None = None
         self._sha256 = hashlib.sha256()  # of the file
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Start the output of the next checkpoint."""
-        self._epoch = epoch
+        self._checkpoint = checkpoint
 
     def write(self, data: bytes) -> None:
         """Add bytes."""
@@ -75,16 +75,24 @@ class StagingBuffer:
 
     def finish(self) -> list[StagedOutput]:
         """Return the committable of the checkpoint; none if nothing was written."""
-        job_id, epoch, subtask = self._context.job_id, self._epoch.epoch, self._context.subtask
+        job_id, checkpoint_id, subtask = (
+            self._context.job_id,
+            self._checkpoint.checkpoint_id,
+            self._context.subtask,
+        )
         if self._stream is None:
             data = b"".join(self._parts)
             self._parts, self._size = [], 0
-            return [StagedOutput(job_id, epoch, subtask, data)] if data else []
+            return [StagedOutput(job_id, checkpoint_id, subtask, data)] if data else []
         self._spill()
         assert self._files is not None
         self._files.finish(self._stream)
         self._stream = None
-        return [StagedOutput(job_id, epoch, subtask, path=self._path, sha256=self._sha256.digest())]
+        return [
+            StagedOutput(
+                job_id, checkpoint_id, subtask, path=self._path, sha256=self._sha256.digest()
+            )
+        ]
 
     def close(self) -> None:
         """Delete an unfinished file."""
@@ -96,8 +104,8 @@ class StagingBuffer:
     def _spill(self) -> None:
         if self._stream is None:
             context = self._context
-            attempt = self._epoch.attempt.replace("/", "-")
-            name = f"output-{context.operator_id}-{self._epoch.epoch}-{context.subtask}-{attempt}"
+            attempt = self._checkpoint.attempt.replace("/", "-")
+            name = f"output-{context.operator_id}-{self._checkpoint.checkpoint_id}-{context.subtask}-{attempt}"
             self._path = join_path(context.staging, name)
             self._files, path = resolve(self._path)
             self._stream = self._files.open_output(path)
@@ -122,14 +130,14 @@ class StagedCommitter(Committer):
         if not outputs:
             return
         job = outputs[0].job_id
-        if self._delivered.get(job, -1) < request.epoch:
+        if self._delivered.get(job, -1) < request.checkpoint_id:
             present = [output for output in outputs if is_staged(output)]
-            self.put_out(request.epoch, present)
-            self._delivered[job] = request.epoch
+            self.put_out(request.checkpoint_id, present)
+            self._delivered[job] = request.checkpoint_id
         for output in outputs:
             delete_staged(output)
 
-    def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
+    def put_out(self, checkpoint_id: int, outputs: list[StagedOutput]) -> None:
         """Emit output."""
         raise NotImplementedError
 
@@ -169,7 +177,7 @@ class PrintSink(Sink):
         """Create the committer, which prints."""
         return _PrintCommitter(self._delivered, to_stderr=self.to_stderr)
 
-    def put_live(self, data: bytes) -> None:
+    def put_streamed(self, data: bytes) -> None:
         """Print output that a writer sent to the driver."""
         out = sys.stderr if self.to_stderr else sys.stdout
         write_out(out, [data.decode("utf-8", "surrogatepass")])
@@ -195,13 +203,13 @@ class _StagingWriter(SinkWriter):
         self._buffer = StagingBuffer(context)
         self._put: Callable[[bytes], None] = self._buffer.write
 
-    def flow_to(self, tell: Callable[[bytes], None], *, checkpointed: bool) -> None:
+    def stream_to_driver(self, tell: Callable[[bytes], None], *, checkpointed: bool) -> None:
         """Send output to the driver from now on, unless it must wait for the job's checkpoints."""
         if not (self.waits_for_checkpoints and checkpointed):
             self._put = tell
 
-    def begin(self, epoch: EpochContext) -> None:
-        self._buffer.begin(epoch)
+    def begin(self, checkpoint: CheckpointContext) -> None:
+        self._buffer.begin(checkpoint)
 
     def prepare_commit(self) -> list[Any]:
         return self._buffer.finish()
@@ -229,7 +237,7 @@ class _PrintCommitter(StagedCommitter):
         super().__init__(delivered)
         self._to_stderr = to_stderr
 
-    def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
+    def put_out(self, checkpoint_id: int, outputs: list[StagedOutput]) -> None:
         out = sys.stderr if self._to_stderr else sys.stdout
         write_out(out, (block for output in outputs for block in _blocks(output)))
 
@@ -245,7 +253,7 @@ def _blocks(output: StagedOutput) -> Iterator[str]:
 class CollectConsumer(Protocol):
     """Receives collected records, on the driver."""
 
-    def put(self, epoch: int, elements: list[Any]) -> None:
+    def put(self, checkpoint_id: int, elements: list[Any]) -> None:
         """Add the records of a checkpoint. May be called again with the same checkpoint after a failure."""
 
 
@@ -258,7 +266,7 @@ class CollectSink(Sink):
     def __init__(self, consumer: CollectConsumer | None = None) -> None:
         self.consumer = consumer
         self._delivered: dict[str, int] = {}
-        self._live_puts = 0
+        self._streamed_puts = 0
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Create the writer of one subtask."""
@@ -272,11 +280,11 @@ class CollectSink(Sink):
             )
         return _CollectCommitter(self._delivered, self.consumer)
 
-    def put_live(self, data: bytes) -> None:
+    def put_streamed(self, data: bytes) -> None:
         """Pass on records that a writer sent to the driver."""
         assert self.consumer is not None
-        self._live_puts += 1
-        self.consumer.put(self._live_puts, pickle.loads(data))
+        self._streamed_puts += 1
+        self.consumer.put(self._streamed_puts, pickle.loads(data))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "consumer": None}
@@ -301,9 +309,9 @@ class _CollectCommitter(StagedCommitter):
         super().__init__(delivered)
         self._consumer = consumer
 
-    def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
+    def put_out(self, checkpoint_id: int, outputs: list[StagedOutput]) -> None:
         elements = [value for output in outputs for values in unpickled(output) for value in values]
-        self._consumer.put(epoch, elements)
+        self._consumer.put(checkpoint_id, elements)
 
 
 def unpickled(output: StagedOutput) -> Iterator[list[Any]]:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from penstock.common.pickling import dumps
-from penstock.connectors.number_sequence import PlannedOnce
+from penstock.connectors.number_sequence import StaticSplitEnumerator
 from penstock.connectors.sink import (
+    CheckpointContext,
     CommitRequest,
     Committer,
-    EpochContext,
     Sink,
     SinkWriter,
     WriterContext,
@@ -52,9 +52,9 @@ class _CacheWriter(SinkWriter):
         self._files = resolve(directory)[0]
         self._stream: IO[bytes] | None = None
 
-    def begin(self, epoch: EpochContext) -> None:
-        name = f"{epoch.epoch:08d}-{self._subtask}"
-        hidden = posixpath.join(self._directory, f".{name}.{epoch.attempt}")
+    def begin(self, checkpoint: CheckpointContext) -> None:
+        name = f"{checkpoint.checkpoint_id:08d}-{self._subtask}"
+        hidden = posixpath.join(self._directory, f".{name}.{checkpoint.attempt}")
         self._names = (hidden, posixpath.join(self._directory, name))
         self._stream = self._files.open_output(resolve(hidden)[1])
 
@@ -103,7 +103,7 @@ class StreamCacheSource(Source):
             if not posixpath.basename(info.path).startswith(".")
         }
         splits = [SourceSplit(path, (path, sizes[path]), 0) for path in sorted(sizes)]
-        return PlannedOnce(splits, restored, left=_bytes_left, unit="bytes")
+        return StaticSplitEnumerator(splits, restored, left=_bytes_left, unit="bytes")
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""

@@ -155,10 +155,10 @@ class MaxByReduce(MaxReduce):
     whole_element = True
 
 
-class Projection:
+class TupleProjection:
     """Selects fields of a tuple, in order.
 
-    >>> Projection((2, 0))(("a", "b", "c"))
+    >>> TupleProjection((2, 0))(("a", "b", "c"))
     ('c', 'a')
     """
 

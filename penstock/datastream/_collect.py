@@ -29,16 +29,16 @@ class CollectBuffer:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._elements: deque[Any] = deque()
-        self._epoch = -1  # the last checkpoint whose elements were added
+        self._checkpoint_id = -1  # the last checkpoint whose elements were added
         self._finished = False
         self._discarded = False
         self._error: BaseException | None = None
 
-    def put(self, epoch: int, elements: list[Any]) -> None:
+    def put(self, checkpoint_id: int, elements: list[Any]) -> None:
         """Add the elements of a checkpoint; repeated calls are ignored."""
         with self._changed:
-            if epoch > self._epoch and not self._discarded:
-                self._epoch = epoch
+            if checkpoint_id > self._checkpoint_id and not self._discarded:
+                self._checkpoint_id = checkpoint_id
                 self._elements.extend(elements)
                 self._changed.notify_all()
 

@@ -50,7 +50,7 @@ _CHANGELOG = "state.changelog.enabled"
 _CACHED_FILES = "pipeline.cached-files"
 
 
-class EnvironmentSettings:
+class EnvironmentConfiguration:
     """Base of the environment: its configuration, and the methods that read and write it."""
 
     _default_local_parallelism: ClassVar[int | None] = None
@@ -63,7 +63,7 @@ class EnvironmentSettings:
         self._execution_config = ExecutionConfig(self._configuration)
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._state_backend: StateBackend | None = None
-        defaults = EnvironmentSettings._defaults
+        defaults = EnvironmentConfiguration._defaults
         self.configure(load_config_file()[0] if defaults is None else defaults)
         if configuration is not None:
             self.configure(configuration)
@@ -77,22 +77,22 @@ class EnvironmentSettings:
 
         Pinned options override those of the program.
         """
-        before = EnvironmentSettings._defaults, EnvironmentSettings._pinned
-        EnvironmentSettings._defaults, EnvironmentSettings._pinned = configuration, pinned
+        before = EnvironmentConfiguration._defaults, EnvironmentConfiguration._pinned
+        EnvironmentConfiguration._defaults, EnvironmentConfiguration._pinned = configuration, pinned
         try:
             yield
         finally:
-            EnvironmentSettings._defaults, EnvironmentSettings._pinned = before
+            EnvironmentConfiguration._defaults, EnvironmentConfiguration._pinned = before
 
     @staticmethod
     def pinned_options() -> Configuration:
         """Return the options that override those of the program."""
-        pinned = EnvironmentSettings._pinned
+        pinned = EnvironmentConfiguration._pinned
         return Configuration() if pinned is None else Configuration(pinned)
 
     def _pin(self) -> None:
         """Restore the options of the command line."""
-        pinned = EnvironmentSettings._pinned
+        pinned = EnvironmentConfiguration._pinned
         if pinned is not None:
             self._replace(override(self._configuration, pinned))
 
@@ -157,11 +157,11 @@ class EnvironmentSettings:
 
     def get_default_local_parallelism(self) -> int:
         """Return the default parallelism of environments."""
-        return EnvironmentSettings._default_local_parallelism or os.cpu_count() or 1
+        return EnvironmentConfiguration._default_local_parallelism or os.cpu_count() or 1
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
         """Set the default parallelism of all environments."""
-        EnvironmentSettings._default_local_parallelism = check_parallelism(parallelism)
+        EnvironmentConfiguration._default_local_parallelism = check_parallelism(parallelism)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
         """Set streaming or batch execution."""

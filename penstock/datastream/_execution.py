@@ -27,7 +27,7 @@ _LOCAL = "local"  # as the value of execution.target
 StepHook: TypeAlias = Callable[[str, int], None]
 
 
-class Executor(Protocol):
+class PipelineExecutor(Protocol):
     """Runs programs."""
 
     def submit(
@@ -42,11 +42,11 @@ class Executor(Protocol):
         """Start a program and return the controller of its job; hooks are called around the steps of its checkpoints."""
 
 
-_executor: Executor | None = None
+_executor: PipelineExecutor | None = None
 _step_hooks: tuple[StepHook, ...] = ()
 
 
-def set_executor(executor: Executor | None) -> Executor | None:
+def set_executor(executor: PipelineExecutor | None) -> PipelineExecutor | None:
     """Make `executor` run programs instead of the default one (None: restore it); return the previous one."""
     global _executor
     before, _executor = _executor, executor
@@ -77,7 +77,7 @@ def submit(
     )
 
 
-def executor_for(configuration: Configuration) -> Executor:
+def executor_for(configuration: Configuration) -> PipelineExecutor:
     """Return the executor of a program: the one that was set, a session, or this process."""
     executor = _executor
     if executor is None and configuration.get(options.EXECUTION_TARGET) != _LOCAL:

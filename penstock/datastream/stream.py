@@ -9,7 +9,7 @@ from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeIn
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.sink import Sink
 from penstock.datastream import _typed
-from penstock.datastream._aggregations import Projection
+from penstock.datastream._aggregations import TupleProjection
 from penstock.datastream._checks import (
     check_function,
     check_instance,
@@ -176,7 +176,7 @@ class DataStream(OperatorSettings):
                     f"field index {max(field_indexes)} is out of range for a tuple of {len(fields)} fields"
                 )
             output_type = Types.TUPLE([fields[index] for index in field_indexes])
-        return self.transform("Projection", MapSpec(Projection(field_indexes)), output_type)
+        return self.transform("Projection", MapSpec(TupleProjection(field_indexes)), output_type)
 
     def process(
         self, func: ProcessFunction, output_type: TypeInformation | None = None

@@ -19,7 +19,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.source import Source
 from penstock.datastream import _execution, _typed
 from penstock.datastream._checks import check_instance, check_text, describe
-from penstock.datastream._environment_settings import EnvironmentSettings
+from penstock.datastream._environment_settings import EnvironmentConfiguration
 from penstock.datastream._unexecuted import Definitions, executed
 from penstock.datastream.basic_functions import SourceFunction
 from penstock.datastream.output_tag import OutputTag
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
 
-class StreamExecutionEnvironment(EnvironmentSettings):
+class StreamExecutionEnvironment(EnvironmentConfiguration):
     """The context of a program: its settings, its sources, its execution.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()

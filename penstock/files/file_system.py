@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from penstock.common.file_errors import FILES, Action, Words, failure
+from penstock.common.file_errors import FILES, Action, ErrorWording, failure
 from penstock.errors import ArgumentError, FileError
 from penstock.files.faults import through_hook
 from penstock.files.file_info import FileInfo
@@ -63,7 +63,7 @@ class FileSystem:
     Then an error of the kind given by `words` is raised, with the path; `uri` is the user's spelling of `root`.
     """
 
-    words: Words = FILES
+    words: ErrorWording = FILES
 
     def __init__(self, driver: Driver, uri: str = "", root: str = "") -> None:
         self._driver = driver

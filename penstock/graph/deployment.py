@@ -142,7 +142,7 @@ class LevelDeployment:
     settings: JobSettings
     level: int
     slots: int  # tasks of this level
-    epoch: int
+    checkpoint_id: int
     attempt_number: int
     vertices: tuple[VertexDeployment, ...]
     restore: dict[TaskId, SubtaskRestore]

@@ -74,7 +74,7 @@ def name_of(value: Any) -> str:
 
 def spec_name(spec: OperatorSpec) -> str:
     """Return the kind of operator that a spec describes: its class name without "Spec"."""
-    return type(spec).__name__.removesuffix("Spec")
+    return type(spec).__name__.removeprefix("Columnar").removesuffix("Spec")
 
 
 def type_name(output_type: Any) -> str | None:

@@ -106,7 +106,7 @@ class SlotDemand:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class ClusterCapacity:
     """The capacity of a cluster for pipelined stages.
 
     `slots` is the number of tasks that can run at once, None if unlimited. `obstacle` says why it cannot run such stages

@@ -9,17 +9,17 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from penstock.runtime.records import MAX_WATERMARK
-from penstock.runtime.task.stage_messages import AllowTime
+from penstock.runtime.task.stage_messages import AlignmentUpdate
 
 
-class AlignmentGroups:
+class WatermarkAlignmentGroups:
     """The watermarks of the members of each group. A member is a slot with source subtasks of the group.
 
     Idle and finished sources are ignored. No source is paused until all members have reported, because the slowest is unknown before.
 
-    >>> groups = AlignmentGroups({"orders": ["slot 0", "slot 1"]})
+    >>> groups = WatermarkAlignmentGroups({"orders": ["slot 0", "slot 1"]})
     >>> groups.on_report("slot 0", {"orders": 500}), groups.on_report("slot 1", {"orders": 90})
-    ([], [AllowTime(group='orders', watermark=90)])
+    ([], [AlignmentUpdate(group='orders', watermark=90)])
     """
 
     def __init__(self, members: Mapping[str, Iterable[Hashable]]) -> None:
@@ -28,15 +28,15 @@ class AlignmentGroups:
         self._told: dict[str, int] = {}
 
     @classmethod
-    def of(cls, sources: Iterable[tuple[Any, Iterable[Hashable]]]) -> AlignmentGroups:
+    def of(cls, sources: Iterable[tuple[Any, Iterable[Hashable]]]) -> WatermarkAlignmentGroups:
         """Return the groups of sources, each given as its watermark strategy and its slots."""
         members: dict[str, set[Hashable]] = {}
         for strategy, slots in sources:
-            if strategy.alignment is not None:
-                members.setdefault(strategy.alignment.group, set()).update(slots)
+            if strategy.watermark_alignment is not None:
+                members.setdefault(strategy.watermark_alignment.group, set()).update(slots)
         return cls(members)
 
-    def on_report(self, member: Hashable, reached: Mapping[str, int]) -> list[AllowTime]:
+    def on_report(self, member: Hashable, reached: Mapping[str, int]) -> list[AlignmentUpdate]:
         """Record the watermarks of a member's sources, by group; return the updates to send to all slots."""
         self._reached[member] = dict(reached)
         told = []
@@ -49,7 +49,7 @@ class AlignmentGroups:
             )
             if self._told.get(group) != slowest:
                 self._told[group] = slowest
-                told.append(AllowTime(group, slowest))
+                told.append(AlignmentUpdate(group, slowest))
         return told
 
     def restart(self, members: Iterable[Hashable]) -> None:

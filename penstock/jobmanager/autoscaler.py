@@ -18,10 +18,10 @@ from collections import deque
 from dataclasses import dataclass
 
 from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.jobmanager.load import EpochObservation, Load, SourceObservation, measure
+from penstock.jobmanager.load import IntervalObservation, Load, SourceObservation, measure
 
 # Fewer epochs than this are not significant.
-MIN_EPOCHS = 3
+MIN_INTERVALS = 3
 # A window of short epochs has thousands of them, and its average changes slowly: it is not evaluated after every epoch.
 _LOOKS_PER_WINDOW = 200
 # How long a parallelism that was too low is remembered: jobs and their data change.
@@ -60,7 +60,7 @@ class Autoscaler:
     def __init__(self, settings: AutoscalerSettings) -> None:
         self.settings = settings
         # Epochs with the current parallelism, oldest first, without the first one, which restores state and warms up.
-        self._window: deque[EpochObservation] = deque()
+        self._window: deque[IntervalObservation] = deque()
         self._parallelism: int | None = None  # of the last observation; None before the first
         self._changed_ms = 0  # when the parallelism changed last, or should have
         self._quiet: deque[tuple[int, int]] = deque()  # (end, recommendation): highest first
@@ -75,79 +75,83 @@ class Autoscaler:
         self._quiet.clear()
         self._parallelism = None
 
-    def observe(self, epoch: EpochObservation) -> ScalingDecision | None:
+    def observe(self, interval: IntervalObservation) -> ScalingDecision | None:
         """Record an epoch; return a decision if the parallelism should change."""
         first = self._parallelism is None
-        self._take(epoch)
-        decision = self._enforce_bounds(epoch) if first or self._is_stable(epoch) else None
-        if decision is None and len(self._window) >= MIN_EPOCHS and epoch.end_ms >= self._look_ms:
-            self._look_ms = epoch.end_ms + self.settings.window_ms // _LOOKS_PER_WINDOW
+        self._take(interval)
+        decision = self._enforce_bounds(interval) if first or self._is_stable(interval) else None
+        if (
+            decision is None
+            and len(self._window) >= MIN_INTERVALS
+            and interval.end_ms >= self._look_ms
+        ):
+            self._look_ms = interval.end_ms + self.settings.window_ms // _LOOKS_PER_WINDOW
             window = tuple(self._window)
             load = measure(window)
-            self._note_quiet(epoch, (load, measure(window[-MIN_EPOCHS:])))
-            if self._is_stable(epoch):
-                decision = self._scale_up(epoch, load) or self._scale_down(epoch, load)
+            self._note_quiet(interval, (load, measure(window[-MIN_INTERVALS:])))
+            if self._is_stable(interval):
+                decision = self._scale_up(interval, load) or self._scale_down(interval, load)
         if decision is not None:
-            self._changed_ms = epoch.end_ms
+            self._changed_ms = interval.end_ms
             self._quiet.clear()
         return decision
 
-    def _take(self, epoch: EpochObservation) -> None:
+    def _take(self, interval: IntervalObservation) -> None:
         window = self._window
-        if self._parallelism != epoch.parallelism:
-            self._parallelism = epoch.parallelism
-            self._changed_ms = epoch.start_ms
+        if self._parallelism != interval.parallelism:
+            self._parallelism = interval.parallelism
+            self._changed_ms = interval.start_ms
             self._quiet.clear()
             window.clear()
             return
-        window.append(epoch)
-        begin = epoch.end_ms - self.settings.window_ms
-        while len(window) > MIN_EPOCHS and window[0].start_ms < begin:
+        window.append(interval)
+        begin = interval.end_ms - self.settings.window_ms
+        while len(window) > MIN_INTERVALS and window[0].start_ms < begin:
             window.popleft()
 
-    def _is_stable(self, epoch: EpochObservation) -> bool:
-        return epoch.end_ms - self._changed_ms >= self.settings.stabilization_ms
+    def _is_stable(self, interval: IntervalObservation) -> bool:
+        return interval.end_ms - self._changed_ms >= self.settings.stabilization_ms
 
     # Bounds
 
-    def _bounds(self, epoch: EpochObservation) -> tuple[int, int]:
+    def _bounds(self, interval: IntervalObservation) -> tuple[int, int]:
         highest = self.settings.max_parallelism
-        if epoch.max_parallelism is not None:
-            highest = min(highest, epoch.max_parallelism)
+        if interval.max_parallelism is not None:
+            highest = min(highest, interval.max_parallelism)
         return min(self.settings.min_parallelism, highest), highest
 
-    def _enforce_bounds(self, epoch: EpochObservation) -> ScalingDecision | None:
-        lowest, highest = self._bounds(epoch)
-        inside = min(max(epoch.parallelism, lowest), highest)
-        if inside == epoch.parallelism:
+    def _enforce_bounds(self, interval: IntervalObservation) -> ScalingDecision | None:
+        lowest, highest = self._bounds(interval)
+        inside = min(max(interval.parallelism, lowest), highest)
+        if inside == interval.parallelism:
             return None
         return ScalingDecision(
-            epoch.parallelism, inside, f"the parallelism must be between {lowest} and {highest}"
+            interval.parallelism, inside, f"the parallelism must be between {lowest} and {highest}"
         )
 
     # Up
 
-    def _scale_up(self, epoch: EpochObservation, load: Load) -> ScalingDecision | None:
+    def _scale_up(self, interval: IntervalObservation, load: Load) -> ScalingDecision | None:
         if load.capacity is None:
             return None
-        current = epoch.parallelism
+        current = interval.parallelism
         has = load.capacity * current
         if load.arrival / self.settings.max_utilization + self._catch_up(load) < has * (
             1 - _EPSILON
         ):
             return None
-        wanted = min(self._recommended(load), self._ceiling(epoch))
+        wanted = min(self._recommended(load), self._ceiling(interval))
         if wanted <= current or self._had_no_effect(current, has):
             return None
         self._increase = _Increase(current, wanted, has)
-        self._too_little[current] = (has, epoch.end_ms)
+        self._too_little[current] = (has, interval.end_ms)
         return ScalingDecision(current, wanted, self._describe(load, self.settings.max_utilization))
 
-    def _ceiling(self, epoch: EpochObservation) -> int:
-        current = epoch.parallelism
-        highest = self._bounds(epoch)[1]
-        if epoch.cores is not None:
-            highest = min(highest, max(epoch.cores, current))
+    def _ceiling(self, interval: IntervalObservation) -> int:
+        current = interval.parallelism
+        highest = self._bounds(interval)[1]
+        if interval.cores is not None:
+            highest = min(highest, max(interval.cores, current))
         factor = self.settings.scale_up_factor
         if factor <= 0:
             return current
@@ -165,7 +169,7 @@ class Autoscaler:
 
     # Down
 
-    def _note_quiet(self, epoch: EpochObservation, loads: tuple[Load, ...]) -> None:
+    def _note_quiet(self, interval: IntervalObservation, loads: tuple[Load, ...]) -> None:
         """Record the recommendations since the load became low; discard them if it is not low any more.
 
         The higher load of the whole window and its last epochs is used: a rising load must not be scaled down because of its past.
@@ -173,26 +177,26 @@ class Autoscaler:
         recommended = max(map(self._recommended, loads))
         used = max(load.utilization for load in loads)
         behind = any(load.behind for load in loads)
-        if behind or used >= self.settings.min_utilization or recommended >= epoch.parallelism:
+        if behind or used >= self.settings.min_utilization or recommended >= interval.parallelism:
             self._quiet.clear()
             return
         if not self._quiet:
-            self._quiet_since_ms = epoch.start_ms
-        begin = epoch.end_ms - self.settings.scale_down_ms
+            self._quiet_since_ms = interval.start_ms
+        begin = interval.end_ms - self.settings.scale_down_ms
         # Only the highest recommendation of the interval counts, so lower ones before a higher one are dropped.
         while self._quiet and self._quiet[-1][1] <= recommended:
             self._quiet.pop()
-        self._quiet.append((epoch.end_ms, recommended))
+        self._quiet.append((interval.end_ms, recommended))
         while self._quiet[0][0] < begin:
             self._quiet.popleft()
 
-    def _scale_down(self, epoch: EpochObservation, load: Load) -> ScalingDecision | None:
-        if not self._quiet or epoch.end_ms - self._quiet_since_ms < self.settings.scale_down_ms:
+    def _scale_down(self, interval: IntervalObservation, load: Load) -> ScalingDecision | None:
+        if not self._quiet or interval.end_ms - self._quiet_since_ms < self.settings.scale_down_ms:
             return None
-        current = epoch.parallelism
+        current = interval.parallelism
         fewest = math.ceil(current * (1 - self.settings.scale_down_factor) - _EPSILON)
-        wanted = max(self._quiet[0][1], fewest, self._bounds(epoch)[0])
-        wanted = self._enough(wanted, load, epoch.end_ms)
+        wanted = max(self._quiet[0][1], fewest, self._bounds(interval)[0])
+        wanted = self._enough(wanted, load, interval.end_ms)
         if wanted >= current:
             return None
         reason = self._describe(load, self.settings.min_utilization)
@@ -245,9 +249,9 @@ def _seconds(millis: int) -> str:
 
 
 __all__ = [
-    "MIN_EPOCHS",
+    "MIN_INTERVALS",
     "Autoscaler",
-    "EpochObservation",
+    "IntervalObservation",
     "Load",
     "ScalingDecision",
     "SourceObservation",

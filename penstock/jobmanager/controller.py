@@ -228,7 +228,7 @@ class LocalJobController:
             "status": status.name,
             "start_ms": master.started_ms,
             "end_ms": master.ended_ms if status.is_terminal_state() else None,
-            "epoch": 0 if manifest is None else manifest.epoch,
+            "checkpoint_id": 0 if manifest is None else manifest.checkpoint_id,
             "restarts": master.restarts,
             "recovery_seconds": list(master.recovery_seconds),
             "checkpoints": None if job.checkpoints.temporary else master.store.storage.base,

@@ -112,7 +112,7 @@ def _lateness(counts: OperatorCounts) -> int | None:
     return max((each for each in most if each is not None), default=None)
 
 
-class DropLog:
+class DroppedRecordLog:
     """Logs dropped records of each operator: the first time, again at intervals, and at the end of the job."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from penstock.graph.failure_history import FailureEntry
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.failures import explain_exception
-from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.jobmanager.running.driver import ExecutionFailedError
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 
 _RAISED = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|[A-Z]\w*))(?::|$)")
@@ -22,7 +22,7 @@ _BEFORE = {JobStatus.CANCELED: JobStatus.CANCELLING, JobStatus.FAILED: JobStatus
 
 
 def follow(
-    graph: ExecutionGraph, status: JobStatus, now_ms: int, error: EpochFailedError | None = None
+    graph: ExecutionGraph, status: JobStatus, now_ms: int, error: ExecutionFailedError | None = None
 ) -> ExecutionGraph:
     """Return the graph after the job changed to `status`, through the intermediate status if one is needed.
 
@@ -95,9 +95,11 @@ def restarted(
     return _advanced(graph, tasks, ExecutionState.SCHEDULED, now_ms)
 
 
-def acknowledged(graph: ExecutionGraph, epoch: int, ack: TaskAck, now_ms: int) -> ExecutionGraph:
+def acknowledged(
+    graph: ExecutionGraph, checkpoint_id: int, ack: TaskAck, now_ms: int
+) -> ExecutionGraph:
     """Return the graph after a subtask acknowledged a checkpoint."""
-    execution = graph.execution(*ack.task).acknowledged(epoch, now_ms)
+    execution = graph.execution(*ack.task).acknowledged(checkpoint_id, now_ms)
     return graph.with_execution(*ack.task, execution)
 
 
@@ -115,7 +117,7 @@ def _scheduled(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:
     return graph.advance_all(ExecutionState.SCHEDULED, now_ms)
 
 
-def _entry(graph: ExecutionGraph, error: EpochFailedError, now_ms: int) -> FailureEntry:
+def _entry(graph: ExecutionGraph, error: ExecutionFailedError, now_ms: int) -> FailureEntry:
     """Return the history entry of a failure."""
     cause = error.__cause__ or error
     tasks = None if error.tasks is None else len(error.tasks)
@@ -163,7 +165,9 @@ def _raised_class(stacktrace: str) -> str | None:
     return None
 
 
-def _failed(graph: ExecutionGraph, error: EpochFailedError | None, now_ms: int) -> ExecutionGraph:
+def _failed(
+    graph: ExecutionGraph, error: ExecutionFailedError | None, now_ms: int
+) -> ExecutionGraph:
     """Return the graph in which the subtask that caused an error is FAILED, if it is known."""
     cause = None if error is None else error.__cause__
     return (

@@ -8,11 +8,11 @@ import traceback
 from penstock.errors import JobExecutionError, PenstockError, suppresses_restarts
 from penstock.jobmanager.java_errors import explain_java
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.jobmanager.running.driver import ExecutionFailedError
 from penstock.runtime.network.messages import TaskFailedError, TaskFailure
 
 
-def root_cause(error: EpochFailedError) -> BaseException:
+def root_cause(error: ExecutionFailedError) -> BaseException:
     """Return the user's own exception if it could be pickled, else the failure of the job."""
     cause = error.__cause__
     if cause is None:
@@ -23,7 +23,7 @@ def root_cause(error: EpochFailedError) -> BaseException:
     return cause
 
 
-def is_permanent(error: EpochFailedError) -> bool:
+def is_permanent(error: ExecutionFailedError) -> bool:
     """Whether a restart cannot fix a failure."""
     cause = error.__cause__
     if isinstance(cause, TaskFailedError):
@@ -32,7 +32,7 @@ def is_permanent(error: EpochFailedError) -> bool:
 
 
 def explain_failure(
-    job: Job, error: EpochFailedError, verdict: str | None = None
+    job: Job, error: ExecutionFailedError, verdict: str | None = None
 ) -> JobExecutionError:
     """Return the error of a failed job; `verdict` is why it is not restarted."""
     cause = error.__cause__

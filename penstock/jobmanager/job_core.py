@@ -24,52 +24,52 @@ from penstock.jobmanager.job_messages import (
     Acquire,
     Acquired,
     Advance,
+    AnnounceRestart,
     AnswerRescaled,
-    Asked,
     Cancelled,
     CheckpointCompleted,
     CheckTarget,
     Delay,
-    DelayOver,
+    DelayElapsed,
     End,
-    Event,
-    Failed,
-    ForgetLoad,
-    Instruction,
+    ExecutionFailed,
     Interrupted,
-    Refuse,
-    Rescale,
+    JobMasterEvent,
+    JobMasterInstruction,
+    JobRestored,
+    QuarantineCheckpoint,
+    RefuseRequest,
+    RequestTaken,
+    RescaleJob,
     RescaleRefused,
-    Restore,
-    Restored,
+    ResetLoadStatistics,
+    RestoreJob,
     SavepointWritten,
-    SetAsideCheckpoint,
     SetStatus,
     Start,
     Suspended,
     TakeRequest,
     TargetChecked,
-    TellRestart,
-    Tolerate,
+    TolerateFailedCheckpoint,
     WriteSavepoint,
 )
 from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
-from penstock.jobmanager.restart_strategies import GiveUp, RestartStrategyLogic
-from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.jobmanager.restart_strategies import NoFurtherRestart, RestartStrategyLogic
+from penstock.jobmanager.running.driver import ExecutionFailedError
 
 
-class Phase(enum.Enum):
-    """What the job waits for; in parentheses the expected events, besides Failed and Cancelled."""
+class JobPhase(enum.Enum):
+    """What the job waits for; in parentheses the expected events, besides ExecutionFailed and Cancelled."""
 
     CREATED = "created"  # (Start)
     ACQUIRING = "acquiring its directory"  # (Acquired)
-    RESTORING = "being restored"  # (Restored)
-    CHOOSING = "looking for requests"  # (Asked)
+    RESTORING = "being restored"  # (JobRestored)
+    CHOOSING = "looking for requests"  # (RequestTaken)
     CHECKING = "checking a savepoint's target"  # (TargetChecked)
-    RESCALING = "being rescaled"  # (Restored, RescaleRefused)
+    RESCALING = "being rescaled"  # (JobRestored, RescaleRefused)
     ADVANCING = "running to the next checkpoint"  # (CheckpointCompleted, Interrupted)
     SAVING = "writing its last savepoint"  # (SavepointWritten)
-    DELAYED = "waiting to be restored"  # (DelayOver)
+    DELAYED = "waiting to be restored"  # (DelayElapsed)
     ENDED = "over"
 
 
@@ -93,7 +93,7 @@ class JobCore:
         self._elected = (
             elected  # whether another JobManager resumes the job if this one is fenced off
         )
-        self.phase = Phase.CREATED
+        self.phase = JobPhase.CREATED
         self.cancelled = False
         self.suspended = False
         self.restarts = 0
@@ -112,23 +112,23 @@ class JobCore:
         # The started rescaling; set until a plan is restored: the new one, or the previous one if the new one failed.
         self._rescaling: RescaleRequest | None = None
         self._story: deque[str] = deque(maxlen=_STORY)
-        self._handlers: dict[type[Event], Callable[[Any], list[Instruction]]] = {
+        self._handlers: dict[type[JobMasterEvent], Callable[[Any], list[JobMasterInstruction]]] = {
             Start: self._start,
             Acquired: self._acquired,
-            Restored: self._restored,
-            Asked: self._asked,
+            JobRestored: self._restored,
+            RequestTaken: self._asked,
             TargetChecked: self._target_checked,
             RescaleRefused: self._rescale_refused,
             Interrupted: self._interrupted,
             CheckpointCompleted: self._checkpoint_completed,
             SavepointWritten: self._savepoint_written,
-            DelayOver: self._delay_over,
-            Failed: self._failed,
+            DelayElapsed: self._delay_over,
+            ExecutionFailed: self._failed,
             Cancelled: self._cancel,
             Suspended: self._suspend,
         }
 
-    def handle(self, event: Event) -> list[Instruction]:
+    def handle(self, event: JobMasterEvent) -> list[JobMasterInstruction]:
         """Process an event; return the instructions to carry out."""
         instructions = self._handlers[type(event)](event)
         self._story.append(f"{type(event).__name__} -> {self.phase.value}")
@@ -136,24 +136,24 @@ class JobCore:
 
     # Normal operation
 
-    def _start(self, event: Start) -> list[Instruction]:
-        self._leave(event, Phase.CREATED)
-        self.phase = Phase.ACQUIRING
+    def _start(self, event: Start) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.CREATED)
+        self.phase = JobPhase.ACQUIRING
         return [Acquire()]
 
-    def _acquired(self, event: Acquired) -> list[Instruction]:
-        self._leave(event, Phase.ACQUIRING)
+    def _acquired(self, event: Acquired) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.ACQUIRING)
         return self._restore()
 
-    def _restore(self) -> list[Instruction]:
-        self.phase = Phase.RESTORING
-        return [*self._set_status(JobStatus.RUNNING), Restore()]
+    def _restore(self) -> list[JobMasterInstruction]:
+        self.phase = JobPhase.RESTORING
+        return [*self._set_status(JobStatus.RUNNING), RestoreJob()]
 
-    def _restored(self, event: Restored) -> list[Instruction]:
-        self._leave(event, Phase.RESTORING, Phase.RESCALING)
+    def _restored(self, event: JobRestored) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.RESTORING, JobPhase.RESCALING)
         self._has_run = True
         self._finished = event.finished
-        answers: list[Instruction] = []
+        answers: list[JobMasterInstruction] = []
         if self._rescaling is not None:
             answers.append(AnswerRescaled(self._rescaling))
             self._rescaling = None
@@ -161,7 +161,7 @@ class JobCore:
             return [*answers, *self._take_savepoint()]
         return [*answers, *self._go_on()]
 
-    def _go_on(self) -> list[Instruction]:
+    def _go_on(self) -> list[JobMasterInstruction]:
         """Decide what comes next between two checkpoints."""
         if self._finished:
             return self._end(JobStatus.FINISHED)
@@ -169,19 +169,19 @@ class JobCore:
             return self._end(JobStatus.CANCELED)
         if self._savepoint is not None:  # one at a time: the next request is taken after this one
             return self._advance()
-        self.phase = Phase.CHOOSING
+        self.phase = JobPhase.CHOOSING
         return [TakeRequest()]
 
-    def _advance(self) -> list[Instruction]:
-        self.phase = Phase.ADVANCING
+    def _advance(self) -> list[JobMasterInstruction]:
+        self.phase = JobPhase.ADVANCING
         return [Advance(self._savepoint)]
 
-    def _interrupted(self, event: Interrupted) -> list[Instruction]:
-        self._leave(event, Phase.ADVANCING)
+    def _interrupted(self, event: Interrupted) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.ADVANCING)
         return self._go_on()
 
-    def _checkpoint_completed(self, event: CheckpointCompleted) -> list[Instruction]:
-        self._leave(event, Phase.ADVANCING)
+    def _checkpoint_completed(self, event: CheckpointCompleted) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.ADVANCING)
         self._finished = event.finished
         self._checkpoint_failures.on_success()
         if self._failed_at is not None:
@@ -189,60 +189,60 @@ class JobCore:
             self._failed_at = None
         return self._take_savepoint()
 
-    def _take_savepoint(self) -> list[Instruction]:
+    def _take_savepoint(self) -> list[JobMasterInstruction]:
         """Write the pending savepoint, if there is one, from the current checkpoint."""
         savepoint, self._savepoint = self._savepoint, None
         if savepoint is None:
             return self._go_on()
         if savepoint.stops:
-            self.phase = Phase.SAVING
-            return [WriteSavepoint(savepoint, beside=False)]
-        return [WriteSavepoint(savepoint, beside=True), *self._go_on()]
+            self.phase = JobPhase.SAVING
+            return [WriteSavepoint(savepoint, in_background=False)]
+        return [WriteSavepoint(savepoint, in_background=True), *self._go_on()]
 
-    def _savepoint_written(self, event: SavepointWritten) -> list[Instruction]:
+    def _savepoint_written(self, event: SavepointWritten) -> list[JobMasterInstruction]:
         """End the job with the savepoint; if it could not be written, a job that can continue does."""
-        self._leave(event, Phase.SAVING)
+        self._leave(event, JobPhase.SAVING)
         if event.error is not None and not self._finished:
             return self._go_on()
         return self._end(JobStatus.FINISHED)
 
     # Requests
 
-    def _asked(self, event: Asked) -> list[Instruction]:
-        self._leave(event, Phase.CHOOSING)
+    def _asked(self, event: RequestTaken) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.CHOOSING)
         match event.request:
             case None:
                 return self._advance()
             case RescaleRequest() as rescaling:
                 self._rescaling = rescaling
-                self.phase = Phase.RESCALING
-                return [Rescale(rescaling)]
+                self.phase = JobPhase.RESCALING
+                return [RescaleJob(rescaling)]
             case SavepointRequest() as savepoint:
                 self._savepoint = savepoint
                 if not savepoint.drains:
                     return self._advance()
                 # Draining cannot be undone: check the target directory of the savepoint before.
-                self.phase = Phase.CHECKING
+                self.phase = JobPhase.CHECKING
                 return [CheckTarget(savepoint)]
 
-    def _target_checked(self, event: TargetChecked) -> list[Instruction]:
-        self._leave(event, Phase.CHECKING)
+    def _target_checked(self, event: TargetChecked) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.CHECKING)
         if event.error is None:
             return self._advance()
         savepoint, self._savepoint = self._savepoint, None
         assert savepoint is not None
-        return [Refuse(savepoint, event.error), *self._go_on()]
+        return [RefuseRequest(savepoint, event.error), *self._go_on()]
 
-    def _rescale_refused(self, event: RescaleRefused) -> list[Instruction]:
-        self._leave(event, Phase.RESCALING)
+    def _rescale_refused(self, event: RescaleRefused) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.RESCALING)
         rescaling, self._rescaling = self._rescaling, None
         assert rescaling is not None
-        return [Refuse(rescaling, event.error), *self._go_on()]
+        return [RefuseRequest(rescaling, event.error), *self._go_on()]
 
     # Failing and ending
 
-    def _failed(self, event: Failed) -> list[Instruction]:
-        if self.phase is Phase.ENDED:
+    def _failed(self, event: ExecutionFailed) -> list[JobMasterInstruction]:
+        if self.phase is JobPhase.ENDED:
             raise self._out_of_order(event)
         if event.at_start and not self._has_run:
             if self.cancelled and isinstance(event.cause, JobCancelledError):
@@ -251,10 +251,10 @@ class JobCore:
                 JobStatus.FAILED, event.error, fenced=isinstance(event.cause, FencedError)
             )
         damaged = isinstance(event.cause, DamagedStateError)
-        first: list[Instruction] = [SetAsideCheckpoint(event.cause)] if damaged else []
+        first: list[JobMasterInstruction] = [QuarantineCheckpoint(event.cause)] if damaged else []
         return [*first, *self._after_failure(event)]
 
-    def _after_failure(self, event: Failed) -> list[Instruction]:
+    def _after_failure(self, event: ExecutionFailed) -> list[JobMasterInstruction]:
         if self.cancelled:
             return self._end(JobStatus.CANCELED)
         if self._failed_at is None:
@@ -267,42 +267,46 @@ class JobCore:
             verdict = None if refused else "a restart cannot fix it"
             return self._end(JobStatus.FAILED, event.error, verdict)
         if not event.counted and self._checkpoint_failures.tolerates(event.cause):
-            self.phase = Phase.DELAYED
-            return [ForgetLoad(), Tolerate(event.error, event.cause), Delay(self._interval_s)]
-        failing = [ForgetLoad(), *self._set_status(JobStatus.FAILING, event.error)]
+            self.phase = JobPhase.DELAYED
+            return [
+                ResetLoadStatistics(),
+                TolerateFailedCheckpoint(event.error, event.cause),
+                Delay(self._interval_s),
+            ]
+        failing = [ResetLoadStatistics(), *self._set_status(JobStatus.FAILING, event.error)]
         decision = self._restart_strategy.on_failure(int(event.at_s * 1000))
-        if isinstance(decision, GiveUp):
+        if isinstance(decision, NoFurtherRestart):
             return [*failing, *self._end(JobStatus.FAILED, event.error, decision.reason)]
         self.restarts += 1
-        self.phase = Phase.DELAYED
+        self.phase = JobPhase.DELAYED
         return [
             *failing,
             *self._set_status(JobStatus.RESTARTING),
-            TellRestart(self.restarts, decision.delay_ms, event.error),
+            AnnounceRestart(self.restarts, decision.delay_ms, event.error),
             Delay(decision.delay_ms / 1000),
         ]
 
-    def _delay_over(self, event: DelayOver) -> list[Instruction]:
-        self._leave(event, Phase.DELAYED)
+    def _delay_over(self, event: DelayElapsed) -> list[JobMasterInstruction]:
+        self._leave(event, JobPhase.DELAYED)
         return self._end(JobStatus.CANCELED) if self.cancelled else self._restore()
 
-    def _cancel(self, _: Cancelled) -> list[Instruction]:
+    def _cancel(self, _: Cancelled) -> list[JobMasterInstruction]:
         self.cancelled = True
         return []
 
-    def _suspend(self, _: Suspended) -> list[Instruction]:
+    def _suspend(self, _: Suspended) -> list[JobMasterInstruction]:
         self.cancelled = self.suspended = True
         return []
 
     def _end(
         self,
         status: JobStatus,
-        error: EpochFailedError | None = None,
+        error: ExecutionFailedError | None = None,
         verdict: str | None = None,
         *,
         fenced: bool = False,
-    ) -> list[Instruction]:
-        self.phase = Phase.ENDED
+    ) -> list[JobMasterInstruction]:
+        self.phase = JobPhase.ENDED
         if (self.suspended and status is not JobStatus.FINISHED) or (fenced and self._elected):
             # The next leader decides how it ends.
             status, verdict, fenced = JobStatus.SUSPENDED, None, self._elected
@@ -310,23 +314,23 @@ class JobCore:
         self._savepoint = self._rescaling = None
         return [End(status, error, verdict, fenced, unanswered)]
 
-    def abandon(self) -> list[Instruction]:
+    def abandon(self) -> list[JobMasterInstruction]:
         """End in any phase, after an unexpected error."""
-        return [] if self.phase is Phase.ENDED else self._end(JobStatus.FAILED)
+        return [] if self.phase is JobPhase.ENDED else self._end(JobStatus.FAILED)
 
     def _set_status(
-        self, status: JobStatus, error: EpochFailedError | None = None
-    ) -> list[Instruction]:
+        self, status: JobStatus, error: ExecutionFailedError | None = None
+    ) -> list[JobMasterInstruction]:
         if self._status is status:
             return []
         self._status = status
         return [SetStatus(status, error)]
 
-    def _leave(self, event: Event, *phases: Phase) -> None:
+    def _leave(self, event: JobMasterEvent, *phases: JobPhase) -> None:
         if self.phase not in phases:
             raise self._out_of_order(event)
 
-    def _out_of_order(self, event: Event) -> PenstockError:
+    def _out_of_order(self, event: JobMasterEvent) -> PenstockError:
         return PenstockError(
             f"unexpected event {type(event).__name__}: the job is {self.phase.value}",
             detail="; ".join(self._story) or "no events before",

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import clock
 from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobRequestError, JobSuspendedError
@@ -32,52 +32,57 @@ from penstock.jobmanager.job_messages import (
     Acquire,
     Acquired,
     Advance,
+    AnnounceRestart,
     AnswerRescaled,
-    Asked,
     Cancelled,
     CheckpointCompleted,
     CheckTarget,
     Delay,
-    DelayOver,
+    DelayElapsed,
     End,
-    Event,
-    Failed,
-    ForgetLoad,
-    Instruction,
+    ExecutionFailed,
     Interrupted,
-    Refuse,
-    Rescale,
+    JobMasterEvent,
+    JobMasterInstruction,
+    JobRestored,
+    QuarantineCheckpoint,
+    RefuseRequest,
+    RequestTaken,
+    RescaleJob,
     RescaleRefused,
-    Restore,
-    Restored,
+    ResetLoadStatistics,
+    RestoreJob,
     SavepointWritten,
-    SetAsideCheckpoint,
     SetStatus,
     Start,
     Suspended,
     TakeRequest,
     TargetChecked,
-    TellRestart,
-    Tolerate,
+    TolerateFailedCheckpoint,
     WriteSavepoint,
 )
 from penstock.jobmanager.live_metrics import LiveMetrics
 from penstock.jobmanager.mailbox import Mailbox
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.replanning import fitted_to, rescaled
-from penstock.jobmanager.reporting import Reporting
+from penstock.jobmanager.reporting import JobReporting
 from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
 from penstock.jobmanager.resources.demand import shared_demand, slot_demand
 from penstock.jobmanager.restart_strategies import create_restart_strategy
 from penstock.jobmanager.restore_checks import check_restore
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.cluster import Cluster
-from penstock.jobmanager.running.driver import Driver, EpochFailedError, Span
+from penstock.jobmanager.running.driver import CheckpointSpan, Driver, ExecutionFailedError
 from penstock.jobmanager.running.epochs.driver import EpochDriver
-from penstock.jobmanager.running.modes import AUTO, NoRoomError, check_room, wants_stages
+from penstock.jobmanager.running.modes import (
+    AUTO,
+    InsufficientSlotsError,
+    check_capacity,
+    prefers_pipelined,
+)
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
-from penstock.jobmanager.starting_point import find_start, refused_fallback, set_aside
+from penstock.jobmanager.starting_point import find_start, quarantine, refused_fallback
 from penstock.jobmanager.suspicious_records import SuspiciousRecords
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
@@ -104,7 +109,7 @@ class JobMaster:
         self.job = job
         self.started_ms = clock.now_ms()
         self.ended_ms: int | None = None
-        base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
+        base = CheckpointFileSystem(job.checkpoints.directory, sync=not job.checkpoints.temporary)
         self.store = ManifestStore(base, job.job_id, job.checkpoints.signer)
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=self.started_ms
@@ -120,10 +125,10 @@ class JobMaster:
         )
         self._driver = self._create_driver(
             PipelinedDriver
-            if wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
+            if prefers_pipelined(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
             else EpochDriver
         )
-        self._failed_part: EpochFailedError | None = (
+        self._failed_part: ExecutionFailedError | None = (
             None  # set if only a part of the job is restarted
         )
         checkpointing = job.checkpoints.interval_ms is not None
@@ -133,7 +138,7 @@ class JobMaster:
             interval_s=self._driver.interval_s,
             elected=job.leader is not None,
         )
-        self._reporting = Reporting(job, progress, cluster.cores)
+        self._reporting = JobReporting(job, progress, cluster.cores)
         self.savepoints = SavepointService(self._state_io, self._run_all, job.checkpoints.signer)
 
     def _create_driver(self, kind: DriverKind) -> Driver:
@@ -273,7 +278,7 @@ class JobMaster:
 
     def run(self) -> None:
         """Run the job until it is finished, failed, cancelled or suspended."""
-        events: deque[Event] = deque([Start()])
+        events: deque[JobMasterEvent] = deque([Start()])
         try:
             while events:
                 event = events.popleft()
@@ -288,7 +293,7 @@ class JobMaster:
                 self._carry_out(instruction)
             raise
 
-    def _carry_out(self, instruction: Instruction) -> list[Event]:
+    def _carry_out(self, instruction: JobMasterInstruction) -> list[JobMasterEvent]:
         if isinstance(instruction, End):
             end = self._settled(instruction)
             self._end(end)
@@ -296,17 +301,17 @@ class JobMaster:
             return []
         try:
             return self._do(instruction)
-        except EpochFailedError as error:
+        except ExecutionFailedError as error:
             return [self._failed(error)]
         except Exception as error:  # noqa: BLE001 - the core decides about any error
-            at_start = isinstance(instruction, Acquire | Restore)
+            at_start = isinstance(instruction, Acquire | RestoreJob)
             what = "restoring failed" if at_start else "the job failed between two checkpoints"
             detail = str(error) if at_start else f"{type(error).__name__}: {error}"
-            failure = EpochFailedError(what, detail=detail)
+            failure = ExecutionFailedError(what, detail=detail)
             failure.__cause__ = error
             return [self._failed(failure, at_start=at_start)]
 
-    def _failed(self, error: EpochFailedError, *, at_start: bool = False) -> Failed:
+    def _failed(self, error: ExecutionFailedError, *, at_start: bool = False) -> ExecutionFailed:
         cause = root_cause(error)
         last = self._driver.coordinator.base
         refusal = refused_fallback(self.store, last, cause, self.job.checkpoints)
@@ -314,84 +319,86 @@ class JobMaster:
             error.__cause__ = cause = refusal
         counted = self._driver.tolerates_failures
         permanent = is_permanent(error)
-        return Failed(error, cause, time.monotonic(), at_start, counted, permanent)
+        return ExecutionFailed(error, cause, time.monotonic(), at_start, counted, permanent)
 
-    def _do(self, instruction: Instruction) -> list[Event]:
+    def _do(self, instruction: JobMasterInstruction) -> list[JobMasterEvent]:
         match instruction:
             case SetStatus(status, error):
                 self._set_status(status, error)
             case Acquire():
                 if not self.job.checkpoints.temporary:
                     self.store.acquire(self.job.name, leader=self.job.leader)
-                self._take_way(self._find_way(self.job))
+                self._switch_driver(self._choose_mode(self.job))
                 return [Acquired()]
-            case Restore():
+            case RestoreJob():
                 return self._restore()
             case TakeRequest():
-                return [Asked(self._mailbox.take())]
+                return [RequestTaken(self._mailbox.take())]
             case CheckTarget(request):
                 return [TargetChecked(self.savepoints.check_target(request))]
-            case Rescale(request):
+            case RescaleJob(request):
                 return self._rescale(request)
             case Advance(savepoint):
                 return self._advance(savepoint)
-            case WriteSavepoint(request, beside):
-                return self._write_savepoint(request, beside=beside)
+            case WriteSavepoint(request, in_background):
+                return self._write_savepoint(request, in_background=in_background)
             case AnswerRescaled(request):
                 self._answer_rescaled(request)
-            case Refuse(request, error):
+            case RefuseRequest(request, error):
                 request.result.set_exception(error)
-            case SetAsideCheckpoint(cause):
-                set_aside(self.store, self._driver.coordinator.base, cause)
-            case ForgetLoad():
+            case QuarantineCheckpoint(cause):
+                quarantine(self.store, self._driver.coordinator.base, cause)
+            case ResetLoadStatistics():
                 self._reporting.forget_load()
-            case Tolerate(error, cause):
+            case TolerateFailedCheckpoint(error, cause):
                 _log.warning("%s; will retry: %s", error.message, cause)
-            case TellRestart(restarts, delay_ms, error):
+            case AnnounceRestart(restarts, delay_ms, error):
                 told = explain_failure(self.job, error)
                 self._reporting.progress.on_restart(restarts, delay_ms, told)
             case Delay(seconds):
                 self._mailbox.sleep(seconds)
-                return [DelayOver()]
+                return [DelayElapsed()]
             case _:
                 raise TypeError(f"unknown instruction {type(instruction).__name__}")
         return []
 
     # Carrying out
 
-    def _take_way(self, way: DriverKind) -> None:
+    def _switch_driver(self, driver_kind: DriverKind) -> None:
         """Switch to the driver of another mode, if the job does not use it already; its progress is in the last checkpoint."""
-        if not isinstance(self._driver, way):
+        if not isinstance(self._driver, driver_kind):
             self._driver.close()
-            self._driver = self._create_driver(way)
+            self._driver = self._create_driver(driver_kind)
 
-    def _find_way(self, job: Job, *, waits: bool = True) -> DriverKind:
+    def _choose_mode(self, job: Job, *, waits: bool = True) -> DriverKind:
         """Return the mode in which to run a plan: pipelined, if the job prefers it and there are enough slots.
 
         If there are not, a job that may use epoch mode does, with a warning. Other jobs wait for slots, unless they run already.
         """
-        if wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded):
+        if prefers_pipelined(job.mode, batch=job.settings.batch_mode, bounded=job.bounded):
             try:
-                self._take_room(slot_demand(job, waits=waits))
-            except NoRoomError as error:
+                self._reserve_slots(slot_demand(job, waits=waits))
+            except InsufficientSlotsError as error:
                 if job.mode != AUTO:
                     raise
                 _log.warning("job '%s' runs in epoch mode: %s", job.name, error.message)
             else:
                 return PipelinedDriver
-        self._take_room(shared_demand(job))
+        self._reserve_slots(shared_demand(job))
         return EpochDriver
 
-    def _take_room(self, demand: SlotDemand) -> None:
-        check_room(demand.slots, self._cluster.room(demand, lambda: self._mailbox.cancelled))
+    def _reserve_slots(self, demand: SlotDemand) -> None:
+        check_capacity(
+            demand.slots, self._cluster.capacity(demand, lambda: self._mailbox.cancelled)
+        )
 
-    def _restore(self) -> list[Event]:
+    def _restore(self) -> list[JobMasterEvent]:
         start = find_start(self.store, self.job.checkpoints)
         if start is not None:
             self._adopt(fitted_to(self.job, start))
             start = check_restore(self.job, start)
         self._driver.restore(start, attempt=self._core.restarts, at_once=True)
-        return [Restored(self._driver.finished)]
+        return [JobRestored(self._driver.finished)]
 
     def _adopt(self, job: Job) -> None:
         """Switch to another plan of the same program."""
@@ -405,7 +412,7 @@ class JobMaster:
             self.execution_graph, job.job_graph, clock.now_ms()
         )
 
-    def _rescale(self, request: RescaleRequest) -> list[Event]:
+    def _rescale(self, request: RescaleRequest) -> list[JobMasterEvent]:
         """Replace the plan between two checkpoints: the new plan starts from the last checkpoint with other subtasks."""
         before, job = self._driver.manifest, self.job
         try:
@@ -414,41 +421,43 @@ class JobMaster:
                 job = rescaled(job, step)
             if before is not None:
                 check_writer_states(job, before)
-            way = self._find_way(job, waits=False)
+            driver_kind = self._choose_mode(job, waits=False)
         except Exception as error:  # noqa: BLE001 - reported to the request; the job is not affected
             _log.warning("job '%s' was not rescaled (%s): %s", self.job.name, request.reason, error)
             return [RescaleRefused(error)]
         self._driver.settle()
         before = self._driver.manifest
         self._reporting.scaling.on_change(self.job, job)
-        self._take_way(way)
+        self._switch_driver(driver_kind)
         self._adopt(job)
         self._driver.restore(before, attempt=self._core.restarts, at_once=False)
-        return [Restored(self._driver.finished)]
+        return [JobRestored(self._driver.finished)]
 
     def _answer_rescaled(self, request: RescaleRequest) -> None:
         parallelism = {vertex.name: vertex.parallelism for vertex in self.job.plan.vertices}
         _log.info("job '%s' was rescaled (%s): %s", self.job.name, request.reason, parallelism)
         request.result.set_result(parallelism)
 
-    def _advance(self, savepoint: SavepointRequest | None) -> list[Event]:
+    def _advance(self, savepoint: SavepointRequest | None) -> list[JobMasterEvent]:
         self.savepoints.release(self._driver.coordinator)
         if not self._driver.advance(savepoint):
             return [Interrupted()]
         return [CheckpointCompleted(time.monotonic(), self._driver.finished)]
 
-    def _write_savepoint(self, request: SavepointRequest, *, beside: bool) -> list[Event]:
+    def _write_savepoint(
+        self, request: SavepointRequest, *, in_background: bool
+    ) -> list[JobMasterEvent]:
         manifest = self._driver.manifest
         assert manifest is not None
-        if beside:
-            self.savepoints.take_beside(request, manifest, self._driver.coordinator)
+        if in_background:
+            self.savepoints.take_in_background(request, manifest, self._driver.coordinator)
             return []
         error = self.savepoints.take(request, manifest, self._driver.coordinator.returned)
         if error is not None and not self._driver.finished:
             _log.error("job '%s' continues: its savepoint could not be written", self.job.name)
         return [SavepointWritten(error)]
 
-    def _set_status(self, status: JobStatus, error: EpochFailedError | None) -> None:
+    def _set_status(self, status: JobStatus, error: ExecutionFailedError | None) -> None:
         self.execution_graph = tracking.follow(self.execution_graph, status, clock.now_ms(), error)
         if error is not None and error.tasks is not None:
             self._failed_part = error
@@ -483,17 +492,17 @@ class JobMaster:
         """Record the metrics of the subtasks of a slot."""
         self._reporting.on_report(report)
 
-    def on_trigger(self, epoch: int) -> None:
+    def on_trigger(self, checkpoint_id: int) -> None:
         """Record that a checkpoint was triggered."""
         self._reporting.on_trigger(self._driver)
 
-    def on_ack(self, epoch: int, ack: TaskAck) -> None:
+    def on_ack(self, checkpoint_id: int, ack: TaskAck) -> None:
         """Record that a subtask has acknowledged a checkpoint."""
         self.execution_graph = tracking.acknowledged(
-            self.execution_graph, epoch, ack, clock.now_ms()
+            self.execution_graph, checkpoint_id, ack, clock.now_ms()
         )
 
-    def on_completed(self, span: Span) -> None:
+    def on_completed(self, span: CheckpointSpan) -> None:
         """Record that a checkpoint was completed."""
         self.execution_graph = tracking.completed(
             self.execution_graph, self._driver.acks, clock.now_ms()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock import pyflink_compat
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.configuration import Configuration
@@ -35,10 +35,10 @@ from penstock.jobmanager.network_settings import barrier_settings, network_setti
 from penstock.jobmanager.progress import create_progress
 from penstock.jobmanager.resources.resource_manager import resource_manager
 from penstock.jobmanager.running.checkpoints import StepHook
-from penstock.jobmanager.running.modes import wants_stages
+from penstock.jobmanager.running.modes import prefers_pipelined
 from penstock.jobmanager.starting_point import find_recovery
 from penstock.runtime.state.backends import backend_settings
-from penstock.spark.dependencies import TaskEnvironment
+from penstock.spark.dependencies import WorkerEnvironment
 from penstock.spark.pipe import SparkPipe
 from penstock.spark.session import STAGE_DEFAULTS
 
@@ -83,9 +83,9 @@ def start(create: CreateMaster, configuration: Configuration) -> LocalJobControl
 
 def spark_of(job: Job) -> SparkPipe:
     """Return Spark as the cluster of a job; the first job starts Spark with the settings that its mode needs."""
-    stays = wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
+    stays = prefers_pipelined(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
     defaults = STAGE_DEFAULTS if stays else {}
-    environment = TaskEnvironment(job.dependencies, job.environments_directory)
+    environment = WorkerEnvironment(job.dependencies, job.environments_directory)
     return SparkPipe({**defaults, **job.spark_options}, resource_manager(), environment)
 
 
@@ -114,7 +114,7 @@ def create_job(
     for vertex in plans.stage_plan.vertices:
         source = getattr(vertex.operators[0].spec, "source", None)
         if source is not None and hasattr(source, "attach_storage"):
-            staging = CheckpointStorage(checkpoints.directory).child(job_id)
+            staging = CheckpointFileSystem(checkpoints.directory).child(job_id)
             source.attach_storage(staging.path(f"input/{vertex.id}"))
     return Job(
         job_id=job_id,

@@ -25,7 +25,7 @@ _MIN: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
-class VertexFigures:
+class VertexMetrics:
     """The aggregated metrics of the subtasks of a vertex.
 
     Shares of time are averages over the subtasks that have reported, rates are sums, the watermark is the minimum.
@@ -42,7 +42,7 @@ class VertexFigures:
     watermark: int | None = None
 
     @classmethod
-    def of(cls, reports: Sequence[Mapping[str, Any]]) -> VertexFigures:
+    def of(cls, reports: Sequence[Mapping[str, Any]]) -> VertexMetrics:
         """Aggregate the reports of subtasks."""
         if not reports:
             return cls()
@@ -87,28 +87,28 @@ class LiveMetrics:
         # By slot, identified by one of its tasks: the busy shares of all its subtasks together.
         self._busy: dict[TaskId, list[float]] = {}
         self._last_share: float | None = None
-        self.flows = False  # whether the reports are from pipelined mode
+        self.pipelined = False  # whether the reports are from pipelined mode
 
-    def take_epoch(self, acks: Iterable[TaskAck], seconds: float) -> None:
+    def take_final_reports(self, acks: Iterable[TaskAck], seconds: float) -> None:
         """Take the reports of an epoch, which was completed `seconds` after the previous one.
 
         Their counters start at zero with each epoch, so earlier counts are added.
         """
-        reports = {} if self.flows else dict(self._reports)
+        reports = {} if self.pipelined else dict(self._reports)
         for ack in acks:
             if ack.report:
-                reports[ack.task] = _after_epoch(reports.get(ack.task, {}), ack.report, seconds)
+                reports[ack.task] = _added_up(reports.get(ack.task, {}), ack.report, seconds)
         self._reports = reports
-        self.flows = False
+        self.pipelined = False
 
     def take(self, report: SlotReport, now_ms: int) -> None:
         """Replace the report of a slot."""
         if not report.metrics:
             return
         reports = (
-            dict(self._reports) if self.flows else {}
+            dict(self._reports) if self.pipelined else {}
         )  # copy: other threads read the current one
-        self.flows = True
+        self.pipelined = True
         busy = 0.0
         for task, metrics in report.metrics.items():
             reports[task] = metrics
@@ -129,7 +129,7 @@ class LiveMetrics:
         self._last_share = None
         if not self._reports:
             self._latencies = deque()
-            self.flows = False
+            self.pipelined = False
 
     @property
     def empty(self) -> bool:
@@ -147,9 +147,9 @@ class LiveMetrics:
             found.setdefault(task.vertex, []).append(report)
         return found
 
-    def vertex(self, vertex: str) -> VertexFigures:
+    def vertex(self, vertex: str) -> VertexMetrics:
         """Return the aggregated metrics of a vertex."""
-        return VertexFigures.of(
+        return VertexMetrics.of(
             [report for task, report in self._reports.items() if task.vertex == vertex]
         )
 
@@ -169,7 +169,7 @@ class LiveMetrics:
         return self._last_share
 
 
-def _after_epoch(
+def _added_up(
     before: Mapping[str, Any], report: Mapping[str, Any], seconds: float
 ) -> dict[str, Any]:
     """Return the report of a subtask after one more epoch: counts since the first one, the rest of this one."""

@@ -24,7 +24,7 @@ class SourceObservation:
 
 
 @dataclass(frozen=True, slots=True)
-class EpochObservation:
+class IntervalObservation:
     """One completed epoch, as the input of the autoscaler.
 
     `busy_s` are the seconds of the epoch in which the job was busy: its whole duration, if nothing better is known. `interval_ms` is the
@@ -32,7 +32,7 @@ class EpochObservation:
     highest parallelism that the plan allows, `cores` the number of tasks that can run at once; None if unknown.
     """
 
-    epoch: int
+    checkpoint_id: int
     start_ms: int
     end_ms: int
     interval_ms: int
@@ -75,15 +75,15 @@ class Load:
         return 0.0 if self.capacity is None else self.arrival / (self.capacity * self.parallelism)
 
 
-def measure(window: Sequence[EpochObservation]) -> Load:
+def measure(window: Sequence[IntervalObservation]) -> Load:
     """Return the load over consecutive epochs with the same parallelism.
 
     Arriving records are counted from the start of the first epoch to the start of the last one, so that sources that discover data only
     before an epoch and sources that discover it at any time are comparable.
     """
     last = window[-1]
-    records = sum(epoch.records for epoch in window)
-    busy = sum(epoch.busy_s for epoch in window)
+    records = sum(interval.records for interval in window)
+    busy = sum(interval.busy_s for interval in window)
     if not records or busy <= 0:
         return Load(last.parallelism, 0.0, None, None, behind=False)
     total = records / busy
@@ -100,19 +100,19 @@ def measure(window: Sequence[EpochObservation]) -> Load:
     return Load(last.parallelism, arrival, capacity, backlog, behind)
 
 
-def _used(window: Sequence[EpochObservation]) -> float:
+def _used(window: Sequence[IntervalObservation]) -> float:
     """Return the busy share of the time; how much more a saturated epoch could have read is unknown."""
     last = window[-1]
-    ends = [epoch.start_ms for epoch in window[1:]]
+    ends = [interval.start_ms for interval in window[1:]]
     ends.append(max(last.end_ms, last.start_ms + last.interval_ms))
     worked = 0.0
-    for epoch, end in zip(window, ends, strict=True):
-        period = (end - epoch.start_ms) / 1000
-        worked += period if epoch.saturated else min(epoch.busy_s, period)
+    for interval, end in zip(window, ends, strict=True):
+        period = (end - interval.start_ms) / 1000
+        worked += period if interval.saturated else min(interval.busy_s, period)
     return worked * 1000 / max(ends[-1] - window[0].start_ms, 1)
 
 
-def _known_backlogs(window: Sequence[EpochObservation]) -> tuple[float, float] | None:
+def _known_backlogs(window: Sequence[IntervalObservation]) -> tuple[float, float] | None:
     """Return the growth of the backlogs of all sources up to the last epoch, and their size after it, in records.
 
     None if the backlog of a source is unknown.
@@ -122,8 +122,8 @@ def _known_backlogs(window: Sequence[EpochObservation]) -> tuple[float, float] |
         found = _known_backlog(
             [
                 each
-                for epoch in window
-                for each in epoch.sources
+                for interval in window
+                for each in interval.sources
                 if each.operator_id == source.operator_id
             ]
         )
@@ -134,22 +134,26 @@ def _known_backlogs(window: Sequence[EpochObservation]) -> tuple[float, float] |
     return grown, waiting
 
 
-def _known_backlog(epochs: Sequence[SourceObservation]) -> tuple[float, float] | None:
+def _known_backlog(intervals: Sequence[SourceObservation]) -> tuple[float, float] | None:
     """Return the growth and the size of one source's backlog in records.
 
     Bytes are converted to records by the ratio that the epochs have read. A hybrid source may change its unit when it switches to the
     next source: then earlier epochs are ignored.
     """
-    unit = epochs[-1].unit
+    unit = intervals[-1].unit
     before: list[int] = []
     after: list[int] = []
     records = 0
-    for epoch in reversed(epochs):
-        if epoch.unit != unit or epoch.backlog_before is None or epoch.backlog_after is None:
+    for interval in reversed(intervals):
+        if (
+            interval.unit != unit
+            or interval.backlog_before is None
+            or interval.backlog_after is None
+        ):
             break
-        before.append(epoch.backlog_before)
-        after.append(epoch.backlog_after)
-        records += epoch.records
+        before.append(interval.backlog_before)
+        after.append(interval.backlog_after)
+        records += interval.records
     if not before:
         return None
     growth, waiting = before[0] - before[-1], after[0]

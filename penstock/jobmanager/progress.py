@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.live_metrics import LiveMetrics, VertexFigures
+from penstock.jobmanager.live_metrics import LiveMetrics, VertexMetrics
 from penstock.jobmanager.totals import Counts
 from penstock.runtime.task.task_metrics import LatencyHistogram
 
@@ -24,14 +24,14 @@ _SHOWN_LINES = 12  # of the cause of a restart
 
 
 @dataclass(frozen=True, slots=True)
-class EpochReport:
+class CheckpointReport:
     """One completed epoch in numbers.
 
     `checkpoint_s` is the part of `duration_s` after the last ACK: manifest, commits, retention. `sinks` are the records
     that each sink wrote, by the sink's name.
     """
 
-    epoch: int
+    checkpoint_id: int
     records_in: int
     duration_s: float
     watermark: int
@@ -41,10 +41,12 @@ class EpochReport:
     sinks: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Job, manifest: Manifest, counts: Counts, duration_s: float) -> EpochReport:
+    def of(
+        cls, job: Job, manifest: Manifest, counts: Counts, duration_s: float
+    ) -> CheckpointReport:
         """Summarise a completed epoch from its counters."""
         return cls(
-            epoch=manifest.epoch,
+            checkpoint_id=manifest.checkpoint_id,
             records_in=sum(
                 counts.get(operator, {}).get("numRecordsIn", 0)
                 for _, operator, _, _ in job.sources()
@@ -59,7 +61,7 @@ class EpochReport:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveReport:
+class ProgressReport:
     """The current metrics of a job in pipelined mode.
 
     `latency` is that of markers from the sources to the ends of the job. `vertices` are in the order of the plan, by name.
@@ -68,12 +70,12 @@ class LiveReport:
     records_in: float  # per second, over all sources
     latency: LatencyHistogram
     watermark: int | None
-    vertices: tuple[tuple[str, VertexFigures], ...]
+    vertices: tuple[tuple[str, VertexMetrics], ...]
 
     @classmethod
-    def of(cls, job: Job, live: LiveMetrics) -> LiveReport | None:
+    def of(cls, job: Job, live: LiveMetrics) -> ProgressReport | None:
         """Summarise the last reports of subtasks; None if there are none, or in epoch mode."""
-        if live.empty or not live.flows:
+        if live.empty or not live.pipelined:
             return None
         figures = {vertex.id: live.vertex(vertex.id) for vertex in job.plan.vertices}
         ends = [vertex.id for vertex in job.plan.vertices if not vertex.outputs]
@@ -105,10 +107,10 @@ def _written(job: Job, counts: Counts) -> dict[str, int]:
 class Progress(Protocol):
     """Listens to the events of a job."""
 
-    def watch(self, live: Callable[[], LiveReport | None]) -> None:
+    def watch(self, live: Callable[[], ProgressReport | None]) -> None:
         """Set the function that returns the current metrics; it may be called from any thread."""
 
-    def on_epoch(self, report: EpochReport) -> None:
+    def on_checkpoint(self, report: CheckpointReport) -> None:
         """Record a completed epoch."""
 
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
@@ -121,10 +123,10 @@ class Progress(Protocol):
 class QuietProgress:
     """Reports nothing but restarts."""
 
-    def watch(self, live: Callable[[], LiveReport | None]) -> None:
+    def watch(self, live: Callable[[], ProgressReport | None]) -> None:
         """Ignore."""
 
-    def on_epoch(self, report: EpochReport) -> None:
+    def on_checkpoint(self, report: CheckpointReport) -> None:
         """Ignore."""
 
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
@@ -161,12 +163,12 @@ class TerminalProgress(QuietProgress):
         self._started = self._reported = clock()
         self._first: float | None = None  # start of the first epoch
         self._live_since: float | None = None  # first report in pipelined mode
-        self._last: EpochReport | None = None
+        self._last: CheckpointReport | None = None
         self._records = 0
         self._rate = 0.0
         self._restarts = 0
         self._sinks: dict[str, int] = {}
-        self._ask: Callable[[], LiveReport | None] = lambda: None
+        self._ask: Callable[[], ProgressReport | None] = lambda: None
         self._console = console or Console(stderr=True)
         self._live = Live(
             get_renderable=self.render,
@@ -178,11 +180,11 @@ class TerminalProgress(QuietProgress):
         )
         self._live.start()
 
-    def watch(self, live: Callable[[], LiveReport | None]) -> None:
+    def watch(self, live: Callable[[], ProgressReport | None]) -> None:
         """Set the function that is called when the table is drawn."""
         self._ask = live
 
-    def on_epoch(self, report: EpochReport) -> None:
+    def on_checkpoint(self, report: CheckpointReport) -> None:
         """Update the table with the epoch's numbers."""
         now = self._clock()
         if self._first is None:
@@ -225,17 +227,20 @@ class TerminalProgress(QuietProgress):
         title = f"{self._name}  {minutes:02}:{seconds:02}"
         return Panel(table, title=title, title_align="left", box=ROUNDED, expand=False)
 
-    def _lines(self, live: LiveReport | None) -> list[tuple[str, str]]:
+    def _lines(self, live: ProgressReport | None) -> list[tuple[str, str]]:
         report = self._last
         if live is None and report is None:
             return [("status", "starting")]
         if live is not None:
-            lines = self._live_lines(live, report)
+            lines = self._pipelined_lines(live, report)
         else:
             assert report is not None
             checkpoint = f"checkpoint {report.checkpoint_s * 1000:,.0f} ms"
             lines = [
-                ("epoch", f"{report.epoch:,}  {report.duration_s:.2f} s, of which {checkpoint}"),
+                (
+                    "checkpoint_id",
+                    f"{report.checkpoint_id:,}  {report.duration_s:.2f} s, of which {checkpoint}",
+                ),
                 ("records", f"{self._records:,}  {self._rate:,.0f}/s"),
                 ("watermark", show_time(report.watermark)),
             ]
@@ -248,13 +253,13 @@ class TerminalProgress(QuietProgress):
             lines.append(("restarts", str(self._restarts)))
         return lines
 
-    def _live_lines(self, live: LiveReport, report: EpochReport | None) -> list[tuple[str, str]]:
+    def _pipelined_lines(
+        self, live: ProgressReport, report: CheckpointReport | None
+    ) -> list[tuple[str, str]]:
         checkpoint = "none yet"
         if report is not None:
             ago = max(self._clock() - self._reported, 0.0)
-            checkpoint = (
-                f"{report.epoch:,}  {ago:.0f} s ago, took {report.duration_s * 1000:,.0f} ms"
-            )
+            checkpoint = f"{report.checkpoint_id:,}  {ago:.0f} s ago, took {report.duration_s * 1000:,.0f} ms"
         # Records are counted at completed checkpoints; the rate is the current one.
         lines = [
             ("checkpoint", checkpoint),
@@ -282,7 +287,7 @@ class TerminalProgress(QuietProgress):
         )
 
 
-def _vertex_table(live: LiveReport) -> RenderableType:
+def _vertex_table(live: ProgressReport) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 

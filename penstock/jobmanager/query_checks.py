@@ -49,7 +49,7 @@ def check_queries(job: Job, manifest: Manifest) -> Manifest:
     if unknown:
         _log.warning(
             "checkpoint %d of job '%s': the state of %s has no description that this version can read, so it is not compared with the query",
-            manifest.epoch,
+            manifest.checkpoint_id,
             manifest.job_name,
             "; ".join(operator_label(manifest, each) for each in unknown),
         )
@@ -94,13 +94,13 @@ def _refusal(manifest: Manifest, changed: list[_Changed]) -> RestoreRefusedError
         for each in changed
     ]
     return RestoreRefusedError(
-        f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state of another query",
+        f"checkpoint {manifest.checkpoint_id} of job '{manifest.job_name}' has state of another query",
         detail="\n".join(details),
         hint=HINT,
     )
 
 
-def leave_out_former_queries(
+def drop_state_of_removed_queries(
     manifest: Manifest, lost: Mapping[str, str]
 ) -> tuple[Manifest, dict[str, str]]:
     """Drop the state of a query's operators that the program no longer has: a changed query may have others.
@@ -157,7 +157,7 @@ def _check_in_flight(manifest: Manifest, operators: Sequence[str]) -> None:
         labels = ", ".join(operator_label(manifest, each) for each in operators)
         raise RestoreRefusedError(
             f"{labels} cannot start without state from an unaligned checkpoint",
-            detail=f"checkpoint {manifest.epoch} contains in-flight records with the columns of the old query",
+            detail=f"checkpoint {manifest.checkpoint_id} contains in-flight records with the columns of the old query",
             hint="take a savepoint of the old query, and start the new one from it",
         )
 

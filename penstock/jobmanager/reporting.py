@@ -10,26 +10,26 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.common import clock
 from penstock.errors import CheckpointError
 from penstock.jobmanager.autoscaler import ScalingDecision
-from penstock.jobmanager.dropped_records import DropLog, DroppedRecords, find_dropped
+from penstock.jobmanager.dropped_records import DroppedRecordLog, DroppedRecords, find_dropped
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.live_metrics import LiveMetrics
-from penstock.jobmanager.progress import EpochReport, LiveReport, Progress
+from penstock.jobmanager.progress import CheckpointReport, Progress, ProgressReport
 from penstock.jobmanager.requests import RescaleRequest
-from penstock.jobmanager.running.driver import Driver, Span
+from penstock.jobmanager.running.driver import CheckpointSpan, Driver
 from penstock.jobmanager.scaling import JobScaling
 from penstock.jobmanager.starting_point import dispose_of_claimed
 from penstock.jobmanager.suspicious_records import (
-    SuspicionLog,
+    SuspiciousRecordLog,
     SuspiciousRecords,
     find_suspicious,
 )
-from penstock.jobmanager.totals import Counts, Totals
+from penstock.jobmanager.totals import Counts, MetricTotals
 from penstock.runtime.task.stage_messages import SlotReport
 
 _log = logging.getLogger(__name__)
 
 
-class Reporting:
+class JobReporting:
     """Observes the checkpoints of a job. `cores` returns how many tasks can run at once."""
 
     def __init__(self, job: Job, progress: Progress, cores: Callable[[], int | None]) -> None:
@@ -41,11 +41,11 @@ class Reporting:
             None  # when the last checkpoint was completed, if none failed since
         )
         self._cores = cores
-        self._totals = Totals()
-        self._drop_log = DropLog()
-        self._suspicion_log = SuspicionLog()
+        self._totals = MetricTotals()
+        self._drop_log = DroppedRecordLog()
+        self._suspicion_log = SuspiciousRecordLog()
         self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still exist
-        progress.watch(lambda: LiveReport.of(self._job, self.live))
+        progress.watch(lambda: ProgressReport.of(self._job, self.live))
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
@@ -62,8 +62,8 @@ class Reporting:
 
     def on_trigger(self, driver: Driver) -> None:
         """Record that a checkpoint was triggered; in epoch mode before the first record of the epoch."""
-        if not self.live.flows:
-            self.scaling.before_epoch(driver.sources)
+        if not self.live.pipelined:
+            self.scaling.before_interval(driver.sources)
 
     def on_report(self, report: SlotReport) -> None:
         """Record the metrics of the subtasks of a slot."""
@@ -87,18 +87,20 @@ class Reporting:
         self.live.forget()
         self._completed_s = None
 
-    def on_completed(self, job: Job, driver: Driver, span: Span) -> RescaleRequest | None:
+    def on_completed(self, job: Job, driver: Driver, span: CheckpointSpan) -> RescaleRequest | None:
         """Record a completed checkpoint; return the autoscaler's request, if there is one."""
         manifest = driver.manifest
         assert manifest is not None
         self._dispose_of_claimed(job, manifest)
         counts = self._totals.take(driver.acks)
-        if not self.live.flows:
+        if not self.live.pipelined:
             since = span.started_s if self._completed_s is None else self._completed_s
-            self.live.take_epoch(driver.acks, span.ended_s - since)
+            self.live.take_final_reports(driver.acks, span.ended_s - since)
         # Always: in epoch mode a job reports nothing while it has nothing to read.
         self._log_records(clock.now_ms())
-        self.progress.on_epoch(EpochReport.of(job, manifest, counts, span.ended_s - span.started_s))
+        self.progress.on_checkpoint(
+            CheckpointReport.of(job, manifest, counts, span.ended_s - span.started_s)
+        )
         decision = self._observe(job, driver, counts, span)
         if decision is None:
             return None
@@ -110,7 +112,7 @@ class Reporting:
         self._completed_s = None
 
     def _observe(
-        self, job: Job, driver: Driver, counts: Counts, span: Span
+        self, job: Job, driver: Driver, counts: Counts, span: CheckpointSpan
     ) -> ScalingDecision | None:
         """Pass the interval between the last two checkpoints to the autoscaler.
 
@@ -122,9 +124,9 @@ class Reporting:
         if share is not None:
             started_s = span.started_s if before is None else before
             interval_s = span.ended_s - started_s
-        return self.scaling.after_epoch(
+        return self.scaling.after_interval(
             job,
-            0 if driver.manifest is None else driver.manifest.epoch,
+            0 if driver.manifest is None else driver.manifest.checkpoint_id,
             driver.sources,
             counts,
             span_ms=(int(started_s * 1000), int(span.ended_s * 1000)),

@@ -30,13 +30,13 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class NoFurtherRestart:
     """Fail the job."""
 
     reason: str
 
 
-Decision = Restart | GiveUp
+Decision = Restart | NoFurtherRestart
 
 
 class RestartStrategyLogic(Protocol):
@@ -51,7 +51,7 @@ class NoRestartLogic:
 
     def on_failure(self, now_ms: int) -> Decision:
         """Fail the job."""
-        return GiveUp("the job has no restart strategy")
+        return NoFurtherRestart("the job has no restart strategy")
 
 
 class FixedDelayLogic:
@@ -65,7 +65,9 @@ class FixedDelayLogic:
         """Restart unless all attempts are used up."""
         self._failures += 1
         if self._failures > self._config.attempts:
-            return GiveUp(f"the job was restarted {_times(self._config.attempts)} already")
+            return NoFurtherRestart(
+                f"the job was restarted {_times(self._config.attempts)} already"
+            )
         return Restart(self._config.delay_ms)
 
 
@@ -93,7 +95,7 @@ class ExponentialDelayLogic:
             self._backoff_ms = min(grown, config.max_ms)
         self._restarted_ms = now_ms + self._backoff_ms
         if config.max_attempts is not None and self._failures > config.max_attempts:
-            return GiveUp(
+            return NoFurtherRestart(
                 f"the job was restarted {_times(config.max_attempts)} without running for "
                 f"{config.reset_ms} ms in between"
             )
@@ -116,7 +118,7 @@ class FailureRateLogic:
         self._failures.append(now_ms)
         full = len(self._failures) > config.max_failures
         if full and now_ms - self._failures[0] <= config.interval_ms:
-            return GiveUp(
+            return NoFurtherRestart(
                 f"the job failed more than {_times(config.max_failures)} within {config.interval_ms} ms"
             )
         return Restart(config.delay_ms)

@@ -12,8 +12,8 @@ from penstock.jobmanager.query_checks import (
     HINT,
     check_queries,
     describe_lost,
+    drop_state_of_removed_queries,
     is_of_queries,
-    leave_out_former_queries,
     operator_label,
 )
 from penstock.jobmanager.writer_states import check_writer_states
@@ -34,7 +34,7 @@ def check_restore(job: Job, manifest: Manifest) -> Manifest:
     manifest = check_queries(job, manifest)
     lost = _lost(job, manifest)
     if job.checkpoints.restart_changed_operators:
-        manifest, lost = leave_out_former_queries(manifest, lost)
+        manifest, lost = drop_state_of_removed_queries(manifest, lost)
     if not lost:
         return manifest
     if job.checkpoints.ignore_unclaimed_state:
@@ -43,7 +43,7 @@ def check_restore(job: Job, manifest: Manifest) -> Manifest:
         kept = {name: commit for name, commit in manifest.commits.items() if name not in lost}
         return without_operator_states(replace(manifest, commits=kept), lost)
     raise RestoreRefusedError(
-        f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state of operators that the program does not have",
+        f"checkpoint {manifest.checkpoint_id} of job '{manifest.job_name}' has state of operators that the program does not have",
         detail=describe_lost(job, manifest, lost),
         hint=HINT
         if is_of_queries(manifest, lost)

@@ -52,7 +52,7 @@ def _check_in_flight(plan: StagePlan, base: Manifest) -> None:
     for name, vertex in base.vertices.items():
         if name not in known and any(each.in_flight is not None for each in vertex.subtasks):
             raise RestoreRefusedError(
-                f"checkpoint {base.epoch} has in-flight records of vertex '{name}', but the job has no such vertex",
+                f"checkpoint {base.checkpoint_id} has in-flight records of vertex '{name}', but the job has no such vertex",
                 detail="an unaligned checkpoint can only be restored by the same program, at any parallelism",
                 hint="take a savepoint of the old program, and start the new one from it",
             )

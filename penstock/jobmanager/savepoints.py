@@ -11,7 +11,7 @@ from typing import Any
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import SAVEPOINT_WORDS, CheckpointStorage
+from penstock.checkpoint.storage import SAVEPOINT_WORDS, CheckpointFileSystem
 from penstock.errors import ArgumentError
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.savepoint.operator_states import operator_states
@@ -73,30 +73,30 @@ class SavepointService:
         request.result.set_result(path)
         return None
 
-    def take_beside(
+    def take_in_background(
         self, request: SavepointRequest, manifest: Manifest, coordinator: CheckpointCoordinator
     ) -> None:
         """Write a savepoint while the job continues."""
-        coordinator.pin(manifest.epoch)
+        coordinator.pin(manifest.checkpoint_id)
         thread = threading.Thread(
             target=self.take,
             args=(request, manifest, coordinator.returned),
             name="penstock-savepoint",
             daemon=True,
         )
-        self._running.append((manifest.epoch, thread))
+        self._running.append((manifest.checkpoint_id, thread))
         thread.start()
 
     def pin_again(self, coordinator: CheckpointCoordinator) -> None:
         """Pin the checkpoints of unfinished savepoints in the coordinator of another plan."""
-        for epoch, _ in self._running:
-            coordinator.pin(epoch)
+        for checkpoint_id, _ in self._running:
+            coordinator.pin(checkpoint_id)
 
     @staticmethod
     def check_target(request: SavepointRequest) -> Exception | None:
         """Return why the target directory is not writable, or None if it is."""
         try:
-            CheckpointStorage(request.target, words=SAVEPOINT_WORDS).probe()
+            CheckpointFileSystem(request.target, words=SAVEPOINT_WORDS).probe()
         except Exception as error:  # noqa: BLE001 - reported to the request; the job is not affected
             return error
         return None
@@ -104,10 +104,10 @@ class SavepointService:
     def release(self, coordinator: CheckpointCoordinator) -> None:
         """Unpin the checkpoints of finished savepoints."""
         for entry in list(self._running):
-            epoch, thread = entry
+            checkpoint_id, thread = entry
             if not thread.is_alive():
                 self._running.remove(entry)
-                coordinator.unpin(epoch)
+                coordinator.unpin(checkpoint_id)
 
     def wait(self) -> None:
         """Wait for all unfinished savepoints."""

@@ -10,7 +10,7 @@ from penstock.errors import PenstockError
 from penstock.graph.stage_plan import StageVertex
 from penstock.jobmanager.autoscaler import Autoscaler, ScalingDecision
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.load import EpochObservation, SourceObservation
+from penstock.jobmanager.load import IntervalObservation, SourceObservation
 from penstock.jobmanager.replanning import rescaled
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.jobmanager.totals import Counts
@@ -31,15 +31,15 @@ class JobScaling:
         self._highest: tuple[Job, int] | None = None  # cached for the current plan
         self._mute: set[str] = set()  # sources whose backlog failed
 
-    def before_epoch(self, sources: Sequence[SourceCoordinator]) -> None:
+    def before_interval(self, sources: Sequence[SourceCoordinator]) -> None:
         """Record the backlogs."""
         if self._settings.enabled:
             self._backlogs = {source.operator_id: self._backlog(source) for source in sources}
 
-    def after_epoch(
+    def after_interval(
         self,
         job: Job,
-        epoch: int,
+        checkpoint_id: int,
         sources: Sequence[SourceCoordinator],
         counts: Counts,
         *,
@@ -62,8 +62,8 @@ class JobScaling:
         ):  # sources read continuously: the backlog now is the one before the next interval
             self._backlogs = {each.operator_id: each.backlog_after for each in observed}
         decision = self._autoscaler.observe(
-            EpochObservation(
-                epoch=epoch,
+            IntervalObservation(
+                checkpoint_id=checkpoint_id,
                 start_ms=start_ms,
                 end_ms=end_ms,
                 interval_ms=interval_ms,

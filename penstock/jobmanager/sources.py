@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class DiscoveredSplits:
     """The result of a split discovery, and the state of the enumerator after it."""
 
     splits: tuple[SourceSplit, ...]
@@ -35,7 +35,7 @@ class Discovered:
 
 
 @dataclass(frozen=True, slots=True)
-class _NotTold:
+class _UnreportedSplits:
     """An enumerator's state, and the finished splits that it does not include yet."""
 
     state: Any
@@ -70,7 +70,7 @@ class SourceCoordinator:
         self._ended: set[str] = set()
         # Splits that are finished in a durable checkpoint, until the enumerator's state includes them, if it needs them.
         self._finished: tuple[SplitProgress, ...] = ()
-        self._taken: Discovered | None = None  # the last result in pipelined mode
+        self._taken: DiscoveredSplits | None = None  # the last result in pipelined mode
         self._looking = threading.Lock()  # guards calls of the enumerator
         self._last_backlog: int | None = None
         self._had_data = True
@@ -84,7 +84,7 @@ class SourceCoordinator:
         self._looking = threading.Lock()  # a discovery of the previous enumerator may still run
         self._finished = ()
         restored = snapshot.load_enumerator() if snapshot is not None else None
-        if isinstance(restored, _NotTold):
+        if isinstance(restored, _UnreportedSplits):
             restored, self._finished = restored.state, restored.finished
         if foreign and restored is not None:
             restored = self.source.adopt_enumerator(restored)
@@ -146,18 +146,22 @@ class SourceCoordinator:
     def begin_looking(self) -> None:
         """Switch to discovery by `look` and `take`; currently known are the restored splits."""
         assert self._enumerator is not None
-        self._taken = Discovered((), self._enumerator.snapshot(), self._enumerator.no_more_splits())
+        self._taken = DiscoveredSplits(
+            (), self._enumerator.snapshot(), self._enumerator.no_more_splits()
+        )
 
-    def look(self) -> Discovered:
+    def look(self) -> DiscoveredSplits:
         """Discover new splits. By any thread, one at a time; nothing changes until the result is passed to `take`."""
         enumerator = self._enumerator
         assert enumerator is not None
         with self._looking:
             told = self._finished
             splits = self._find(told)
-            return Discovered(splits, enumerator.snapshot(), enumerator.no_more_splits(), told)
+            return DiscoveredSplits(
+                splits, enumerator.snapshot(), enumerator.no_more_splits(), told
+            )
 
-    def take(self, found: Discovered) -> dict[TaskId, SourceAssignment]:
+    def take(self, found: DiscoveredSplits) -> dict[TaskId, SourceAssignment]:
         """Assign discovered splits; return the new assignments by task."""
         before = self.assignments()
         added = self._add(found.splits)
@@ -268,7 +272,7 @@ class SourceCoordinator:
         self._complete = self._complete or self.no_more_splits
         state = self._enumerator.snapshot() if self._taken is None else self._taken.state
         return SourcePlan(
-            enumerator=_NotTold(state, self._finished) if self._finished else state,
+            enumerator=_UnreportedSplits(state, self._finished) if self._finished else state,
             splits={subtask: tuple(splits) for subtask, splits in enumerate(self._splits)},
             complete=self._complete,
         )

@@ -15,7 +15,7 @@ from penstock.checkpoint.manifest_store import (
     resolve_restore_path,
     warn_of_fallback,
 )
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common.job_id import JobID
 from penstock.errors import ArgumentError, CheckpointError, RestoreRefusedError
 from penstock.files.paths import normalize, split_path
@@ -44,12 +44,12 @@ def find_recovery(path: str) -> Recovery:
     path = normalize(path, "the recovery path")
     if is_savepoint(path):
         return Recovery(snapshot=path)
-    store, epoch = find_checkpoint(path)
-    if epoch is not None:
-        if epoch not in store.list_epochs():
+    store, checkpoint_id = find_checkpoint(path)
+    if checkpoint_id is not None:
+        if checkpoint_id not in store.list_checkpoint_ids():
             raise _nothing_at(path)
         return Recovery(snapshot=path)
-    if store.last_epoch() is None:
+    if store.last_checkpoint_id() is None:
         raise _nothing_at(path)
     parent, name = split_path(path)
     try:
@@ -64,7 +64,7 @@ def find_recovery(path: str) -> Recovery:
 
 
 def _nothing_at(path: str) -> RestoreRefusedError:
-    place = CheckpointStorage(path)
+    place = CheckpointFileSystem(path)
     if not place.exists():
         problem = "the path does not exist"
     elif place.list(f"{STATE}/"):
@@ -102,25 +102,29 @@ def refused_fallback(
     if not isinstance(cause, DamagedStateError) or last is None or last.job_id != store.job_id:
         return None
     try:
-        older = [epoch for epoch in store.list_epochs() if epoch < last.epoch]
+        older = [
+            checkpoint_id
+            for checkpoint_id in store.list_checkpoint_ids()
+            if checkpoint_id < last.checkpoint_id
+        ]
     except CheckpointError:  # storage error: the restart strategy decides
         return None
     if older and checkpoints.allow_fallback:
         return None
-    return store.cannot_restore(last.epoch, cause.message, older[-1] if older else None)
+    return store.cannot_restore(last.checkpoint_id, cause.message, older[-1] if older else None)
 
 
-def set_aside(store: ManifestStore, last: Manifest | None, cause: BaseException) -> None:
+def quarantine(store: ManifestStore, last: Manifest | None, cause: BaseException) -> None:
     """Quarantine the last checkpoint, whose state cannot be read, so that the one before is used."""
     if last is None or last.job_id != store.job_id:
         return
     try:
-        before = store.set_aside(last.epoch)
+        before = store.quarantine(last.checkpoint_id)
     except CheckpointError as failure:  # storage error: the restart strategy decides
-        _log.warning("cannot quarantine checkpoint %d: %s", last.epoch, failure)
+        _log.warning("cannot quarantine checkpoint %d: %s", last.checkpoint_id, failure)
         return
     if before is not None:
-        warn_of_fallback(last.epoch, getattr(cause, "message", str(cause)), before)
+        warn_of_fallback(last.checkpoint_id, getattr(cause, "message", str(cause)), before)
 
 
 def dispose_of_claimed(checkpoints: CheckpointSettings, manifest: Manifest) -> bool:

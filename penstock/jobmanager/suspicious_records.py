@@ -105,7 +105,7 @@ def find_suspicious(
     return found
 
 
-class SuspicionLog:
+class SuspiciousRecordLog:
     """Logs suspicious records of each operator once."""
 
     def __init__(self) -> None:

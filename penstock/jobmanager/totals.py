@@ -13,7 +13,7 @@ Metrics = dict[str, dict[str, Any]]  # operator id -> name -> (kind, value)
 Counts = Mapping[str, Mapping[str, int]]  # operator id -> name -> how many
 
 
-class Totals:
+class MetricTotals:
     """Sums the metrics of subtasks at completed checkpoints, without failed attempts.
 
     A subtask counts from the start of its attempt and reports its counters at each barrier; the counts of aborted checkpoints are in the

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from penstock.replay.api import ReplayRequest, debug, replay
-from penstock.replay.debugging import Stop
+from penstock.replay.debugging import Breakpoint
 from penstock.replay.errors import ReplayError
-from penstock.replay.result import OperatorCounts, ReplayFailure, ReplayResult, SinkRecord
+from penstock.replay.result import ReplayedCounts, ReplayFailure, ReplayResult, SinkRecord
 from penstock.replay.state_check import StateComparison, TableComparison
 
 __all__ = [
-    "OperatorCounts",
+    "Breakpoint",
     "ReplayError",
     "ReplayFailure",
     "ReplayRequest",
     "ReplayResult",
+    "ReplayedCounts",
     "SinkRecord",
     "StateComparison",
-    "Stop",
     "TableComparison",
     "debug",
     "replay",

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.replay.debugging import Debugger, Stop
+from penstock.replay.debugging import Breakpoint, Debugger
 from penstock.replay.epochs import EpochReplay
 from penstock.replay.intervals import IntervalReplay
-from penstock.replay.recording import Attempt, find_epoch
+from penstock.replay.recording import Attempt, find_interval
 from penstock.replay.result import ReplayResult
-from penstock.replay.running import Replay, Target
+from penstock.replay.running import Replay, ReplayTarget
 from penstock.replay.targets import find_target
 
 
@@ -20,7 +20,7 @@ class ReplayRequest:
     """The interval to replay, the target within it, and where the program's modules are."""
 
     job_directory: str
-    epoch: int | None = None
+    checkpoint_id: int | None = None
     vertex: str | int | None = None
     subtask: int | None = None
     attempt: Attempt | None = None
@@ -29,12 +29,12 @@ class ReplayRequest:
 
 
 @contextlib.contextmanager
-def _prepared(request: ReplayRequest) -> Iterator[tuple[Replay, Target | None]]:
-    recording = find_epoch(request.job_directory, request.epoch, request.attempt)
+def _prepared(request: ReplayRequest) -> Iterator[tuple[Replay, ReplayTarget | None]]:
+    recording = find_interval(request.job_directory, request.checkpoint_id, request.attempt)
     target = None
     if request.vertex is not None:
         target = find_target(recording, request.vertex, request.subtask)
-    way = IntervalReplay if recording.record.flows else EpochReplay
+    way = IntervalReplay if recording.record.pipelined else EpochReplay
     with (
         recording.python_path(request.python_files),
         way(recording, verify=request.verify and target is None) as run,
@@ -44,7 +44,7 @@ def _prepared(request: ReplayRequest) -> Iterator[tuple[Replay, Target | None]]:
 
 def replay(
     job_directory: str,
-    epoch: int | None = None,
+    checkpoint_id: int | None = None,
     vertex: str | int | None = None,
     subtask: int | None = None,
     *,
@@ -59,14 +59,14 @@ def replay(
     subtask. With `verify`, the state at the end is compared with that of the interval's checkpoint.
     """
     request = ReplayRequest(
-        job_directory, epoch, vertex, subtask, attempt, verify, tuple(python_files)
+        job_directory, checkpoint_id, vertex, subtask, attempt, verify, tuple(python_files)
     )
     with _prepared(request) as (run, target):
         run.run(target)
         return run.result()
 
 
-def debug(request: ReplayRequest, stop: Stop | None = None) -> ReplayResult:
+def debug(request: ReplayRequest, stop: Breakpoint | None = None) -> ReplayResult:
     """Run an interval again under the debugger: stop at the record that failed, or at the one that `stop` names."""
     with _prepared(request) as (run, target):
         debugger = Debugger(run)

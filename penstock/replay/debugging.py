@@ -22,10 +22,10 @@ from typing import Any, Final, TextIO
 from penstock.common.user_errors import UserCodeError
 from penstock.replay.errors import ReplayError
 from penstock.replay.running import (
-    Failed,
     Replay,
-    Target,
-    Watcher,
+    ReplayedFailure,
+    ReplayTarget,
+    ReplayWatcher,
     breakpoints,
     pass_over,
 )
@@ -43,7 +43,7 @@ _Place = tuple[str, str, int]  # file, name, first line
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Breakpoint:
     """A record to stop at: the `record`-th (from 1) that arrives at the subtask, or the first one with a key (as displayed)."""
 
     record: int | None = None
@@ -59,7 +59,7 @@ class Debugger:
         self.left = False  # whether the user quit before the end
         self._show_sources()
 
-    def run(self, target: Target | None, stop: Stop | None) -> None:
+    def run(self, target: ReplayTarget | None, stop: Breakpoint | None) -> None:
         """Run up to a target, or everything; stop at the requested record, else at the failure, if any."""
         if stop is not None:
             self._run_to(target, stop)
@@ -77,7 +77,7 @@ class Debugger:
         if call is None or not self._run_again(failed, call):
             self._post_mortem(failed)
 
-    def _run_to(self, target: Target | None, stop: Stop) -> None:
+    def _run_to(self, target: ReplayTarget | None, stop: Breakpoint) -> None:
         if target is None:
             raise ReplayError(
                 "the record to stop at needs an operator",
@@ -93,13 +93,13 @@ class Debugger:
         elif not watcher.stopped:
             self._say("none of your functions was called for the record or after it")
 
-    def _run_again(self, failed: Failed, call: tuple[_Place, int]) -> bool:
+    def _run_again(self, failed: ReplayedFailure, call: tuple[_Place, int]) -> bool:
         """Run the failed slot again and stop at a call; return whether the call happened."""
         place, number = call
         shown = _describe(failed)
 
         def start(frame: FrameType) -> Any:
-            self._say(f"epoch {self._replay.recording.record.epoch}, {shown}")
+            self._say(f"checkpoint {self._replay.recording.record.checkpoint_id}, {shown}")
             return self._start_pdb(frame)
 
         watcher = _CallWatcher(place, number, start)
@@ -126,8 +126,8 @@ class Debugger:
         debugger.set_trace(frame)
         return debugger.trace_dispatch
 
-    def _post_mortem(self, failed: Failed) -> None:
-        self._say(f"epoch {self._replay.recording.record.epoch}, {_describe(failed)}")
+    def _post_mortem(self, failed: ReplayedFailure) -> None:
+        self._say(f"checkpoint {self._replay.recording.record.checkpoint_id}, {_describe(failed)}")
         self._say("the function has no line to stop at before the failure: this is where it failed")
         traceback = _cause(failed.error).__traceback__
         last: TracebackType | None = None
@@ -188,7 +188,7 @@ def _cause(error: BaseException) -> BaseException:
     return error.__cause__ if isinstance(error, UserCodeError) and error.__cause__ else error
 
 
-def _describe(failed: Failed) -> str:
+def _describe(failed: ReplayedFailure) -> str:
     error = failed.error
     where = getattr(error, "detail", None) or "outside of any operator"
     return f"{type(_cause(error)).__name__} {where}"
@@ -224,10 +224,10 @@ def _begins(frame: FrameType) -> bool:
     return frame.f_lasti <= first
 
 
-class _CallCounter(Watcher):
+class _CallCounter(ReplayWatcher):
     """Counts the calls of functions outside of Penstock, slot by slot."""
 
-    def __init__(self, target: Target | None) -> None:
+    def __init__(self, target: ReplayTarget | None) -> None:
         self._target = target
         self._users: dict[CodeType, bool] = {}
         self._counts: dict[_Place, int] = {}
@@ -267,7 +267,7 @@ class _CallCounter(Watcher):
 Start = Callable[[FrameType], Any]
 
 
-class _CallWatcher(Watcher):
+class _CallWatcher(ReplayWatcher):
     """Starts the debugger at the n-th call of a function."""
 
     def __init__(self, place: _Place, number: int, start: Start) -> None:
@@ -297,10 +297,10 @@ class _CallWatcher(Watcher):
         return self._start(frame)
 
 
-class _RecordWatcher(Watcher):
+class _RecordWatcher(ReplayWatcher):
     """Passes a subtask its records up to the requested one, and that one alone, with the debugger armed for user code."""
 
-    def __init__(self, target: Target, stop: Stop, start: Start) -> None:
+    def __init__(self, target: ReplayTarget, stop: Breakpoint, start: Start) -> None:
         self._target = target
         self._stop = stop
         self._start = start

@@ -15,9 +15,9 @@ from penstock.graph.deployment import LevelDeployment
 from penstock.graph.levels import deploy_levels
 from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
-from penstock.replay.pace import ReplayedPace
-from penstock.replay.running import Failed, Replay, Target, Watcher, quiet
-from penstock.runtime.network.buffers import Row
+from penstock.replay.pace import ReplayedDecisions
+from penstock.replay.running import Replay, ReplayedFailure, ReplayTarget, ReplayWatcher, quiet
+from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.task import subtask_cache
 from penstock.runtime.task.slot_task import run_slot
@@ -29,20 +29,20 @@ UNTRACED_S = 5.0
 
 
 class _Observer:
-    def __init__(self, replay: EpochReplay, level: int, slot: int, watcher: Watcher) -> None:
+    def __init__(self, replay: EpochReplay, level: int, slot: int, watcher: ReplayWatcher) -> None:
         self._replay = replay
         self._level = level
         self._slot = slot
         self._watcher = watcher
 
-    def pace_of(self, task: TaskId) -> ReplayedPace:
-        return self._replay.pace_of(task)
+    def decisions_of(self, task: TaskId) -> ReplayedDecisions:
+        return self._replay.decisions_of(task)
 
     def opened(self, subtask: Subtask) -> None:
         self._watcher.opened(subtask)
 
     def failed(self, error: PenstockError, subtask: Subtask | None) -> None:
-        self._replay.failed = Failed(error, self._level, self._slot, subtask)
+        self._replay.failed = ReplayedFailure(error, self._level, self._slot, subtask)
 
 
 @dataclass(slots=True)
@@ -67,11 +67,11 @@ class EpochReplay(Replay):
         super()._prepare()
         record = self.recording.record
         self._traces = _Traces.of(record.traces)
-        self._arrived: dict[tuple[int, int], list[Row]] = {}
+        self._arrived: dict[tuple[int, int], list[BufferedRow]] = {}
         self.levels = deploy_levels(
             self.vertices,
             self._settings,
-            epoch=record.epoch,
+            checkpoint_id=record.checkpoint_id,
             attempt_number=record.attempt,
             restore=self._restore,
             assignments=self.recording.load_assignments(),
@@ -84,23 +84,23 @@ class EpochReplay(Replay):
         super().__exit__(*_)
 
     def _forget_subtasks(self) -> None:
-        subtask_cache.forget_older(self._job_id, self.recording.record.epoch + 2)
+        subtask_cache.forget_older(self._job_id, self.recording.record.checkpoint_id + 2)
 
     # Running
 
-    def run(self, target: Target | None = None, watcher: Watcher | None = None) -> None:
+    def run(self, target: ReplayTarget | None = None, watcher: ReplayWatcher | None = None) -> None:
         """Run the epoch, or as much of it as the target needs; slots before the target print nothing."""
-        watcher = watcher or Watcher()
+        watcher = watcher or ReplayWatcher()
         self.failed = None
         self._acks = []
         self._collection.clear()
-        arriving: list[list[Row]] = [[] for _ in range(self.levels[0].slots)]
+        arriving: list[list[BufferedRow]] = [[] for _ in range(self.levels[0].slots)]
         for level in self.levels:
             chosen: Sequence[int] = range(level.slots)
             is_last = target is not None and target.level == level.level
             if target is not None and is_last:
                 chosen = [target.slot]
-            leaving: list[list[Row]] = [[] for _ in range(max(level.next_slots, 1))]
+            leaving: list[list[BufferedRow]] = [[] for _ in range(max(level.next_slots, 1))]
             for slot in chosen:
                 self._arrived[level.level, slot] = arriving[slot]
                 with quiet() if target is not None and not is_last else contextlib.nullcontext():
@@ -113,7 +113,7 @@ class EpochReplay(Replay):
                 break
         self._forget_subtasks()
 
-    def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
+    def run_slot_again(self, level: int, slot: int, watcher: ReplayWatcher) -> None:
         """Run one slot again over its recorded input; its result replaces the earlier one."""
         self.failed = None
         hosted = {
@@ -124,7 +124,9 @@ class EpochReplay(Replay):
             pass
         self._forget_subtasks()
 
-    def _run_slot(self, level: LevelDeployment, slot: int, watcher: Watcher) -> Iterator[Row]:
+    def _run_slot(
+        self, level: LevelDeployment, slot: int, watcher: ReplayWatcher
+    ) -> Iterator[BufferedRow]:
         seconds = self._seconds_for(level.level, slot)
         if seconds is not None:
             level = dataclasses.replace(level, deadline=clock.now() + seconds)
@@ -140,7 +142,7 @@ class EpochReplay(Replay):
         except ReplayError:
             raise
         except Exception as error:  # noqa: BLE001 - a failure that Spark would retry is a result, too
-            self.failed = Failed(error, level.level, slot, None)
+            self.failed = ReplayedFailure(error, level.level, slot, None)
         finally:
             watcher.after_slot(level.level, slot)
         if self.failed is not None and isinstance(self.failed.error, ReplayError):
@@ -153,18 +155,22 @@ class EpochReplay(Replay):
             return seconds
         return max(_UNTRACED_FACTOR * seconds, UNTRACED_S)
 
-    def pace_of(self, task: TaskId) -> ReplayedPace:
+    def decisions_of(self, task: TaskId) -> ReplayedDecisions:
         """Return the recorded decisions that replace the wall clock."""
         record = self.recording.record
         end = None if record.deadline is None else int(record.deadline * 1000)
-        return ReplayedPace(self._traces.subtasks.get(task), record.started_ms, end, record.seconds)
+        return ReplayedDecisions(
+            self._traces.subtasks.get(task), record.started_ms, end, record.seconds
+        )
 
-    def _in_order(self, level: LevelDeployment, slot: int, rows: list[Row]) -> list[Row]:
+    def _in_order(
+        self, level: LevelDeployment, slot: int, rows: list[BufferedRow]
+    ) -> list[BufferedRow]:
         """Return the rows in the order in which they arrived in the original run."""
         trace = self._traces.slots.get((level.level, slot))
         if trace is None:
             return rows
-        channels: dict[tuple[int, int, int], deque[Row]] = {}
+        channels: dict[tuple[int, int, int], deque[BufferedRow]] = {}
         for row in rows:
             channels.setdefault((row.vertex, row.gate, row.channel), deque()).append(row)
         ordered = []

@@ -16,7 +16,7 @@ from penstock.runtime.network.messages import DATA
 from penstock.runtime.records import Batch
 
 
-class Feed:
+class ChannelFeed:
     """The content of one channel."""
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class Feed:
         """Prepend records that were in flight in the channel at the start."""
         self._items.extendleft((DATA, payload) for payload in reversed(payloads))
 
-    def copy(self) -> Feed:
+    def copy(self) -> ChannelFeed:
         """Return a feed with the same content, for another run."""
-        other = Feed()
+        other = ChannelFeed()
         other._items = deque(self._items)
         return other
 

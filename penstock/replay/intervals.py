@@ -15,9 +15,9 @@ from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import ResultEdge, SubtaskRestore, VertexDeployment
 from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
-from penstock.replay.feeds import Feed
-from penstock.replay.pace import IntervalPace
-from penstock.replay.running import Failed, Replay, Target, Watcher, quiet
+from penstock.replay.feeds import ChannelFeed
+from penstock.replay.pace import ReplayedIntervalDecisions
+from penstock.replay.running import Replay, ReplayedFailure, ReplayTarget, ReplayWatcher, quiet
 from penstock.runtime.network.debloating import UNLIMITED
 from penstock.runtime.network.messages import (
     BARRIER,
@@ -29,11 +29,11 @@ from penstock.runtime.network.messages import (
     BarrierMessage,
 )
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.source import Polled
+from penstock.runtime.operators.source import PollResult
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.gates import flowing_time
+from penstock.runtime.task.gates import pipelined_time
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.calls import Call, Noted, joined
+from penstock.runtime.time.calls import CallKind, RecordedCall, joined
 from penstock.runtime.time.pace import SubtaskTrace
 
 _ChannelId = tuple[int, int, int, int]  # receiving vertex and subtask, gate, sending subtask
@@ -42,7 +42,9 @@ _ChannelId = tuple[int, int, int, int]  # receiving vertex and subtask, gate, se
 class _FeedWriter:
     """Writes to the feeds of an edge."""
 
-    def __init__(self, feeds: dict[_ChannelId, Feed], edge: ResultEdge, subtask: int) -> None:
+    def __init__(
+        self, feeds: dict[_ChannelId, ChannelFeed], edge: ResultEdge, subtask: int
+    ) -> None:
         self._feeds = feeds
         self._edge = edge
         self._subtask = subtask
@@ -51,7 +53,7 @@ class _FeedWriter:
         """Append to the feed."""
         edge = self._edge
         place = (edge.target_vertex, target, edge.target_gate, self._subtask)
-        self._feeds.setdefault(place, Feed()).put(kind, content)
+        self._feeds.setdefault(place, ChannelFeed()).put(kind, content)
         return 0
 
     def most_records(self, target: int) -> int:
@@ -86,15 +88,15 @@ class IntervalReplay(Replay):
         for slot in self.recording.record.traces:
             for part in slot.subtasks:
                 self._parts.setdefault(part.task, []).append(part)
-        self._feeds: dict[_ChannelId, Feed] = {}
+        self._feeds: dict[_ChannelId, ChannelFeed] = {}
         self._missing = 0
         self._counted: dict[TaskId, dict[str, dict[str, Any]]] = {}
 
     # Running
 
-    def run(self, target: Target | None = None, watcher: Watcher | None = None) -> None:
+    def run(self, target: ReplayTarget | None = None, watcher: ReplayWatcher | None = None) -> None:
         """Run the interval, or as much of it as the target needs; subtasks before the target print nothing."""
-        watcher = watcher or Watcher()
+        watcher = watcher or ReplayWatcher()
         self.failed = None
         self._acks = []
         self._feeds = {}
@@ -111,14 +113,14 @@ class IntervalReplay(Replay):
             if self._has_failed():
                 break
 
-    def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
+    def run_slot_again(self, level: int, slot: int, watcher: ReplayWatcher) -> None:
         """Run one subtask again: `level` is the vertex, `slot` the subtask index."""
         self.failed = None
         vertex = self.vertices[level]
         self._forget_results({vertex.task(slot): vertex})
         self._run_subtask(vertex, slot, watcher)
 
-    def _places(self, target: Target | None) -> Iterator[tuple[VertexDeployment, int]]:
+    def _places(self, target: ReplayTarget | None) -> Iterator[tuple[VertexDeployment, int]]:
         """Return the subtasks to run in topological order."""
         needed = None if target is None else self._before(target.vertex)
         for vertex in sorted(self.vertices, key=lambda each: (each.level, each.vertex)):
@@ -140,34 +142,34 @@ class IntervalReplay(Replay):
                     waiting.append(each.vertex)
         return found
 
-    def _run_subtask(self, vertex: VertexDeployment, index: int, watcher: Watcher) -> None:
+    def _run_subtask(self, vertex: VertexDeployment, index: int, watcher: ReplayWatcher) -> None:
         watcher.before_slot(vertex.vertex, index)
-        subtask = Subtask(vertex, index, flowing_time)
+        subtask = Subtask(vertex, index, pipelined_time)
         try:
             self._call(subtask, watcher)
         except ReplayError:
             raise
         except Exception as error:  # noqa: BLE001 - a failure of the slot is a result, too
-            self.failed = Failed(error, vertex.vertex, index, subtask)
+            self.failed = ReplayedFailure(error, vertex.vertex, index, subtask)
         finally:
             watcher.after_slot(vertex.vertex, index)
             with contextlib.suppress(Exception):  # its outcome is known
                 subtask.close()
 
-    def _call(self, subtask: Subtask, watcher: Watcher) -> None:
+    def _call(self, subtask: Subtask, watcher: ReplayWatcher) -> None:
         task = subtask.id
         parts = self._parts.get(task, [])
         record = self.recording.record
         environment = TaskEnvironment(
             settings=self._settings,
-            epoch=record.before + 1,
+            checkpoint_id=record.before + 1,
             attempt=f"{self._job_id}-{subtask.index}",
             attempt_number=record.attempt,
             staging=self._local,
             state_io=self._state_io,
             writer_of=functools.partial(_FeedWriter, self._feeds),
-            pace_of=lambda _: IntervalPace(parts, record.started_ms),
-            live=_NoWakeups(),
+            decisions_of=lambda _: ReplayedIntervalDecisions(parts, record.started_ms),
+            pipelined=_NoWakeups(),
         )
         subtask.open(environment, self._restore.get(task, SubtaskRestore()))
         watcher.opened(subtask)
@@ -177,7 +179,7 @@ class IntervalReplay(Replay):
         if subtask.source is not None:
             # Recorded splits follow those that were restored.
             subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
-        subtask.begin_epoch(environment)
+        subtask.begin_interval(environment)
         feeds = self._feeds_of(subtask)
         restored: dict[tuple[int, int], list[bytes]] = {}
         for (
@@ -199,11 +201,13 @@ class IntervalReplay(Replay):
         self._counted[task] = subtask.metrics.totals()
         subtask.flush()
 
-    def _feeds_of(self, subtask: Subtask) -> dict[tuple[int, int], Feed]:
+    def _feeds_of(self, subtask: Subtask) -> dict[tuple[int, int], ChannelFeed]:
         """Return copies of the feeds of a subtask by channel, so that it can run again."""
         vertex = subtask.deployment.vertex
         return {
-            (gate, sender): self._feeds.get((vertex, subtask.index, gate, sender), Feed()).copy()
+            (gate, sender): self._feeds.get(
+                (vertex, subtask.index, gate, sender), ChannelFeed()
+            ).copy()
             for gate, sender in subtask.gates.channels
         }
 
@@ -233,7 +237,7 @@ class _Caller:
     def __init__(
         self,
         subtask: Subtask,
-        feeds: Mapping[tuple[int, int], Feed],
+        feeds: Mapping[tuple[int, int], ChannelFeed],
         environment: TaskEnvironment,
     ) -> None:
         self._subtask = subtask
@@ -247,37 +251,37 @@ class _Caller:
         """Number of records that were not produced again."""
         return sum(feed.missing for feed in self._feeds.values())
 
-    def make(self, noted: Noted, value: Any) -> None:
+    def make(self, noted: RecordedCall, value: Any) -> None:
         """Repeat one recorded call."""
         subtask, number = self._subtask, noted.value
         match noted.call:
-            case Call.RECORDS:
+            case CallKind.RECORDS:
                 self._take_records(noted.channel, number)
-            case Call.WATERMARK:
+            case CallKind.WATERMARK:
                 subtask.receive(*self._channels[noted.channel], WATERMARK, number)
-            case Call.STATUS:
+            case CallKind.STATUS:
                 subtask.receive(*self._channels[noted.channel], STATUS, bool(number))
-            case Call.TIME:
+            case CallKind.TIME:
                 for _ in range(number):
                     subtask.advance_processing_time()
-            case Call.POLL:
+            case CallKind.POLL:
                 for _ in range(number):
                     subtask.poll()
-            case Call.WAKEUP:
+            case CallKind.WAKEUP:
                 subtask.on_wakeup(subtask.operators[number])
-            case Call.QUIET:
+            case CallKind.QUIET:
                 for _ in range(number):
                     subtask.on_quiet()
-            case Call.SPLITS:
+            case CallKind.SPLITS:
                 subtask.add_splits(value)
-            case Call.DRAIN:
+            case CallKind.DRAIN:
                 subtask.drain()
-            case Call.FINISH:
+            case CallKind.FINISH:
                 if subtask.finish():
                     subtask.send_end()
-            case Call.BARRIER:
+            case CallKind.BARRIER:
                 self._pass_barrier(number)
-            case Call.COMPLETED:
+            case CallKind.COMPLETED:
                 subtask.on_completed(number)
 
     def _take_records(self, channel: int, count: int) -> None:
@@ -290,16 +294,16 @@ class _Caller:
         subtask = self._subtask
         for channel in self._channels:
             message = BarrierMessage(number, self._environment.attempt, finished=False)
-            subtask.gates.alignment.on_barrier(channel, message)
+            subtask.gates.barrier_alignment.on_barrier(channel, message)
         self.acks.append(subtask.begin_checkpoint(number).finish())
-        self._environment.epoch = number + 1
-        subtask.begin_epoch(self._environment)
+        self._environment.checkpoint_id = number + 1
+        subtask.begin_interval(self._environment)
 
     def make_up(self) -> None:
         """Let a subtask without a trace take all its input; a source reads what it finds."""
         subtask = self._subtask
         if subtask.source is not None:
-            while subtask.poll() is Polled.MORE:
+            while subtask.poll() is PollResult.MORE:
                 pass
             subtask.advance_processing_time()
             return

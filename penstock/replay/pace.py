@@ -13,7 +13,7 @@ from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
 from penstock.runtime.time.pace import READER_ENDED, TURN, ClockLog, SubtaskTrace
 
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 _POLL_S = 0.02
 
 
@@ -45,8 +45,8 @@ class ReplayedClock:
         return now if self._end is None else max(self._now, min(now, self._end))
 
 
-class ReplayedPace:
-    """The timing decisions of one subtask in an epoch that is replayed. `trace` is None if it left none."""
+class ReplayedDecisions:
+    """The timing decisions of one subtask in an interval that is replayed. `trace` is None if it left none."""
 
     traces = True
 
@@ -56,7 +56,7 @@ class ReplayedPace:
         self._begin = begin
         self._end = end
         self._seconds = seconds
-        self._rereadings: dict[str, Rereading] = {}  # by split
+        self._replayed_batches: dict[str, ReplayedBatches] = {}  # by split
         self._take(trace)
         self._clock = ReplayedClock(trace.opening if trace is not None else None, begin, end)
 
@@ -72,7 +72,7 @@ class ReplayedPace:
         """Return the recorded reading of the clock."""
         return self._clock()
 
-    def begin_epoch(self) -> None:
+    def begin_interval(self) -> None:
         """Continue with the clock readings of the next interval."""
         log = self._trace.clock if self._trace is not None else None
         self._clock = ReplayedClock(log, self._begin, self._end)
@@ -95,20 +95,20 @@ class ReplayedPace:
         """Return which asynchronous calls completed next."""
         return self._decisions.get(place)
 
-    def routers(self, memories: list[Any]) -> list[Any]:
+    def routers(self, snapshots: list[Any]) -> list[Any]:
         """Return the positions of the routers at the start."""
         recorded = self._trace.routers if self._trace is not None else ()
-        return list(recorded) if len(recorded) == len(memories) else memories
+        return list(recorded) if len(recorded) == len(snapshots) else snapshots
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         """Read a split in the recorded batch sizes, whatever the reader's batches are now."""
-        again = self._rereadings.get(split.split_id)
+        again = self._replayed_batches.get(split.split_id)
         if again is None or not again.has_more:
             # A rereading with records left is reused: its reader is ahead of the position, as it finds more at once than then.
-            again = Rereading(reader, split, position, limits, self._seconds)
-            self._rereadings[split.split_id] = again
+            again = ReplayedBatches(reader, split, position, limits, self._seconds)
+            self._replayed_batches[split.split_id] = again
         # Reading continues across barriers, so sizes belong to the part that is replayed when a batch is requested.
         while (size := next(self._sizes, None)) is not None:
             if size == READER_ENDED:
@@ -128,7 +128,7 @@ def _together(parts: list[Any]) -> Any:
     return whole
 
 
-class Rereading:
+class ReplayedBatches:
     """Reads a split again and cuts its records into batches of given sizes."""
 
     def __init__(
@@ -193,7 +193,7 @@ class Rereading:
 
     def _next(self, missing: int) -> SourceBatch:
         """Return the next batch. A reader that stops early is asked again: its time limit may have expired."""
-        give_up = time.monotonic() + max(_PATIENCE_S, self._seconds or 0.0)
+        give_up = time.monotonic() + max(_TIMEOUT_S, self._seconds or 0.0)
         while True:
             try:
                 batch = next(self._batches, None)
@@ -206,19 +206,19 @@ class Rereading:
             self._sleep(_POLL_S)
             deadline = None
             if self._seconds is not None:
-                deadline = clock.now() + max(_PATIENCE_S, self._seconds)
+                deadline = clock.now() + max(_TIMEOUT_S, self._seconds)
             limits = ReadLimits(deadline, self._limits.batch_size)
             self._batches = iter(self._reader.read(self._split, self._position, limits))
 
     def _gone(self, missing: int, why: str) -> ReplayError:
         return ReplayError(
-            f"split '{self._split.split_id}' no longer returns the records that it returned when the epoch ran",
+            f"split '{self._split.split_id}' no longer returns the records that it returned when the interval ran",
             detail=f"after {self._taken} records and part of a batch, {missing} records are missing: {why}",
-            hint="an epoch can be replayed only while its input exists and is unchanged",
+            hint="an interval can be replayed only while its input exists and is unchanged",
         )
 
 
-class IntervalPace(ReplayedPace):
+class ReplayedIntervalDecisions(ReplayedDecisions):
     """The timing decisions of one subtask between two completed checkpoints: one part per barrier in between, and a last one."""
 
     def __init__(self, parts: Sequence[SubtaskTrace], begin: int) -> None:
@@ -228,9 +228,9 @@ class IntervalPace(ReplayedPace):
         super().__init__(next(self._parts, None), min([begin, *readings]), None, None)
         self._first = True
 
-    def begin_epoch(self) -> None:
+    def begin_interval(self) -> None:
         """Continue with the next part."""
         if not self._first:
             self._take(next(self._parts, None))
         self._first = False
-        super().begin_epoch()
+        super().begin_interval()

@@ -16,13 +16,13 @@ from penstock.checkpoint.lease import lease_owner
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError
 from penstock.files.paths import normalize, split_options
 from penstock.graph.deployment import SubtaskRestore, VertexCode
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.journal import (
-    EpochRecord,
+    IntervalRecord,
     PlanRecord,
     list_records,
     read_plan,
@@ -40,7 +40,7 @@ _CHECKPOINT = re.compile(r"(.*)/chk-(\d+)(?:/_metadata)?")
 class Recording:
     """An interval from the journal, with the checkpoint it started from and, if it completed, its own checkpoint."""
 
-    record: EpochRecord
+    record: IntervalRecord
     plan: PlanRecord
     base: Manifest | None
     after: Manifest | None
@@ -76,7 +76,7 @@ class Recording:
 
     def load_restore(self) -> dict[TaskId, SubtaskRestore]:
         """Return the state that each subtask is restored from."""
-        with self._explaining("the state that the epoch starts from"):
+        with self._explaining("the state that the interval starts from"):
             points = self.record.load_restore(self.base)
         # No subtask of the job itself runs in this process.
         return {key: replace(point, snapshot=None) for key, point in points.items()}
@@ -105,8 +105,8 @@ class Recording:
             ) from error
 
 
-def find_epoch(
-    job_directory: str, epoch: int | None = None, attempt: Attempt | None = None
+def find_interval(
+    job_directory: str, checkpoint_id: int | None = None, attempt: Attempt | None = None
 ) -> Recording:
     """Find an interval of a job. Without a number: the last one that failed, else the last one.
 
@@ -115,14 +115,14 @@ def find_epoch(
     and then succeeded has two records: the failed attempt is used, unless `attempt` is "last".
     """
     directory, named = _split_path(job_directory)
-    storage = CheckpointStorage(directory)
+    storage = CheckpointFileSystem(directory)
     signer = Signer.from_environment()
     store = ManifestStore.at(storage, signer)
     known = list_records(storage)
     if not known:
         raise _no_journal(store, directory)
-    checkpoints = set(store.list_epochs())
-    wanted = epoch if epoch is not None else named
+    checkpoints = set(store.list_checkpoint_ids())
+    wanted = checkpoint_id if checkpoint_id is not None else named
     if wanted is None:
         wanted = _last_failed(storage, known, checkpoints, signer) or max(
             number for number, _ in known
@@ -130,9 +130,9 @@ def find_epoch(
     attempts = [failed for number, failed in known if number == wanted]
     if not attempts:
         raise ReplayError(
-            f"no epoch {wanted} in the journal of '{directory}'",
+            f"no checkpoint {wanted} in the journal of '{directory}'",
             detail=f"the journal has {_show(sorted({number for number, _ in known}))}",
-            hint="an epoch's record is kept as long as the checkpoint before it: increase "
+            hint="an interval's record is kept as long as the checkpoint before it: increase "
             "execution.checkpointing.num-retained to keep more of them",
         )
     failed = _choose(attempts, attempt, wanted)
@@ -141,20 +141,20 @@ def find_epoch(
         plan = read_plan(storage, record.plan, signer)
         base = _read_base(store, record, plan, checkpoints)
         after = None
-        if record.outcome == "completed" and record.epoch in checkpoints:
-            after = store.read(record.epoch)
+        if record.outcome == "completed" and record.checkpoint_id in checkpoints:
+            after = store.read(record.checkpoint_id)
     return Recording(record, plan, base, after, _moved(record.state_io, storage.base))
 
 
 @contextlib.contextmanager
-def _explaining_deletion(epoch: int) -> Iterator[None]:
+def _explaining_deletion(checkpoint_id: int) -> Iterator[None]:
     try:
         yield
     except CheckpointError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         raise ReplayError(
-            f"epoch {epoch} can no longer be replayed: its checkpoint was deleted by the running job",
+            f"checkpoint {checkpoint_id} can no longer be replayed: its checkpoint was deleted by the running job",
             detail=error.message,
             hint="increase execution.checkpointing.num-retained, or copy the job's directory before you replay",
         ) from error
@@ -167,7 +167,7 @@ def _split_path(path: str) -> tuple[str, int | None]:
 
 
 def _last_failed(
-    storage: CheckpointStorage,
+    storage: CheckpointFileSystem,
     known: Sequence[tuple[int, bool]],
     checkpoints: set[int],
     signer: Signer | None,
@@ -192,16 +192,16 @@ def _last_failed(
     return under_way
 
 
-def _may_run(storage: CheckpointStorage) -> bool:
+def _may_run(storage: CheckpointFileSystem) -> bool:
     """Whether a driver may be running the job."""
     owner = lease_owner(storage)
     return owner is not None and not owner.is_gone
 
 
-def _choose(attempts: list[bool], attempt: Attempt | None, epoch: int) -> bool:
+def _choose(attempts: list[bool], attempt: Attempt | None, checkpoint_id: int) -> bool:
     if attempt == "failed" and True not in attempts:
         raise ReplayError(
-            f"the journal has no failed attempt of epoch {epoch}",
+            f"the journal has no failed attempt of checkpoint {checkpoint_id}",
             hint="omit --attempt to replay the recorded one",
         )
     if attempt == "last":
@@ -210,18 +210,18 @@ def _choose(attempts: list[bool], attempt: Attempt | None, epoch: int) -> bool:
 
 
 def _read_base(
-    store: ManifestStore, record: EpochRecord, plan: PlanRecord, checkpoints: set[int]
+    store: ManifestStore, record: IntervalRecord, plan: PlanRecord, checkpoints: set[int]
 ) -> Manifest | None:
     if record.base is None:
         return None
     if record.base in checkpoints:
         return store.read(record.base)
     raise ReplayError(
-        f"epoch {record.epoch} cannot be replayed: the checkpoint that it starts from was deleted",
+        f"checkpoint {record.checkpoint_id} cannot be replayed: the checkpoint that it starts from was deleted",
         detail=f"checkpoint {record.base} is gone; the job retains "
         f"{plan.retained} (there {'is' if len(checkpoints) == 1 else 'are'} now "
         f"{_show(sorted(checkpoints), 'chk-')})",
-        hint="increase execution.checkpointing.num-retained to replay older epochs; an epoch can be replayed while the "
+        hint="increase execution.checkpointing.num-retained to replay older intervals; an interval can be replayed while the "
         "checkpoint before it is retained",
     )
 
@@ -253,4 +253,4 @@ def _show(numbers: Sequence[int], prefix: str = "") -> str:
     return ", ".join(["..."] * (len(numbers) > 12) + shown) if numbers else "none"
 
 
-__all__ = ["Attempt", "Recording", "find_epoch"]
+__all__ = ["Attempt", "Recording", "find_interval"]

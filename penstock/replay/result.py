@@ -38,7 +38,7 @@ class ReplayFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorCounts:
+class ReplayedCounts:
     """Records received (known for the head of a chain only) and emitted by an operator, over all subtasks."""
 
     records_in: int | None
@@ -56,10 +56,10 @@ class ReplayResult:
 
     job_id: str
     job_name: str
-    epoch: int
+    checkpoint_id: int
     attempt: int
     sinks: Mapping[str, Mapping[int, tuple[SinkRecord, ...]]] = field(default_factory=dict)
-    counts: Mapping[str, OperatorCounts] = field(default_factory=dict)
+    counts: Mapping[str, ReplayedCounts] = field(default_factory=dict)
     failure: ReplayFailure | None = None
     recorded_failure: str | None = None
     state: StateComparison | None = None

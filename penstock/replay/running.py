@@ -17,8 +17,8 @@ from penstock.errors import PenstockError
 from penstock.graph.deployment import VertexDeployment
 from penstock.graph.task_id import TaskId
 from penstock.replay.recording import Recording
-from penstock.replay.result import OperatorCounts, ReplayFailure, ReplayResult, SinkRecord
-from penstock.replay.sinks import Collection, switch_off_sinks
+from penstock.replay.result import ReplayedCounts, ReplayFailure, ReplayResult, SinkRecord
+from penstock.replay.sinks import CollectedOutput, switch_off_sinks
 from penstock.replay.state_check import ReplayStateIO, StateComparison, compare, wrote_full
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.subtask import Subtask
@@ -27,7 +27,7 @@ from penstock.runtime.user_code import user_traceback
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReplayTarget:
     """The subtask to replay up to: nothing downstream of it is run."""
 
     level: int
@@ -37,7 +37,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Failed:
+class ReplayedFailure:
     """A failure with its traceback and the slot in which it occurred."""
 
     error: BaseException
@@ -46,7 +46,7 @@ class Failed:
     subtask: Subtask | None
 
 
-class Watcher:
+class ReplayWatcher:
     """Observes the slots of a replay; the debugger's subclasses do more."""
 
     def before_slot(self, level: int, slot: int) -> None:
@@ -64,9 +64,9 @@ class Replay:
 
     def __init__(self, recording: Recording, *, verify: bool = False) -> None:
         self.recording = recording
-        self.failed: Failed | None = None
+        self.failed: ReplayedFailure | None = None
         self._verify = verify and recording.after is not None
-        self._collection = Collection()
+        self._collection = CollectedOutput()
         self._stack = contextlib.ExitStack()
         self._stack.callback(self._collection.close)
         self._job_id = f"replay-{uuid.uuid4().hex}"
@@ -103,13 +103,13 @@ class Replay:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    # Running: epoch mode and pipelined mode differ.
+    # Running: interval mode and pipelined mode differ.
 
-    def run(self, target: Target | None = None, watcher: Watcher | None = None) -> None:
+    def run(self, target: ReplayTarget | None = None, watcher: ReplayWatcher | None = None) -> None:
         """Run the interval, or as much of it as the target needs; subtasks before the target print nothing."""
         raise NotImplementedError
 
-    def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
+    def run_slot_again(self, level: int, slot: int, watcher: ReplayWatcher) -> None:
         """Run one part again over its recorded input; its result replaces the earlier one."""
         raise NotImplementedError
 
@@ -136,7 +136,7 @@ class Replay:
         return ReplayResult(
             job_id=record.job_id,
             job_name=plan.job_name,
-            epoch=record.epoch,
+            checkpoint_id=record.checkpoint_id,
             attempt=record.attempt,
             sinks=self._sink_records(),
             counts=self._counts(),
@@ -178,7 +178,7 @@ class Replay:
                 }
         return found
 
-    def _counts(self) -> dict[str, OperatorCounts]:
+    def _counts(self) -> dict[str, ReplayedCounts]:
         taken: dict[str, int] = {}
         sent: dict[str, int] = {}
         for report in self._reports():
@@ -186,14 +186,14 @@ class Replay:
                 sent[operator] = sent.get(operator, 0) + metrics["numRecordsOut"][1]
                 if "numRecordsIn" in metrics:
                     taken[operator] = taken.get(operator, 0) + metrics["numRecordsIn"][1]
-        counts: dict[str, OperatorCounts] = {}
+        counts: dict[str, ReplayedCounts] = {}
         for vertex in self.vertices:
             for info in vertex.operators:
                 if info.operator_id in sent:
                     name = (
                         info.name if info.name not in counts else f"{info.name} ({vertex.vertex})"
                     )
-                    counts[name] = OperatorCounts(
+                    counts[name] = ReplayedCounts(
                         taken.get(info.operator_id), sent[info.operator_id]
                     )
         return counts
@@ -231,12 +231,12 @@ class Replay:
         if silent:
             yield (
                 f"{silent} task{'s' if silent > 1 else ''} ended without recording watermark times, clock readings and "
-                "source positions: a process was killed, the epoch failed outside of the program, or it is "
+                "source positions: a process was killed, the interval failed outside of the program, or it is "
                 "still running"
             )
         cut = any(map(is_cut, record.traces))
         if cut:
-            yield "clock readings or the order of records were not recorded to the end of the epoch"
+            yield "clock readings or the order of records were not recorded to the end of the interval"
         waiting = [
             info.name
             for vertex, code in zip(self.vertices, self._code, strict=True)
@@ -244,14 +244,14 @@ class Replay:
             if spec.waits_for_others
         ]
         if waiting and (silent or cut):
-            yield f"calls of {_quoted(waiting)} may complete in another order, or in another epoch"
+            yield f"calls of {_quoted(waiting)} may complete in another order, or in another interval"
         yield from self._more_approximations()
         failure = record.failure
         if not isinstance(failure, str) and failure is not None:
             names = {i.operator_id: i.name for vertex in self.vertices for i in vertex.operators}
             if failure.operator in self.recording.plan.sinks:
                 sink = names[failure.operator or ""]
-                yield f"the epoch failed in '{sink}', but sinks are switched off in a replay"
+                yield f"the interval failed in '{sink}', but sinks are switched off in a replay"
 
     def _more_approximations(self) -> Iterator[str]:
         """Return further reasons why the replay may differ from the original run."""

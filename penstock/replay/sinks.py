@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.common import cloudpickling
 from penstock.common.pickling import dumps
-from penstock.connectors.sink import EpochContext, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, Sink, SinkWriter, WriterContext
 from penstock.graph.deployment import VertexCode, VertexDeployment
 from penstock.graph.operator_specs import SinkSpec
 from penstock.replay.result import SinkRecord
@@ -18,7 +18,7 @@ from penstock.replay.result import SinkRecord
 _collected: dict[str, dict[tuple[str, int], list[SinkRecord]]] = {}
 
 
-class Collection:
+class CollectedOutput:
     """The records for the sinks of one replay, by operator id and subtask."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Writer(SinkWriter):
         self._token = token
         self._place = place
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         self._records = _collected[self._token].setdefault(self._place, [])
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
@@ -72,7 +72,7 @@ class _Writer(SinkWriter):
 
 
 def switch_off_sinks(
-    vertex: VertexDeployment, code: VertexCode, collection: Collection
+    vertex: VertexDeployment, code: VertexCode, collection: CollectedOutput
 ) -> VertexDeployment:
     """Return a vertex with collecting sinks."""
     if all(spec.writes_to is None for spec in code.specs):

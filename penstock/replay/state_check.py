@@ -19,7 +19,7 @@ from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.state.backends import BACKENDS, read_chain
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 
 Tables = dict[str, dict[Any, Any]]
 
@@ -108,9 +108,9 @@ class ReplayStateIO:
             else:
                 before = self.deltas.get(place, [])
                 earlier = [
-                    each for each in before if each[0] < name.epoch
+                    each for each in before if each[0] < name.checkpoint_id
                 ]  # later ones are from a run that is now repeated
-                self.deltas[place] = [*earlier, (name.epoch, dumps(delta))]
+                self.deltas[place] = [*earlier, (name.checkpoint_id, dumps(delta))]
         same = chain if chain is not None else StateChain()
         return same, lambda _chain, _follows: same
 
@@ -137,7 +137,7 @@ def _explaining() -> Iterator[None]:
         yield
     except CheckpointError as error:
         raise ReplayError(
-            "the state that the epoch starts from cannot be read",
+            "the state that the interval starts from cannot be read",
             detail="\n".join(filter(None, [error.message, error.detail])),
             hint="a running job deletes older checkpoints, and savepoints may have been deleted: increase "
             "execution.checkpointing.num-retained, or copy the job's directory before you replay",
@@ -308,8 +308,8 @@ def _chain(manifest: Manifest | None, operator: str, subtask: int) -> StateChain
     return snapshot.subtasks[subtask]
 
 
-def _empty_backend() -> HashMapStateBackend:
-    return HashMapStateBackend(lambda: 0, read_chain=read_chain)
+def _empty_backend() -> HashMapKeyedStateBackend:
+    return HashMapKeyedStateBackend(lambda: 0, read_chain=read_chain)
 
 
 def _read(state_io: Any, chains: tuple[Any, ...], owned: range | None, groups: int) -> Tables:
@@ -324,6 +324,6 @@ def _tables(deltas: dict[str, Any]) -> Tables:
     return _tables_of(backend)
 
 
-def _tables_of(backend: HashMapStateBackend) -> Tables:
+def _tables_of(backend: HashMapKeyedStateBackend) -> Tables:
     tables = backend._tables  # noqa: SLF001 - not needed while a job runs
     return {name: found for name, table in tables.items() if (found := dict(table.items()))}

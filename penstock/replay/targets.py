@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from penstock.replay.errors import ReplayError
 from penstock.replay.recording import Recording
-from penstock.replay.running import Target
+from penstock.replay.running import ReplayTarget
 from penstock.runtime.network.messages import TaskFailure
 
 
-def find_target(recording: Recording, vertex: str | int, subtask: int | None) -> Target:
+def find_target(recording: Recording, vertex: str | int, subtask: int | None) -> ReplayTarget:
     """Find a subtask: its vertex by uid, by the name of an operator in it, by its index or its id.
 
     Part of a name is enough if it is unique. Without a subtask number it is the subtask that failed, else subtask 0.
@@ -22,10 +22,10 @@ def find_target(recording: Recording, vertex: str | int, subtask: int | None) ->
             hint=f"its subtasks are 0 to {deployment.parallelism - 1}",
         )
     if (
-        recording.record.flows
+        recording.record.pipelined
     ):  # in pipelined mode subtasks are replayed one by one, vertex after vertex
-        return Target(index, number, index, number)
-    return Target(deployment.level, deployment.slot_offset + number, index, number)
+        return ReplayTarget(index, number, index, number)
+    return ReplayTarget(deployment.level, deployment.slot_offset + number, index, number)
 
 
 def _subtask_that_failed(recording: Recording, vertex: str) -> int:

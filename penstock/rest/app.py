@@ -21,12 +21,12 @@ from starlette.requests import Request as IncomingRequest
 from starlette.types import Message, Receive, Scope, Send
 
 from penstock.rest.audit import Audit
-from penstock.rest.flights import Flights
-from penstock.rest.limits import Limits
+from penstock.rest.flights import InFlightRequests
+from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import HttpError, Request, Response, error_response
 from penstock.rest.routes import Role, Route, RouteTable, Services, call
-from penstock.rest.security import Access, Client
-from penstock.rest.turnstile import Turnstile
+from penstock.rest.security import Access, Principal
+from penstock.rest.turnstile import RequestThrottle
 
 # Keys in the state of requests, set by their connection
 PEER = "peer"  # the common name in the client's certificate
@@ -52,19 +52,19 @@ class Application:
         services: Services,
         access: Access,
         routes: Iterable[Route],
-        limits: Limits,
-        flights: Flights,
+        limits: RequestLimits,
+        in_flight_requests: InFlightRequests,
         audit: Audit,
         *,
-        turnstile: Turnstile | None = None,
+        throttle: RequestThrottle | None = None,
     ) -> None:
         self._services = services
         self._access = access
         self._table = RouteTable(routes)
         self._limits = limits
-        self._flights = flights
+        self._in_flight_requests = in_flight_requests
         self._audit = audit
-        self._turnstile = turnstile or Turnstile(limits)
+        self._throttle = throttle or RequestThrottle(limits)
         self._threads = anyio.CapacityLimiter(limits.threads)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,10 +72,13 @@ class Application:
         if scope["type"] != "http":
             return
         incoming = IncomingRequest(scope, receive)
-        with self._flights.one() as flight, contextlib.suppress(ClientDisconnect):
+        with (
+            self._in_flight_requests.one() as in_flight_request,
+            contextlib.suppress(ClientDisconnect),
+        ):
             answer = await self._answer(incoming)
             if answer.stream is not None:
-                flight.leave()  # a stream may last as long as the client stays connected
+                in_flight_request.leave()  # a stream may last as long as the client stays connected
             try:
                 await _starlette(answer)(scope, receive, self._in_time(send))
             except TimeoutError:
@@ -84,7 +87,7 @@ class Application:
                 return
             if answer.sent is not None:
                 answer.sent()
-        self._turnstile.note_loop_time()
+        self._throttle.note_loop_time()
 
     def _in_time(self, send: Send) -> Send:
         async def send_in_time(message: Message) -> None:
@@ -95,7 +98,7 @@ class Application:
 
     async def _answer(self, incoming: IncomingRequest) -> Response:
         """Return the response to a request; errors become responses, too."""
-        client: Client | None = None
+        client: Principal | None = None
         changes = incoming.method not in ("GET", "HEAD")
         try:
             route, parameters, client = await self._admit(incoming)
@@ -116,7 +119,7 @@ class Application:
             self._audit.note(incoming, client, answer.status)
         return answer
 
-    async def _admit(self, incoming: IncomingRequest) -> tuple[Route, dict[str, str], Client]:
+    async def _admit(self, incoming: IncomingRequest) -> tuple[Route, dict[str, str], Principal]:
         """Find the route and authorize the client, before the body is read."""
         version = incoming.scope["http_version"]
         if version not in _VERSIONS:
@@ -135,10 +138,10 @@ class Application:
         try:
             client = self._access.admit(headers, peer, needs)
         except HttpError as error:
-            await self._turnstile.pass_through()
+            await self._throttle.pass_through()
             raise _closing(error) from None
         if needs < Role.WRITE:  # write requests are not throttled by read requests
-            await self._turnstile.pass_through()
+            await self._throttle.pass_through()
         if found is None:
             assert refusal is not None
             raise _closing(refusal)
@@ -164,7 +167,7 @@ class Application:
             headers={"Location": location},
         )
 
-    async def _read(self, incoming: IncomingRequest, route: Route, client: Client) -> Request:
+    async def _read(self, incoming: IncomingRequest, route: Route, client: Principal) -> Request:
         raw = await self._body(incoming, route)
         return Request(
             route.method,
@@ -205,7 +208,7 @@ class Application:
                 answer = call(route, self._services, request, parameters)
                 return _encoded(answer)
             finally:
-                self._turnstile.budget.take(time.thread_time() - started)
+                self._throttle.budget.take(time.thread_time() - started)
 
         # Neither a client that disconnects nor the shutdown of the server waits for the thread.
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from starlette.requests import Request as IncomingRequest
 
-    from penstock.rest.security import Client
+    from penstock.rest.security import Principal
 
 _log = logging.getLogger("penstock.audit")
 
@@ -27,7 +27,7 @@ class Audit:
         if self._file is not None:
             self._append("")  # so that a file that is not writable is reported at the start
 
-    def note(self, incoming: IncomingRequest, client: Client | None, status: int) -> None:
+    def note(self, incoming: IncomingRequest, client: Principal | None, status: int) -> None:
         """Log who sent which request, from where, and the status of the response."""
         entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

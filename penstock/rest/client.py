@@ -16,11 +16,11 @@ from penstock.errors import ArgumentError, JobRequestError
 from penstock.rest.routes import VERSION
 
 # How long a client waits for a leader: longer than a failover takes
-LEADER_PATIENCE_S = 15.0
+LEADER_TIMEOUT_S = 15.0
 _PAUSE_S = 0.3
 
 
-class ServerGoneError(JobRequestError):
+class ServerUnreachableError(JobRequestError):
     """No server answers at an address."""
 
 
@@ -91,14 +91,14 @@ class RestClient:
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request and return the JSON of its response."""
-        until = time.monotonic() + LEADER_PATIENCE_S
+        until = time.monotonic() + LEADER_TIMEOUT_S
         for tries in itertools.count():
             if tries > 1:  # the redirect led to a process that is not the leader any more
                 time.sleep(_PAUSE_S)
             late = time.monotonic() > until
             try:
                 status, headers, text = self._send(method, path, body)
-            except ServerGoneError as error:
+            except ServerUnreachableError as error:
                 if late or not self._may_ask_others(method, error):
                     raise
                 continue
@@ -106,7 +106,7 @@ class RestClient:
                 return self._content(status, text)
         raise AssertionError  # the loop is endless
 
-    def _may_ask_others(self, method: str, error: ServerGoneError) -> bool:
+    def _may_ask_others(self, method: str, error: ServerUnreachableError) -> bool:
         """Switch to the next address, if there is another one and the request was not sent or changes nothing."""
         begun = not isinstance(error.__cause__, ConnectionRefusedError)
         if method != "GET" and begun:
@@ -150,14 +150,14 @@ class RestClient:
                 "your own certificate and its key",
             ) from error
         except (ConnectionResetError, BrokenPipeError) as error:
-            raise ServerGoneError(
+            raise ServerUnreachableError(
                 f"the process at {self.address} closed the connection without an answer",
                 detail=str(error) or type(error).__name__,
                 hint="if it uses TLS, write https:// before its address; if it requires a client certificate, set PENSTOCK_TLS_CERTIFICATE "
                 "to a file with yours and its key; otherwise it has just ended",
             ) from error
         except (OSError, HTTPException) as error:
-            raise ServerGoneError(
+            raise ServerUnreachableError(
                 f"nothing answers at {self.address}",
                 detail=str(error) or type(error).__name__,
                 hint="'penstock list' shows running jobs",

@@ -14,7 +14,7 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.errors import ConfigurationError
 from penstock.rest import processes, tokens
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.reporters.starting import Reporters
 from penstock.rest.routes import Services
 from penstock.rest.security import SecuritySettings
@@ -35,7 +35,7 @@ class Binding:
     ports: tuple[int, ...]
     address: str | None
     security: SecuritySettings = field(default_factory=SecuritySettings)
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     web: WebSettings = field(default_factory=WebSettings)
 
     @staticmethod
@@ -48,7 +48,7 @@ class Binding:
             ports,
             configuration.get(options.REST_ADDRESS),
             SecuritySettings.from_configuration(configuration),
-            Limits.from_configuration(configuration),
+            RequestLimits.from_configuration(configuration),
             WebSettings.from_configuration(configuration),
         )
 
@@ -130,7 +130,7 @@ class Endpoint:
                 address, processes.directory(), error.strerror or error,
             )  # fmt: skip
 
-    def close(self, patience_s: float = 0.0) -> None:
+    def close(self, timeout_s: float = 0.0) -> None:
         """Remove the file and wait for the responses in flight. The server itself ends with the process."""
         self.reporters.close()
         with self._registering:
@@ -139,6 +139,6 @@ class Endpoint:
                 processes.remove(self._file)
         if self.server is not None:
             self.server.wait_until_idle(
-                patience_s
+                timeout_s
             )  # one of them may be the request that stopped the job
-            self.services.operations.wait_until_fetched(patience_s)
+            self.services.operations.wait_until_fetched(timeout_s)

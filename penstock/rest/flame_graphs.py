@@ -30,7 +30,7 @@ DISABLED: Final = -2
 WAITING: Final = -3
 
 
-class Kind(enum.Enum):
+class FlameGraphType(enum.Enum):
     """Which samples are included."""
 
     FULL = "full"
@@ -38,17 +38,21 @@ class Kind(enum.Enum):
     OFF_CPU = "off_cpu"
 
 
-def tree(kind: Kind, sampled: Iterable[Stacks]) -> dict[str, Any]:
+def tree(kind: FlameGraphType, sampled: Iterable[Stacks]) -> dict[str, Any]:
     """Return samples as a tree: a node has a name, the number of its samples, and its children.
 
     >>> stacks = Stacks(4, {("a", "b"): (2, 0), ("a", "c"): (0, 1)})
-    >>> tree(Kind.ON_CPU, [stacks])
+    >>> tree(FlameGraphType.ON_CPU, [stacks])
     {'name': 'root', 'value': 2, 'children': [{'name': 'a', 'value': 2, 'children': [{'name': 'b', 'value': 2, 'children': []}]}]}
     """
     root = _Node("root")
     for stacks in sampled:
         for stack, (on, off) in stacks.counts.items():
-            count = {Kind.FULL: on + off, Kind.ON_CPU: on, Kind.OFF_CPU: off}[kind]
+            count = {
+                FlameGraphType.FULL: on + off,
+                FlameGraphType.ON_CPU: on,
+                FlameGraphType.OFF_CPU: off,
+            }[kind]
             if count:
                 root.add(stack, count)
     return root.to_json()
@@ -95,7 +99,7 @@ class FlameGraphs:
         self._graphs: dict[tuple[str, tuple[TaskId, ...]], _Graph] = {}
 
     def get(
-        self, controller: Controller, tasks: Sequence[TaskId], kind: Kind, now_ms: int
+        self, controller: Controller, tasks: Sequence[TaskId], kind: FlameGraphType, now_ms: int
     ) -> dict[str, Any]:
         """Return the graph of some subtasks of a job, and start to sample them if it is old."""
         chosen = tuple(tasks[:_MOST_SUBTASKS])

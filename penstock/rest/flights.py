@@ -7,21 +7,21 @@ import threading
 from collections.abc import Iterator
 
 
-class Flight:
+class InFlightRequest:
     """One request in flight."""
 
-    def __init__(self, flights: Flights) -> None:
-        self._flights = flights
+    def __init__(self, in_flight_requests: InFlightRequests) -> None:
+        self._in_flight_requests = in_flight_requests
         self._under_way = True
 
     def leave(self) -> None:
         """Stop counting: the shutdown does not wait for this request."""
         if self._under_way:
             self._under_way = False
-            self._flights.count(-1)
+            self._in_flight_requests.count(-1)
 
 
-class Flights:
+class InFlightRequests:
     """Counts the requests in flight."""
 
     def __init__(self) -> None:
@@ -29,14 +29,14 @@ class Flights:
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
-    def one(self) -> Iterator[Flight]:
+    def one(self) -> Iterator[InFlightRequest]:
         """Count a request until its response is sent."""
-        flight = Flight(self)
+        in_flight_request = InFlightRequest(self)
         self.count(1)
         try:
-            yield flight
+            yield in_flight_request
         finally:
-            flight.leave()
+            in_flight_request.leave()
 
     def count(self, change: int) -> None:
         """Add to the number of requests in flight."""
@@ -44,7 +44,7 @@ class Flights:
             self._number += change
             self._changed.notify_all()
 
-    def wait_until_none(self, patience_s: float) -> bool:
-        """Wait until no requests are in flight, for at most `patience_s`; return whether there are none."""
+    def wait_until_none(self, timeout_s: float) -> bool:
+        """Wait until no requests are in flight, for at most `timeout_s`; return whether there are none."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._number, patience_s)
+            return self._changed.wait_for(lambda: not self._number, timeout_s)

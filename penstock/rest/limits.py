@@ -25,7 +25,7 @@ def _processor_share() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """The limits of a server."""
 
     connections: int = field(default_factory=_connections)
@@ -41,7 +41,7 @@ class Limits:
     burst_s: float = 0.5  # processor time that may be used at once after an idle period
 
     @staticmethod
-    def from_configuration(configuration: Configuration) -> Limits:
+    def from_configuration(configuration: Configuration) -> RequestLimits:
         """Read the options."""
         share = configuration.get(options.REST_PROCESSOR_SHARE)
-        return Limits() if share is None else Limits(processor_share=share)
+        return RequestLimits() if share is None else RequestLimits(processor_share=share)

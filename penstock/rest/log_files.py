@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.common.logs.book import Entry, log_book
+from penstock.common.logs.book import LogEntry, log_book
 from penstock.common.logs.lines import TEXT
 from penstock.rest.messages import Response
 
 _LONGEST: Final = 5_000_000  # the last characters of a log that are sent
 
 
-def lines_of(source: str, *, printed: bool = False) -> list[Entry]:
+def lines_of(source: str, *, printed: bool = False) -> list[LogEntry]:
     """Return the lines that a process has logged, or printed."""
     return log_book().entries(
         lambda entry: entry.source == source and (entry.line.stream != "log") is printed

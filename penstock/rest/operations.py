@@ -28,9 +28,9 @@ class Operation:
     fetched: bool = False
     done_at: float | None = None  # on the monotonic clock
 
-    def awaits_its_client(self, now: float, patience_s: float) -> bool:
+    def awaits_its_client(self, now: float, timeout_s: float) -> bool:
         """Whether a client may still fetch the result."""
-        return not self.fetched and (self.done_at is None or now < self.done_at + patience_s)
+        return not self.fetched and (self.done_at is None or now < self.done_at + timeout_s)
 
 
 class Operations:
@@ -116,12 +116,12 @@ class Operations:
             operation.fetched = True
             self._changed.notify_all()
 
-    def wait_until_fetched(self, patience_s: float) -> None:
-        """Wait until clients have fetched the results of running and recent operations, for at most `patience_s`."""
+    def wait_until_fetched(self, timeout_s: float) -> None:
+        """Wait until clients have fetched the results of running and recent operations, for at most `timeout_s`."""
         started = self._clock()
         with self._changed:
-            while (now := self._clock()) < started + patience_s and any(
-                operation.awaits_its_client(now, patience_s)
+            while (now := self._clock()) < started + timeout_s and any(
+                operation.awaits_its_client(now, timeout_s)
                 for operation in self._operations.values()
             ):
                 self._changed.wait(0.05)

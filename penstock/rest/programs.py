@@ -24,13 +24,13 @@ from penstock.rest.messages import HttpError
 
 MAX_PROGRAM_BYTES: Final = 64 << 20
 _MOST: Final = 1_000
-_PATIENCE_S: Final = 120.0  # until a program must have submitted its job
+_TIMEOUT_S: Final = 120.0  # until a program must have submitted its job
 _NAME: Final = re.compile(r"[\w.-]{1,100}\.py", re.ASCII)
 _JOB_ID: Final = re.compile(r"\b[0-9a-f]{32}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class UploadedProgram:
     """One Python file."""
 
     id: str
@@ -49,10 +49,10 @@ class Programs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, UploadedProgram] = {}
         self._directory: Path | None = None
 
-    def add(self, name: str, content: bytes) -> Program:
+    def add(self, name: str, content: bytes) -> UploadedProgram:
         """Store a program."""
         if not _NAME.fullmatch(name):
             raise HttpError(
@@ -79,16 +79,16 @@ class Programs:
             identity = f"{uuid.uuid4()}_{name}"
             path = self._directory / identity
             path.write_bytes(content)
-            program = Program(identity, name, path, int(time.time() * 1000))
+            program = UploadedProgram(identity, name, path, int(time.time() * 1000))
             self._programs[identity] = program
             return program
 
-    def all(self) -> list[Program]:
+    def all(self) -> list[UploadedProgram]:
         """Return all programs, the newest first."""
         with self._lock:
             return list(self._programs.values())[::-1]
 
-    def find(self, identity: str) -> Program:
+    def find(self, identity: str) -> UploadedProgram:
         """Return a program by its id."""
         with self._lock:
             program = self._programs.get(identity)
@@ -141,7 +141,7 @@ def _files_in(content_type: str, body: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-def run_program(program: Program, options: Sequence[str], arguments: Sequence[str]) -> str:
+def run_program(program: UploadedProgram, options: Sequence[str], arguments: Sequence[str]) -> str:
     """Run a program in its own process, which submits its job to this one; return the job id."""
     own = [each for each in processes.read_all() if each.pid == os.getpid()]
     if not own:
@@ -161,7 +161,9 @@ def run_program(program: Program, options: Sequence[str], arguments: Sequence[st
     return found[0]
 
 
-def plan_of(program: Program, options: Sequence[str], arguments: Sequence[str]) -> dict[str, Any]:
+def plan_of(
+    program: UploadedProgram, options: Sequence[str], arguments: Sequence[str]
+) -> dict[str, Any]:
     """Return the plan of a program, which is run up to its first job."""
     output = _penstock(["plan", "--json", *options, str(program.path), *arguments], None)
     shown: dict[str, Any] = json.loads(output[output.index("{") :])
@@ -201,12 +203,12 @@ def _penstock(arguments: Sequence[str], token: str | None) -> str:
     try:
         ran = subprocess.run(  # noqa: S603 - the client has the write role
             [sys.executable, "-m", "penstock", *arguments],
-            capture_output=True, text=True, check=False, timeout=_PATIENCE_S, env=environment,
+            capture_output=True, text=True, check=False, timeout=_TIMEOUT_S, env=environment,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise HttpError(
             HTTPStatus.GATEWAY_TIMEOUT,
-            f"the program did not submit its job within {_PATIENCE_S:.0f} s",
+            f"the program did not submit its job within {_TIMEOUT_S:.0f} s",
         ) from error
     if ran.returncode:
         raise HttpError(

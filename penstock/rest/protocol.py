@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from penstock.rest.app import ABORT, PEER
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 
 
 def _canned(status: HTTPStatus, error: str, *headers: str) -> bytes:
@@ -43,7 +43,7 @@ class Connection(H11Protocol):
     not read its response for too long.
     """
 
-    limits = Limits()
+    limits = RequestLimits()
 
     def __init__(
         self,

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from penstock.rest.published_jobs import Controller
 
 # How long the process waits at exit for a client that has triggered a savepoint and polls for its path
-EXIT_PATIENCE_S = 2.0
+EXIT_TIMEOUT_S = 2.0
 # How long it waits for a job that is being published
-PUBLISHING_PATIENCE_S = 1.0
+PUBLISHING_TIMEOUT_S = 1.0
 
 _log = logging.getLogger(__name__)
 
 
-class Candidate(Protocol):
+class ClusterMember(Protocol):
     """One of several JobManager processes of a cluster, of which one is the leader."""
 
     def elsewhere(self) -> str | None:
@@ -74,13 +74,13 @@ class Publisher:
         self._served.set()
         self.endpoint.reporters.ensure_started(configuration, self.endpoint.services)
 
-    def page_address(self, patience_s: float) -> str | None:
-        """Return the address of the web page, with the token that logs in; None if there is none within `patience_s`."""
-        if not self._served.wait(patience_s) or self.endpoint is None:
+    def page_address(self, timeout_s: float) -> str | None:
+        """Return the address of the web page, with the token that logs in; None if there is none within `timeout_s`."""
+        if not self._served.wait(timeout_s) or self.endpoint is None:
             return None
         return self.endpoint.page_address()
 
-    def serve(self, candidate: Candidate, configuration: Configuration) -> str:
+    def serve(self, candidate: ClusterMember, configuration: Configuration) -> str:
         """Start to answer clients, or redirect them to the leader; return the address."""
         from penstock.rest.announcing import announce
         from penstock.rest.endpoint import TOKEN_VARIABLE, Binding, Endpoint
@@ -105,15 +105,15 @@ class Publisher:
         if self.endpoint is not None:
             self.endpoint.services.jobs.withdraw(controller)
 
-    def close(self, patience_s: float = EXIT_PATIENCE_S) -> None:
+    def close(self, timeout_s: float = EXIT_TIMEOUT_S) -> None:
         """Stop publishing, remove the process file, and wait for clients that wait for a result."""
         if self.pid != os.getpid():
             return
         self._closed = True
-        idle = self._working.acquire(timeout=PUBLISHING_PATIENCE_S)
+        idle = self._working.acquire(timeout=PUBLISHING_TIMEOUT_S)
         try:
             if self.endpoint is not None:
-                self.endpoint.close(patience_s if idle else 0.0)
+                self.endpoint.close(timeout_s if idle else 0.0)
         finally:
             if idle:
                 self._working.release()
@@ -133,19 +133,19 @@ def publisher() -> Publisher:
         return _publisher
 
 
-def serve(candidate: Candidate, configuration: Configuration) -> str:
+def serve(candidate: ClusterMember, configuration: Configuration) -> str:
     """Make this process reachable as one of several JobManagers; return its address, empty if it has no REST server."""
     if not configuration.get(options.REST_ENABLED):
         return ""
     return publisher().serve(candidate, configuration)
 
 
-def page_address(patience_s: float = 60.0) -> str | None:
-    """Return the address of this process's web page, once a job is published; None if none is within `patience_s`.
+def page_address(timeout_s: float = 60.0) -> str | None:
+    """Return the address of this process's web page, once a job is published; None if none is within `timeout_s`.
 
     It grants write access: the token is in the fragment of the address, which browsers do not send.
     """
-    return publisher().page_address(patience_s)
+    return publisher().page_address(timeout_s)
 
 
 def publish(controller: Controller, configuration: Configuration) -> None:

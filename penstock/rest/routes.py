@@ -21,7 +21,7 @@ from penstock.rest.published_jobs import PublishedJobs
 from penstock.rest.web_settings import WebSettings
 
 if TYPE_CHECKING:
-    from penstock.rest.session import Session
+    from penstock.rest.session import JobSession
 
 VERSION = "/v1"
 MAX_BODY_BYTES = 1 << 20
@@ -45,7 +45,7 @@ class Services:
     flame_graphs: FlameGraphs = field(default_factory=FlameGraphs)
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
     programs: Programs = field(default_factory=Programs)
-    session: Session | None = None  # if this process is a session
+    session: JobSession | None = None  # if this process is a session
     peers: Peers = field(default_factory=Peers)
     web: WebSettings = field(default_factory=WebSettings)
     now_ms: Callable[[], int] = now_ms

@@ -56,7 +56,7 @@ class SecuritySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class Principal:
     """A client: its role, and its name in the audit log."""
 
     role: Role
@@ -79,7 +79,7 @@ class Access:
     # The common names of the certificates with the write role; None: all certificates that the server trusts.
     writers: Collection[str] | None = None
 
-    def admit(self, headers: Mapping[str, str], peer: str | None, needs: Role) -> Client:
+    def admit(self, headers: Mapping[str, str], peer: str | None, needs: Role) -> Principal:
         """Return the client of a request with these headers; raise an HttpError if its role is too low.
 
         `peer` is the common name in the client's certificate.
@@ -95,30 +95,30 @@ class Access:
             )
         return client
 
-    def _known(self, authorization: str, peer: str | None) -> Client | None:
+    def _known(self, authorization: str, peer: str | None) -> Principal | None:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() == "bearer":
             return self._bearer(token.strip())
         if peer is None:
             return None
         writes = self.writers is None or peer in self.writers
-        return Client(Role.WRITE if writes else Role.READ, f"certificate '{peer}'")
+        return Principal(Role.WRITE if writes else Role.READ, f"certificate '{peer}'")
 
-    def _bearer(self, token: str) -> Client:
+    def _bearer(self, token: str) -> Principal:
         given = token.encode("utf-8", "surrogateescape")
         if hmac.compare_digest(given, self.write_token.encode()):
-            return Client(Role.WRITE, "the write token")
+            return Principal(Role.WRITE, "the write token")
         if self.read_token is not None and hmac.compare_digest(given, self.read_token.encode()):
-            return Client(Role.READ, "the read token")
+            return Principal(Role.READ, "the read token")
         raise _unauthorized("invalid token")
 
-    def _unknown(self, host: str | None, needs: Role) -> Client:
+    def _unknown(self, host: str | None, needs: Role) -> Principal:
         allowed = Role.READ if self.open_to_readers else Role.OPEN
         if needs > allowed:
             raise _unauthorized("the request needs a token")
         if self.open_to_readers:
             self._check_name(host)
-        return Client(allowed, "nobody")
+        return Principal(allowed, "nobody")
 
     def _check_name(self, host: str | None) -> None:
         try:

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Sequence
 
 from penstock.rest.audit import Audit
-from penstock.rest.flights import Flights
-from penstock.rest.limits import Limits
+from penstock.rest.flights import InFlightRequests
+from penstock.rest.limits import RequestLimits
 from penstock.rest.processes import is_loopback
 from penstock.rest.routes import Route, Services
 from penstock.rest.security import SecuritySettings
@@ -35,12 +35,12 @@ class RestServer:
         ports: Sequence[int] = (0,),
         address: str | None = None,
         routes: Sequence[Route] | None = None,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         security: SecuritySettings | None = None,
     ) -> None:
         self.services = services
         self._routes = routes
-        self._limits = limits or Limits()
+        self._limits = limits or RequestLimits()
         security = security or SecuritySettings()
         # Errors in these settings are raised here, before a client connects.
         self.access = security.access(
@@ -50,7 +50,7 @@ class RestServer:
         )
         self._tls = None if security.tls is None else security.tls.context()
         self._audit = Audit(security.audit_file)
-        self._flights = Flights()
+        self._in_flight_requests = InFlightRequests()
         self.socket = _listen(bind_address, ports)
         self.server_address = self.socket.getsockname()
         host = address or {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind_address, bind_address)  # noqa: S104
@@ -91,12 +91,17 @@ class RestServer:
 
             self._routes = ROUTES
         Server(
-            self.services, self.access, self._routes, self._limits, self._flights, self._audit
+            self.services,
+            self.access,
+            self._routes,
+            self._limits,
+            self._in_flight_requests,
+            self._audit,
         ).run_on(self.socket, self._ending, self._tls)
 
-    def wait_until_idle(self, patience_s: float) -> bool:
-        """Wait until no requests are in flight, for at most `patience_s`; return whether there are none."""
-        return self._flights.wait_until_none(patience_s)
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Wait until no requests are in flight, for at most `timeout_s`; return whether there are none."""
+        return self._in_flight_requests.wait_until_none(timeout_s)
 
     def close(self) -> None:
         """Stop serving and release the port."""

@@ -12,8 +12,8 @@ import uvicorn
 
 from penstock.rest.app import Application
 from penstock.rest.audit import Audit
-from penstock.rest.flights import Flights
-from penstock.rest.limits import Limits
+from penstock.rest.flights import InFlightRequests
+from penstock.rest.limits import RequestLimits
 from penstock.rest.protocol import Connection
 from penstock.rest.routes import Route, Services
 from penstock.rest.security import Access
@@ -27,11 +27,11 @@ class Server:
         services: Services,
         access: Access,
         routes: Iterable[Route],
-        limits: Limits,
-        flights: Flights,
+        limits: RequestLimits,
+        in_flight_requests: InFlightRequests,
         audit: Audit,
     ) -> None:
-        self._parts = (services, access, routes, limits, flights, audit)
+        self._parts = (services, access, routes, limits, in_flight_requests, audit)
         self._limits = limits
 
     def run_on(

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 PROGRAM = "penstock session"  # distinguishes sessions from other processes with jobs
 
 
-class Session(Protocol):
+class JobSession(Protocol):
     """A process that accepts jobs. Methods may be called from any thread."""
 
     def submit(self, submission: Mapping[str, Any]) -> str:

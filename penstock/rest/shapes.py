@@ -55,7 +55,7 @@ def details(job: Description, now: int) -> dict[str, Any]:
         "status-counts": count_states(vertex["state"] for vertex in vertices),
         "plan": plan(job),
         "penstock": {
-            "epoch": job["epoch"],
+            "checkpoint_id": job["checkpoint_id"],
             "restarts": job["restarts"],
             "checkpoints": job["checkpoints"],
             "savepoint": job["savepoint"],

@@ -16,16 +16,16 @@ from penstock.errors import PenstockError
 from penstock.rest.published_jobs import Controller, PublishedJobs
 from penstock.runtime.inspection.requests import SlotId, SlotInfo, ThreadDump, ThreadInfo
 from penstock.runtime.inspection.stacks import dump_threads
-from penstock.spark.executors import Executor, executors
+from penstock.spark.executors import SparkExecutor, executors
 from penstock.spark.logs import taskmanager_of_process
 
 _MEGABYTE: Final = 1 << 20
-_PATIENCE_S: Final = 5.0  # for the thread dump of a slot
+_TIMEOUT_S: Final = 5.0  # for the thread dump of a slot
 _NO_SLOTS: Final = "No slots to inspect: thread dumps are only available for jobs in pipelined mode; in epoch mode tasks are short-lived."
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class AllocatedSlot:
     """An allocated slot: the controller of its job, and the slot."""
 
     controller: Controller
@@ -36,8 +36,8 @@ class Resident:
 class TaskManager:
     """One TaskManager, with the slots that pipelined jobs have allocated on it."""
 
-    executor: Executor
-    residents: tuple[Resident, ...] = ()
+    executor: SparkExecutor
+    residents: tuple[AllocatedSlot, ...] = ()
 
     @property
     def id(self) -> str:
@@ -113,10 +113,10 @@ class TaskManager:
         return found or [{"threadName": "none", "stringifiedThreadInfo": _NO_SLOTS}]
 
 
-def _ask(resident: Resident) -> list[dict[str, str]]:
+def _ask(resident: AllocatedSlot) -> list[dict[str, str]]:
     slot = resident.slot
     try:
-        dump = resident.controller.inspect(slot.id, ThreadDump()).result(_PATIENCE_S)
+        dump = resident.controller.inspect(slot.id, ThreadDump()).result(_TIMEOUT_S)
     except (PenstockError, TimeoutError) as error:
         problem = f"process {slot.process}: {error or 'no response'}"
         return [{"threadName": str(slot.id), "stringifiedThreadInfo": problem}]
@@ -148,11 +148,11 @@ class TaskManagers:
         """Get the current TaskManagers from Spark and from the jobs of this process."""
         found = executors()
         known = (_this_process(),) if found is None else tuple(found)
-        residents: dict[str, list[Resident]] = {}
+        residents: dict[str, list[AllocatedSlot]] = {}
         for controller in jobs.controllers():
             for slot in controller.slots():
                 place = place_of(slot, known)
-                residents.setdefault(place, []).append(Resident(controller, slot))
+                residents.setdefault(place, []).append(AllocatedSlot(controller, slot))
         if found is None:
             known = (replace(known[0], busy_slots=len(residents.get(LOCAL, ()))),)
         return cls(tuple(TaskManager(each, tuple(residents.get(each.id, ()))) for each in known))
@@ -162,7 +162,7 @@ class TaskManagers:
         return next((each for each in self.all if each.id == wanted), None)
 
 
-def place_of(slot: SlotInfo, known: tuple[Executor, ...]) -> str:
+def place_of(slot: SlotInfo, known: tuple[SparkExecutor, ...]) -> str:
     """Return the id of the TaskManager of a slot."""
     if slot.process == os.getpid() and any(each.id == LOCAL for each in known):
         return LOCAL
@@ -190,8 +190,8 @@ def with_ids(places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _this_process() -> Executor:
-    return Executor(
+def _this_process() -> SparkExecutor:
+    return SparkExecutor(
         id=LOCAL,
         address=f"{socket.gethostname()}:0",
         slots=os.cpu_count() or 1,
@@ -213,7 +213,7 @@ def _resource(cores: float, memory: int) -> dict[str, Any]:
     }
 
 
-def _hardware(host: str, executor: Executor, free: int) -> dict[str, int]:
+def _hardware(host: str, executor: SparkExecutor, free: int) -> dict[str, int]:
     here = host in {"127.0.0.1", "localhost", "::1", socket.gethostname()}
     return {
         "cpuCores": (os.cpu_count() or 1) if here else executor.slots,
@@ -223,7 +223,7 @@ def _hardware(host: str, executor: Executor, free: int) -> dict[str, int]:
     }
 
 
-def _memory(executor: Executor) -> dict[str, int]:
+def _memory(executor: SparkExecutor) -> dict[str, int]:
     unset = dict.fromkeys(
         ("frameworkHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory"), 0
     )
@@ -237,7 +237,7 @@ def _memory(executor: Executor) -> dict[str, int]:
     }
 
 
-def _memory_metrics(executor: Executor) -> dict[str, Any]:
+def _memory_metrics(executor: SparkExecutor) -> dict[str, Any]:
     memory = executor.memory
     unknown = (
         "nonHeapMax", "directCount", "directMax", "mappedCount", "mappedMax",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import HttpError
 
 _LONGEST_WAIT_S = (
@@ -47,12 +47,12 @@ class ProcessorBudget:
             return wait_s if wait_s > _SHORTEST_WAIT_S else 0.0
 
 
-class Turnstile:
+class RequestThrottle:
     """The throttle of a server. It belongs to the thread of the event loop."""
 
     def __init__(
         self,
-        limits: Limits,
+        limits: RequestLimits,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:

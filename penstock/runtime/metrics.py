@@ -28,7 +28,7 @@ _LONGEST_TEXT: Final = 200  # of a gauge's value
 Measured = tuple[Any, ...]
 
 
-class Counter(metricbase.Counter):
+class SimpleCounter(metricbase.Counter):
     """A number that can be incremented and decremented."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Counter(metricbase.Counter):
         self._count = 0
 
 
-class Distribution(metricbase.Distribution):
+class SimpleDistribution(metricbase.Distribution):
     """Sum, count, minimum and maximum of reported values."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Distribution(metricbase.Distribution):
         return {"sum": self._sum, "count": self._count, "min": self._min, "max": self._max}
 
 
-class Meter(metricbase.Meter):
+class SlidingMeter(metricbase.Meter):
     """Events per second over the last seconds.
 
     Marking an event is an addition. The rate is computed over the time since the first read within the span, so it must
@@ -118,7 +118,7 @@ class Meter(metricbase.Meter):
         self._count = 0
 
 
-class MetricGroup(metricbase.MetricGroup):
+class OperatorMetricGroup(metricbase.MetricGroup):
     """A named group of metrics; groups nest.
 
     Metric names are prefixed with the names of all enclosing groups. The value of a key-value group is also a label.
@@ -131,36 +131,36 @@ class MetricGroup(metricbase.MetricGroup):
         self._logical = logical  # the same without the values of key-value groups
         self._labels = labels
         self._metrics: dict[str, Any] = {}
-        self._groups: dict[tuple[str, str | None], MetricGroup] = {}
+        self._groups: dict[tuple[str, str | None], OperatorMetricGroup] = {}
         self._failed: set[str] = set()  # gauges whose failure was logged
 
-    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+    def add_group(self, name: str, extra: str | None = None) -> OperatorMetricGroup:
         """Return a sub-group; with `extra`, a key-value group."""
         _check_name(name)
         group = self._groups.get((name, extra))
         if group is None:
             path = name if extra is None else f"{name}.{extra}"
             labels = self._labels if extra is None else (*self._labels, (name, str(extra)))
-            group = MetricGroup(f"{self._prefix}{path}.", f"{self._logical}{name}.", labels)
+            group = OperatorMetricGroup(f"{self._prefix}{path}.", f"{self._logical}{name}.", labels)
             self._groups[name, extra] = group
         return group
 
-    def counter(self, name: str) -> Counter:
+    def counter(self, name: str) -> SimpleCounter:
         """Return the counter `name`."""
-        return self._get(name, Counter)  # type: ignore[no-any-return]
+        return self._get(name, SimpleCounter)  # type: ignore[no-any-return]
 
-    def distribution(self, name: str) -> Distribution:
+    def distribution(self, name: str) -> SimpleDistribution:
         """Return the distribution `name`."""
-        return self._get(name, Distribution)  # type: ignore[no-any-return]
+        return self._get(name, SimpleDistribution)  # type: ignore[no-any-return]
 
-    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> SlidingMeter:
         """Return the meter `name`, with the rate of the last `time_span_in_seconds` seconds."""
         if not isinstance(time_span_in_seconds, int) or time_span_in_seconds < 1:
             raise ArgumentError(
                 f"invalid time span of meter '{name}': {time_span_in_seconds!r}",
                 hint="use whole seconds, at least 1",
             )
-        return self._get(name, lambda: Meter(time_span_in_seconds))  # type: ignore[no-any-return]
+        return self._get(name, lambda: SlidingMeter(time_span_in_seconds))  # type: ignore[no-any-return]
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
         """Report the result of `obj()`: once a second in pipelined mode, and at every barrier."""
@@ -194,11 +194,11 @@ class MetricGroup(metricbase.MetricGroup):
         values: dict[str, Any] = {}
         for name, metric in self._metrics.items():
             full = self._prefix + name
-            if isinstance(metric, Counter):
+            if isinstance(metric, SimpleCounter):
                 values[full] = ("counter", metric.get_count())
-            elif isinstance(metric, Distribution):
+            elif isinstance(metric, SimpleDistribution):
                 values[full] = ("distribution", metric.report())
-            elif isinstance(metric, Meter):
+            elif isinstance(metric, SlidingMeter):
                 values[full] = ("meter", metric.get_count())
             elif (value := self._ask(name, metric)) is not None:
                 values[full] = ("gauge", value)
@@ -213,11 +213,11 @@ class MetricGroup(metricbase.MetricGroup):
     def _measured(self) -> Iterator[tuple[str, Measured]]:
         for name, metric in self._metrics.items():
             found: Measured
-            if isinstance(metric, Counter):
+            if isinstance(metric, SimpleCounter):
                 found = ("counter", metric.get_count())
-            elif isinstance(metric, Distribution):
+            elif isinstance(metric, SimpleDistribution):
                 found = ("distribution", metric.report())
-            elif isinstance(metric, Meter):
+            elif isinstance(metric, SlidingMeter):
                 rate = round(metric.get_rate(), 3)
                 found = ("meter", {"count": metric.get_count(), "rate": rate})
             elif (value := self._ask(name, metric)) is not None:
@@ -232,7 +232,7 @@ class MetricGroup(metricbase.MetricGroup):
     def reset(self) -> None:
         """Start the next epoch: counts are reset, gauges and the rates of meters stay."""
         for metric in self._metrics.values():
-            if isinstance(metric, Counter | Distribution | Meter):
+            if isinstance(metric, SimpleCounter | SimpleDistribution | SlidingMeter):
                 metric.reset()
         for group in self._groups.values():
             group.reset()

@@ -27,7 +27,7 @@ _LIBRARIES: Final = re.compile(
 )
 
 
-def is_users(filename: str) -> bool:
+def is_user_code(filename: str) -> bool:
     """Whether a frame in this file is user code, not code around it."""
     return not (
         filename.startswith(_NOT_THE_USERS) or "/cloudpickle/" in filename or "/polars/" in filename
@@ -57,7 +57,7 @@ def user_traceback(error: BaseException) -> str:
 
 def users_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
     """Return the frames of user code, and of the libraries that it called."""
-    frames = (frame for frame in stack if is_users(frame.filename))
+    frames = (frame for frame in stack if is_user_code(frame.filename))
     return list(itertools.dropwhile(lambda each: _is_library(each.filename), frames))
 
 

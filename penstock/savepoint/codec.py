@@ -19,19 +19,19 @@ import pyarrow as pa
 from penstock.common.pickling import dumps
 from penstock.common.types import Row, RowKind, make_row
 from penstock.savepoint import scalars
-from penstock.savepoint.scalars import Codec, Null, Pickled
+from penstock.savepoint.scalars import Codec, NullCodec, PickleCodec
 from penstock.savepoint.sharing import shares_objects
 
 MAX_DEPTH: Final = 12
 MAX_FIELDS: Final = 64
 
-NULL: Final = Null()
-PICKLED: Final = Pickled()
+NULL: Final = NullCodec()
+PICKLED: Final = PickleCodec()
 _ROW_KIND: Final = "row_kind"
 
 
 @dataclass(frozen=True, slots=True)
-class Tuples(Codec):
+class TupleCodec(Codec):
     """Tuples of one length, as structs with the fields f0, f1..."""
 
     fields: tuple[Codec, ...]
@@ -55,17 +55,17 @@ class Tuples(Codec):
 
     def merged(self, other: Codec) -> Codec:
         """Return a codec for the values of both."""
-        if isinstance(other, Sequences):
+        if isinstance(other, SequenceCodec):
             return other.merged(self)
-        if not isinstance(other, Tuples):
+        if not isinstance(other, TupleCodec):
             return PICKLED
         if len(self.fields) == len(other.fields):
-            return Tuples(tuple(map(merge, self.fields, other.fields)))
+            return TupleCodec(tuple(map(merge, self.fields, other.fields)))
         return _tuples_of_any_length(merge_all([*self.fields, *other.fields]))
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(Codec):
+class RowCodec(Codec):
     """Rows with the same field names, as structs; with `kinds` not all have the row kind INSERT."""
 
     names: tuple[str, ...] | None
@@ -117,13 +117,13 @@ class Rows(Codec):
     def merged(self, other: Codec) -> Codec:
         """Return a codec for the values of both."""
         if (
-            not isinstance(other, Rows)
+            not isinstance(other, RowCodec)
             or (self.names, len(self.fields)) != (other.names, len(other.fields))
             or ((self.kinds or other.kinds) and _ROW_KIND in (self.names or ()))
         ):
             return PICKLED
         fields = tuple(map(merge, self.fields, other.fields))
-        return Rows(self.names, fields, self.kinds or other.kinds)
+        return RowCodec(self.names, fields, self.kinds or other.kinds)
 
 
 _CONTAINERS: Final[dict[str, Callable[[list[Any]], Any]]] = {
@@ -135,7 +135,7 @@ _CONTAINERS: Final[dict[str, Callable[[list[Any]], Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sequences(Codec):
+class SequenceCodec(Codec):
     """Lists, sets, or tuples of any length, as lists; `kind` is their type."""
 
     kind: str
@@ -166,20 +166,20 @@ class Sequences(Codec):
 
     def merged(self, other: Codec) -> Codec:
         """Return a codec for the values of both."""
-        if self.kind == "tuple" and isinstance(other, Tuples):
+        if self.kind == "tuple" and isinstance(other, TupleCodec):
             return _tuples_of_any_length(merge_all([self.element, *other.fields]))
-        if not isinstance(other, Sequences) or self.kind != other.kind:
+        if not isinstance(other, SequenceCodec) or self.kind != other.kind:
             return PICKLED
         element = merge(self.element, other.element)
         return (
             _tuples_of_any_length(element)
             if self.kind == "tuple"
-            else Sequences(self.kind, element)
+            else SequenceCodec(self.kind, element)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Dicts(Codec):
+class DictCodec(Codec):
     """Dictionaries, as maps, in order. Keys are pickled if any is None: a map has no null keys."""
 
     key: Codec
@@ -217,9 +217,9 @@ class Dicts(Codec):
 
     def merged(self, other: Codec) -> Codec:
         """Return a codec for the values of both."""
-        if not isinstance(other, Dicts):
+        if not isinstance(other, DictCodec):
             return PICKLED
-        return Dicts(merge(self.key, other.key), merge(self.value, other.value))
+        return DictCodec(merge(self.key, other.key), merge(self.value, other.value))
 
 
 # Inference.
@@ -272,12 +272,12 @@ def _infer(values: Sequence[Any], depth: int) -> Codec:
 def _infer_tuples(values: list[Any], depth: int) -> Codec:
     lengths = set(map(len, values))
     if len(lengths) == 1 and 0 < len(values[0]) <= MAX_FIELDS:
-        return Tuples(tuple(_infer(column, depth) for column in zip(*values, strict=True)))
+        return TupleCodec(tuple(_infer(column, depth) for column in zip(*values, strict=True)))
     return _tuples_of_any_length(_infer(list(chain.from_iterable(values)), depth))
 
 
 def _tuples_of_any_length(element: Codec) -> Codec:
-    return PICKLED if element == PICKLED else Sequences("tuple", element)
+    return PICKLED if element == PICKLED else SequenceCodec("tuple", element)
 
 
 def _infer_rows(values: list[Any], depth: int) -> Codec:
@@ -291,7 +291,7 @@ def _infer_rows(values: list[Any], depth: int) -> Codec:
     if kinds and _ROW_KIND in (names or ()):
         return PICKLED
     fields = tuple(_infer(column, depth) for column in zip(*values, strict=True))
-    return Rows(None if names is None else tuple(names), fields, kinds)
+    return RowCodec(None if names is None else tuple(names), fields, kinds)
 
 
 def _are_good(names: list[Any]) -> bool:
@@ -301,13 +301,15 @@ def _are_good(names: list[Any]) -> bool:
 
 
 def _infer_sequences(kind: str) -> Callable[[list[Any], int], Codec]:
-    return lambda values, depth: Sequences(kind, _infer(list(chain.from_iterable(values)), depth))
+    return lambda values, depth: SequenceCodec(
+        kind, _infer(list(chain.from_iterable(values)), depth)
+    )
 
 
 def _infer_dicts(values: list[Any], depth: int) -> Codec:
     keys = list(chain.from_iterable(values))
     key = PICKLED if any(key is None for key in keys) else _infer(keys, depth)
-    return Dicts(key, _infer(list(chain.from_iterable(d.values() for d in values)), depth))
+    return DictCodec(key, _infer(list(chain.from_iterable(d.values() for d in values)), depth))
 
 
 _NESTED: Final[dict[type, Callable[[list[Any], int], Codec]]] = {
@@ -324,16 +326,16 @@ def from_json(value: dict[str, Any]) -> Codec:
     """Read what `Codec.to_json` returned."""
     kind = value["type"]
     if kind == "tuple":
-        return Tuples(tuple(map(from_json, value["fields"])))
+        return TupleCodec(tuple(map(from_json, value["fields"])))
     if kind == "row":
         names = value["names"]
         fields = tuple(map(from_json, value["fields"]))
-        return Rows(None if names is None else tuple(names), fields, value["kinds"])
+        return RowCodec(None if names is None else tuple(names), fields, value["kinds"])
     if kind == "dict":
-        return Dicts(from_json(value["key"]), from_json(value["value"]))
+        return DictCodec(from_json(value["key"]), from_json(value["value"]))
     if "element" in value:
         name = "tuple" if kind == "tuple of any length" else kind
-        return Sequences(name, from_json(value["element"]))
+        return SequenceCodec(name, from_json(value["element"]))
     return scalars.from_json(value)
 
 

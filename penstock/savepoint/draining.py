@@ -20,7 +20,7 @@ from penstock.runtime.state.operator_state import EMITTED, IDLE
 _TIMES: Final = frozenset({EMITTED, IDLE, "watermark", "timer watermark"})
 
 
-def with_time_at_its_start(manifest: Manifest) -> Manifest:
+def with_initial_watermarks(manifest: Manifest) -> Manifest:
     """Return a manifest with nothing finished and the minimum watermark.
 
     Split positions are kept, and so is the state of watermark generators: a record that was late before is late again.

@@ -23,7 +23,7 @@ def load_leniently(data: bytes) -> Any:
         return _SafeUnpickler(io.BytesIO(data)).load()
 
 
-class Opaque:
+class OpaqueObject:
     """Placeholder for an object whose class cannot be imported. Supports only equality."""
 
     _parts: list[Any]
@@ -54,7 +54,7 @@ class Opaque:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Opaque)
+            isinstance(other, OpaqueObject)
             and type(self).__qualname__ == type(other).__qualname__
             and self._parts == other._parts
         )
@@ -66,8 +66,8 @@ class Opaque:
         return f"<{type(self).__qualname__} {self._parts!r}>"
 
 
-def _opaque(module: str, name: str) -> type[Opaque]:
-    return type(name, (Opaque,), {"__module__": module, "__qualname__": f"{module}.{name}"})
+def _opaque(module: str, name: str) -> type[OpaqueObject]:
+    return type(name, (OpaqueObject,), {"__module__": module, "__qualname__": f"{module}.{name}"})
 
 
 class _LenientUnpickler(pickle.Unpickler):

@@ -29,7 +29,7 @@ from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.signing import Signer, check_named_files
 from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
-from penstock.savepoint.open_json import Unopened, from_json, pickled_to_json, to_json
+from penstock.savepoint.open_json import UnopenedPickle, from_json, pickled_to_json, to_json
 
 FORMAT: Final = "penstock-savepoint"
 VERSION: Final = 1
@@ -175,7 +175,7 @@ def _to_json(savepoint: Savepoint) -> dict[str, Any]:
         "version": VERSION,
         "job_id": manifest.job_id,
         "job_name": manifest.job_name,
-        "epoch": manifest.epoch,
+        "checkpoint_id": manifest.checkpoint_id,
         "created_ms": manifest.created_ms,
         "drained": savepoint.drained,
         "operators": {
@@ -245,7 +245,7 @@ def _from_json(value: dict[str, Any]) -> Savepoint:
     manifest = Manifest(
         job_id=value["job_id"],
         job_name=value["job_name"],
-        epoch=value["epoch"],
+        checkpoint_id=value["checkpoint_id"],
         created_ms=value["created_ms"],
         operators={
             name: OperatorSnapshot(
@@ -309,7 +309,7 @@ def _file_from_json(value: dict[str, Any]) -> StateHandle:
 
 
 def _pickled(data: Any) -> Pickled:
-    return Pickled(dumps(from_json(data, load=Unopened)))
+    return Pickled(dumps(from_json(data, load=UnopenedPickle)))
 
 
 # A subtask's state besides keyed state is a dictionary, in which `operators` has a dictionary per operator.
@@ -332,10 +332,12 @@ def _local(value: Any) -> bytes:
     if "$pickle" in value:
         return base64.b64decode(value["$pickle"], validate=True)
     opened = {
-        name: from_json(part, load=Unopened) for name, part in value.items() if name != "operators"
+        name: from_json(part, load=UnopenedPickle)
+        for name, part in value.items()
+        if name != "operators"
     }
     opened["operators"] = {
-        operator: {name: from_json(part, load=Unopened) for name, part in state.items()}
+        operator: {name: from_json(part, load=UnopenedPickle) for name, part in state.items()}
         for operator, state in value["operators"].items()
     }
     return dumps(opened)

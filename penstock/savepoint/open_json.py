@@ -44,7 +44,7 @@ _OURS: Final = "penstock."
 
 
 @dataclass(frozen=True, slots=True)
-class Unopened:
+class UnopenedPickle:
     """A pickled value that is not unpickled: pickled again, it is the value itself.
 
     So metadata can be read, and passed on to tasks, where the classes of the job are not available.
@@ -66,7 +66,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(data: Any, *, load: Callable[[bytes], Any] = pickle.loads) -> Any:
-    """Return the value that `to_json` encoded; `load` is called with pickled parts: `Unopened` keeps them pickled.
+    """Return the value that `to_json` encoded; `load` is called with pickled parts: `UnopenedPickle` keeps them pickled.
 
     >>> from_json({"$tuple": [1, {"$window": [0, 5]}]})
     (1, TimeWindow(start=0, end=5))

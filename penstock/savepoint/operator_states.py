@@ -12,7 +12,7 @@ from penstock.checkpoint.manifest import Manifest, SubtaskSnapshot, VertexSnapsh
 from penstock.common.pickling import dumps
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.savepoint.lenient import INNER, load_leniently
-from penstock.savepoint.open_json import Unopened
+from penstock.savepoint.open_json import UnopenedPickle
 
 # All other values of operators belong to their old subtasks.
 _KEPT: Final = (SPLIT, UNION, BROADCAST)
@@ -69,4 +69,4 @@ class _Shallow(pickle.Unpickler):
     """Keeps nested pickles as they are."""
 
     def find_class(self, module: str, name: str) -> Any:
-        return Unopened if (module, name) in INNER else super().find_class(module, name)
+        return UnopenedPickle if (module, name) in INNER else super().find_class(module, name)

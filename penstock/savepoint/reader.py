@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError
 from penstock.files.paths import normalize, split_options
 from penstock.savepoint.metadata import METADATA, STATE, Savepoint, decode, is_metadata
@@ -69,7 +69,7 @@ def dispose_savepoint(path: str) -> None:
         storage.delete_tree()
 
 
-def _read(path: str, signer: Signer | None) -> tuple[CheckpointStorage, Savepoint]:
+def _read(path: str, signer: Signer | None) -> tuple[CheckpointFileSystem, Savepoint]:
     storage = _storage_of(path)
     if not storage.exists(METADATA):
         raise CheckpointError(
@@ -87,6 +87,6 @@ def _read(path: str, signer: Signer | None) -> tuple[CheckpointStorage, Savepoin
     return storage, decode(data, storage.path(METADATA), signer)
 
 
-def _storage_of(path: str) -> CheckpointStorage:
+def _storage_of(path: str) -> CheckpointFileSystem:
     base, options = split_options(normalize(path))
-    return CheckpointStorage(base.removesuffix(f"/{METADATA}") + options)
+    return CheckpointFileSystem(base.removesuffix(f"/{METADATA}") + options)

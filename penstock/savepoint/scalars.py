@@ -50,11 +50,11 @@ class Codec:
 
     def merged(self, other: Codec) -> Codec:
         """Return a codec for the values of both, which differ."""
-        return Pickled()
+        return PickleCodec()
 
 
 @dataclass(frozen=True, slots=True)
-class Null(Codec):
+class NullCodec(Codec):
     """Only None."""
 
     name = "null"
@@ -66,7 +66,7 @@ class Null(Codec):
 
 
 @dataclass(frozen=True, slots=True)
-class Pickled(Codec):
+class PickleCodec(Codec):
     """Any objects, each one pickled."""
 
     name = "pickle"
@@ -97,7 +97,7 @@ _PLAIN: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plain(Codec):
+class PlainCodec(Codec):
     """Values that Arrow itself restores without loss."""
 
     kind: str
@@ -112,11 +112,11 @@ class Plain(Codec):
         return {"type": self.kind}
 
 
-STR: Final = Plain("str")
+STR: Final = PlainCodec("str")
 
 
 @dataclass(frozen=True, slots=True)
-class Datetimes(Codec):
+class DatetimeCodec(Codec):
     """Datetimes of one time zone, or without one."""
 
     zone: str | None
@@ -142,7 +142,7 @@ class Datetimes(Codec):
 
 
 @dataclass(frozen=True, slots=True)
-class Timedeltas(Codec):
+class TimedeltaCodec(Codec):
     """Time spans."""
 
     name = "timedelta"
@@ -164,7 +164,7 @@ class Timedeltas(Codec):
 
 
 @dataclass(frozen=True, slots=True)
-class Decimals(Codec):
+class DecimalCodec(Codec):
     """Decimals with the same scale."""
 
     scale: int
@@ -180,11 +180,15 @@ class Decimals(Codec):
 
     def merged(self, other: Codec) -> Codec:
         """Return a codec for the values of both."""
-        return DecimalTexts() if isinstance(other, Decimals | DecimalTexts) else Pickled()
+        return (
+            DecimalTextCodec()
+            if isinstance(other, DecimalCodec | DecimalTextCodec)
+            else PickleCodec()
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class DecimalTexts(Codec):
+class DecimalTextCodec(Codec):
     """Decimals of any form, as text: 1.5 and 1.50 are equal but not identical."""
 
     name = "decimal text"
@@ -204,11 +208,11 @@ class DecimalTexts(Codec):
 
     def merged(self, other: Codec) -> Codec:
         """Return a codec for the values of both."""
-        return self if isinstance(other, Decimals) else Pickled()
+        return self if isinstance(other, DecimalCodec) else PickleCodec()
 
 
 @dataclass(frozen=True, slots=True)
-class Uuids(Codec):
+class UuidCodec(Codec):
     """UUIDs."""
 
     name = "uuid"
@@ -228,7 +232,7 @@ class Uuids(Codec):
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWindows(Codec):
+class TimeWindowCodec(Codec):
     """Time windows."""
 
     name = "time window"
@@ -254,7 +258,7 @@ class TimeWindows(Codec):
 
 
 @dataclass(frozen=True, slots=True)
-class CountWindows(Codec):
+class CountWindowCodec(Codec):
     """Count windows."""
 
     name = "count window"
@@ -277,7 +281,7 @@ class CountWindows(Codec):
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalWindows(Codec):
+class GlobalWindowCodec(Codec):
     """The global window."""
 
     name = "global window"
@@ -309,12 +313,12 @@ def is_text(text: str) -> bool:
 
 
 def _plain(kind: str) -> Callable[[list[Any]], Codec]:
-    codec = Plain(kind)
+    codec = PlainCodec(kind)
     return lambda _: codec
 
 
 def _ints(values: list[Any]) -> Codec | None:
-    return Plain("int") if min(values) in _INT64 and max(values) in _INT64 else None
+    return PlainCodec("int") if min(values) in _INT64 and max(values) in _INT64 else None
 
 
 def _texts(values: list[Any]) -> Codec | None:
@@ -322,11 +326,11 @@ def _texts(values: list[Any]) -> Codec | None:
 
 
 def _times(values: list[Any]) -> Codec | None:
-    return Plain("time") if all(v.tzinfo is None and not v.fold for v in values) else None
+    return PlainCodec("time") if all(v.tzinfo is None and not v.fold for v in values) else None
 
 
 def _timedeltas(values: list[Any]) -> Codec | None:
-    return Timedeltas() if all(v // _MICROSECOND in _INT64 for v in values) else None
+    return TimedeltaCodec() if all(v // _MICROSECOND in _INT64 for v in values) else None
 
 
 def _datetimes(values: list[Any]) -> Codec | None:
@@ -339,7 +343,7 @@ def _datetimes(values: list[Any]) -> Codec | None:
         same = all(_is_same(value, _datetime(_microseconds(value), zone)) for value in values)
     except OverflowError:  # the time in another zone is out of the range of datetime
         return None
-    return Datetimes(name) if same else None
+    return DatetimeCodec(name) if same else None
 
 
 def _is_same(one: dt.datetime, other: dt.datetime) -> bool:
@@ -388,14 +392,14 @@ def _decimals(values: list[Any]) -> Codec | None:
         sign, digits, exponent = value.as_tuple()
         negative_zero = sign and not any(digits)
         if not isinstance(exponent, int) or len(digits) > _PRECISION or negative_zero:
-            return DecimalTexts()
+            return DecimalTextCodec()
         scales.add(-exponent)
     scale = scales.pop()
-    return Decimals(scale) if not scales and 0 <= scale <= _PRECISION else DecimalTexts()
+    return DecimalCodec(scale) if not scales and 0 <= scale <= _PRECISION else DecimalTextCodec()
 
 
 def _uuids(values: list[Any]) -> Codec | None:
-    return Uuids() if all(v.is_safe is uuid.SafeUUID.unknown for v in values) else None
+    return UuidCodec() if all(v.is_safe is uuid.SafeUUID.unknown for v in values) else None
 
 
 def _windows(codec: Codec) -> Callable[[list[Any]], Codec | None]:
@@ -419,22 +423,22 @@ INFERRED: Final[dict[type, Callable[[list[Any]], Codec | None]]] = {
     dt.timedelta: _timedeltas,
     Decimal: _decimals,
     uuid.UUID: _uuids,
-    TimeWindow: _windows(TimeWindows()),
-    CountWindow: _windows(CountWindows()),
-    GlobalWindow: lambda _: GlobalWindows(),
+    TimeWindow: _windows(TimeWindowCodec()),
+    CountWindow: _windows(CountWindowCodec()),
+    GlobalWindow: lambda _: GlobalWindowCodec(),
 }
 
 _BY_NAME: Final[dict[str, Codec]] = {
     codec.name: codec
     for codec in (
-        Null(),
-        Pickled(),
-        Timedeltas(),
-        DecimalTexts(),
-        Uuids(),
-        TimeWindows(),
-        CountWindows(),
-        GlobalWindows(),
+        NullCodec(),
+        PickleCodec(),
+        TimedeltaCodec(),
+        DecimalTextCodec(),
+        UuidCodec(),
+        TimeWindowCodec(),
+        CountWindowCodec(),
+        GlobalWindowCodec(),
     )
 }
 
@@ -443,7 +447,7 @@ def from_json(value: dict[str, Any]) -> Codec:
     """Read what `to_json` of a scalar codec returned; raises KeyError if there is no such codec."""
     kind = value["type"]
     if kind == "datetime":
-        return Datetimes(value["zone"])
+        return DatetimeCodec(value["zone"])
     if kind == "decimal":
-        return Decimals(value["scale"])
-    return Plain(kind) if kind in _PLAIN else _BY_NAME[kind]
+        return DecimalCodec(value["scale"])
+    return PlainCodec(kind) if kind in _PLAIN else _BY_NAME[kind]

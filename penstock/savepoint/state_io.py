@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.checkpoint.handles import StateChain, read_state
 from penstock.checkpoint.state_io import CheckpointStateIO, Tables
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SnapshotStateIO(CheckpointStateIO):
 
         With `owned`, entries of other key groups may be omitted; the caller must still filter the rest.
         """
-        storage = CheckpointStorage(self.directory)
+        storage = CheckpointFileSystem(self.directory)
         for handle in chain:
             if handle.format == "parquet":
                 from penstock.savepoint.table_files import read_named  # imports pyarrow

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_digest, check_state
 from penstock.checkpoint.signing import digest
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import temporary
 from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.files.paths import is_absolute
@@ -118,7 +118,7 @@ class TableHeader:
 
 
 def write_table(
-    storage: CheckpointStorage,
+    storage: CheckpointFileSystem,
     stem: str,
     header: TableHeader,
     entries: Iterable[Entry],
@@ -238,7 +238,7 @@ class _FileWriter:
         self._writer.write_table(table, row_group_size=size)
 
     def upload(
-        self, storage: CheckpointStorage, name: str, kind: Any, *, signed: bool
+        self, storage: CheckpointFileSystem, name: str, kind: Any, *, signed: bool
     ) -> StateHandle:
         """Finish the file and upload it."""
         self._writer.close()
@@ -355,7 +355,7 @@ class TableFile:
 
 
 @contextmanager
-def open_table(storage: CheckpointStorage, handle: StateHandle) -> Iterator[TableFile]:
+def open_table(storage: CheckpointFileSystem, handle: StateHandle) -> Iterator[TableFile]:
     """Open a file of a table after verifying its size and checksum; it is copied to a temporary file for that."""
     if handle.name is None:
         assert handle.data is not None
@@ -379,7 +379,7 @@ def open_table(storage: CheckpointStorage, handle: StateHandle) -> Iterator[Tabl
 
 
 def read_named(
-    storage: CheckpointStorage, handle: StateHandle, owned: range | None = None
+    storage: CheckpointFileSystem, handle: StateHandle, owned: range | None = None
 ) -> Iterator[tuple[str, TableDelta]]:
     """Read the entries of a table's file, some thousand at a time; only those of the key groups `owned`, unless None.
 

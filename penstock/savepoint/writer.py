@@ -16,11 +16,11 @@ from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import SAVEPOINT_WORDS, CheckpointStorage
+from penstock.checkpoint.storage import SAVEPOINT_WORDS, CheckpointFileSystem
 from penstock.errors import CheckpointError
 from penstock.runtime.state.backends import read_chain
 from penstock.runtime.state.table import TableDelta
-from penstock.savepoint.draining import with_time_at_its_start
+from penstock.savepoint.draining import with_initial_watermarks
 from penstock.savepoint.metadata import METADATA, STATE, Savepoint, WrittenTable, encode
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
@@ -49,12 +49,12 @@ def write_savepoint(
     """
     if manifest.has_in_flight_data:
         raise CheckpointError(
-            f"checkpoint {manifest.epoch} is unaligned and cannot be turned into a savepoint",
+            f"checkpoint {manifest.checkpoint_id} is unaligned and cannot be turned into a savepoint",
             detail="it contains records in flight between subtasks, in their internal encoding",
             hint="this is a bug in Penstock, which aligns the checkpoints of savepoints: please report it",
         )
     name = f"savepoint-{manifest.job_id[:6]}-{uuid.uuid4().hex[:12]}"
-    storage = CheckpointStorage(target, words=SAVEPOINT_WORDS).child(name)
+    storage = CheckpointFileSystem(target, words=SAVEPOINT_WORDS).child(name)
     items = [
         _Item(operator_id, operator.uid or operator.name, subtask, chain, operator.max_parallelism)
         for operator_id, operator in manifest.operators.items()
@@ -66,7 +66,7 @@ def write_savepoint(
         _check_complete(items, written)
         tables = {item.key: written[item.key] for item in items}
         _delete_others(storage, tables)
-        manifest = with_time_at_its_start(manifest) if drained else manifest
+        manifest = with_initial_watermarks(manifest) if drained else manifest
         savepoint = Savepoint.of(manifest, tables, drained=drained, waiting=waiting)
         storage.write_atomic(METADATA, encode(savepoint, signer))
     except BaseException:
@@ -96,7 +96,7 @@ class ChainWriter:
     """Writes the tables of one chain; pickles, so that it can run in a task. It is idempotent."""
 
     state_io: Any
-    storage: CheckpointStorage
+    storage: CheckpointFileSystem
     signed: bool = False
 
     def __call__(self, item: _Item) -> tuple[tuple[str, int], dict[str, WrittenTable]]:
@@ -193,7 +193,9 @@ def _check_complete(items: Sequence[_Item], written: dict[Any, Any]) -> None:
         )
 
 
-def _delete_others(storage: CheckpointStorage, tables: dict[Any, dict[str, WrittenTable]]) -> None:
+def _delete_others(
+    storage: CheckpointFileSystem, tables: dict[Any, dict[str, WrittenTable]]
+) -> None:
     """Delete files of tasks that were run again."""
     needed = {
         handle.name

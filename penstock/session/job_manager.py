@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError
 from penstock.jobmanager.dispatcher.dispatcher import Dispatcher
 from penstock.jobmanager.dispatcher.job_store import FileJobStore, JobStore, MemoryJobStore
 from penstock.jobmanager.dispatcher.submission import Submission
-from penstock.jobmanager.high_availability.campaign import Campaign
+from penstock.jobmanager.high_availability.campaign import LeaderCampaign
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.resources.resource_manager import ResourceManager
@@ -26,7 +26,7 @@ from penstock.rest.session import PROGRAM
 _log = logging.getLogger(__name__)
 
 
-class Place:
+class SessionCluster:
     """Where the jobs of a session run: what gives each its cluster, and what is started and stopped around them."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Place:
 class JobManager:
     """A session: takes jobs and runs them, until it is shut down."""
 
-    def __init__(self, configuration: Configuration, place: Place) -> None:
+    def __init__(self, configuration: Configuration, place: SessionCluster) -> None:
         self._configuration = configuration
         self._place = place
         self._endpoint = Endpoint(program=PROGRAM)
@@ -69,7 +69,7 @@ class JobManager:
         self._campaign = (
             None
             if services is None
-            else Campaign(services, on_granted=self._lead, on_revoked=self._stand_by)
+            else LeaderCampaign(services, on_granted=self._lead, on_revoked=self._stand_by)
         )
 
     def start(self) -> str:
@@ -161,12 +161,12 @@ class JobManager:
             pass
         self.close(keeps_jobs=self._keeps_jobs)
 
-    def close(self, *, keeps_jobs: bool, patience_s: float = 20.0) -> None:
+    def close(self, *, keeps_jobs: bool, timeout_s: float = 20.0) -> None:
         """End the jobs and release all resources."""
         started = time.monotonic()
         if not keeps_jobs and (self._campaign is None or self._campaign.leads):
-            self._dispatcher.cancel_all(patience_s)
-        self._dispatcher.close(patience_s)
+            self._dispatcher.cancel_all(timeout_s)
+        self._dispatcher.close(timeout_s)
         if self._campaign is not None:
             self._campaign.close()
         self._endpoint.close(2.0)

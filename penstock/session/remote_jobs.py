@@ -28,7 +28,7 @@ from penstock.graph.transformations import Transformation
 from penstock.jobmanager.dispatcher.attachments import attach_files
 from penstock.jobmanager.dispatcher.packing import pack_program, steps_of
 from penstock.jobmanager.dispatcher.submission import Submission
-from penstock.rest.client import RestClient, ServerGoneError
+from penstock.rest.client import RestClient, ServerUnreachableError
 from penstock.rest.session_client import session_of
 
 _log = logging.getLogger(__name__)
@@ -236,7 +236,7 @@ def _again(ask: Callable[[], Any]) -> Any:
     while True:
         try:
             return ask()
-        except ServerGoneError:
+        except ServerUnreachableError:
             if time.monotonic() >= until:
                 raise
             time.sleep(_LAST_POLL_S)

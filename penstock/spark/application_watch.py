@@ -30,7 +30,7 @@ _STARTS_S: Final = 30.0
 _ENDS_S: Final = 10.0  # how long a JVM may take to end by itself
 
 
-class Standing(Enum):
+class ApplicationState(Enum):
     """The master's view of an application."""
 
     KNOWN = "known"
@@ -40,17 +40,17 @@ class Standing(Enum):
 
 @dataclass(slots=True)
 class ApplicationWatch:
-    """Decides what to say, and when an application is lost (a pure core). `patience_s` is how long executors may take to come."""
+    """Decides what to say, and when an application is lost (a pure core). `timeout_s` is how long executors may take to come."""
 
     master: str
-    patience_s: float
+    timeout_s: float
     #: Since when there have been no executors
     since: float | None = None
     #: For which answers of the master something was said about that
-    said: set[Standing] = field(default_factory=set)
+    said: set[ApplicationState] = field(default_factory=set)
 
     def look(
-        self, moment: float, executors: int, ask: Callable[[], Standing]
+        self, moment: float, executors: int, ask: Callable[[], ApplicationState]
     ) -> tuple[bool, str | None]:
         """Return whether the application is lost, and what to say, if anything. `ask` asks the master, if that is of interest."""
         if executors:
@@ -61,17 +61,17 @@ class ApplicationWatch:
         if self.since is None:
             self.since = moment
         standing = ask()
-        if standing is Standing.UNKNOWN:
+        if standing is ApplicationState.UNKNOWN:
             return True, (
                 f"the Spark master at {self.master} was started again and does not know this application: a new one is started, and jobs go on from"
                 " their last checkpoints; with spark.deploy.recoveryMode a master keeps its applications"
             )
-        if standing is Standing.SILENT:
+        if standing is ApplicationState.SILENT:
             return False, self._once(
                 standing,
                 f"there are no executors, and the Spark master at {self.master} does not answer: start it again. Jobs wait for it",
             )
-        if moment - self.since < self.patience_s:
+        if moment - self.since < self.timeout_s:
             return False, None
         return False, self._once(
             standing,
@@ -79,7 +79,7 @@ class ApplicationWatch:
             " spark.executor.memory and spark.executor.cores to spare, or whether other applications hold them",
         )
 
-    def _once(self, standing: Standing, text: str) -> str | None:
+    def _once(self, standing: ApplicationState, text: str) -> str | None:
         if standing in self.said:
             return None
         self.said.add(standing)
@@ -87,14 +87,14 @@ class ApplicationWatch:
 
 
 @contextlib.contextmanager
-def say_if_slow(master: str, patience_s: float = _STARTS_S) -> Iterator[None]:
+def warn_if_slow(master: str, timeout_s: float = _STARTS_S) -> Iterator[None]:
     """Say so if starting an application takes long: on YARN Spark waits, without a word, until the ResourceManager has started it."""
     timer = threading.Timer(
-        patience_s,
+        timeout_s,
         _log.warning,
         (
             "Spark has waited %g s for its application to start on the cluster (%s): see whether it has machines, and the queue has memory to spare",
-            patience_s,
+            timeout_s,
             master,
         ),
     )
@@ -107,10 +107,10 @@ def say_if_slow(master: str, patience_s: float = _STARTS_S) -> Iterator[None]:
 
 
 def watch_application(
-    context: SparkContext, process: subprocess.Popen[bytes], patience_s: float
+    context: SparkContext, process: subprocess.Popen[bytes], timeout_s: float
 ) -> None:
     """Watch a context in a thread of its own, until its JVM ends or it is stopped."""
-    watch = ApplicationWatch(str(context.master), patience_s)
+    watch = ApplicationWatch(str(context.master), timeout_s)
     java = context._jsc.sc()  # noqa: SLF001 - no Python API counts executors
 
     def run() -> None:
@@ -146,20 +146,20 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _standing(context: SparkContext, java: Any) -> Standing:
+def _standing(context: SparkContext, java: Any) -> ApplicationState:
     """Query the masters about the application; masters that cannot be queried, as on YARN and Kubernetes, count as knowing it."""
     master = str(context.master)
     if not master.startswith(STANDALONE):
-        return Standing.KNOWN
+        return ApplicationState.KNOWN
     try:
         check_master(master)
     except MasterNotFoundError:
-        return Standing.SILENT
+        return ApplicationState.SILENT
     states = [_ask(context, java, each) for each in master.removeprefix(STANDALONE).split(",")]
     alive = [known for known in states if known is not None]
     if not alive:
-        return Standing.SILENT
-    return Standing.KNOWN if any(alive) else Standing.UNKNOWN
+        return ApplicationState.SILENT
+    return ApplicationState.KNOWN if any(alive) else ApplicationState.UNKNOWN
 
 
 def _ask(context: SparkContext, java: Any, address: str) -> bool | None:

@@ -52,7 +52,7 @@ class DependenciesError(PenstockError):
     """What a job's tasks need cannot be had where they run."""
 
 
-class TaskEnvironment:
+class WorkerEnvironment:
     """What the workers of one job are started with."""
 
     def __init__(self, dependencies: PythonDependencies, root: str | None = None) -> None:

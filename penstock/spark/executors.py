@@ -23,7 +23,7 @@ _MEMORY_METRICS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Executor:
+class SparkExecutor:
     """One executor. `memory` has Spark's own figures by their names, as far as it reports them."""
 
     id: str
@@ -37,7 +37,7 @@ class Executor:
     memory: dict[str, int] = field(default_factory=dict)
 
 
-def executors() -> list[Executor] | None:
+def executors() -> list[SparkExecutor] | None:
     """Return the executors that run tasks; None if there is no Spark."""
     context = active_context()
     if context is None or context._jsc is None:  # noqa: SLF001 - no public API
@@ -49,8 +49,8 @@ def executors() -> list[Executor] | None:
     return [each for each in found if each.slots > 0]
 
 
-def _executor(summary: Any) -> Executor:
-    return Executor(
+def _executor(summary: Any) -> SparkExecutor:
+    return SparkExecutor(
         id=str(summary.id()),
         address=str(summary.hostPort()),
         slots=int(summary.maxTasks()),

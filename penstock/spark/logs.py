@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE_S: Final = 2.0  # in which Spark has noted on which executor a task runs
+_TIMEOUT_S: Final = 2.0  # in which Spark has noted on which executor a task runs
 _POLL_S: Final = 0.05
 _UNKNOWN: Final = "unknown"
 
@@ -56,7 +56,7 @@ def _receiver(context: SparkContext) -> LineReceiver | None:
 
 def taskmanager_of(hello: Mapping[str, Any]) -> str:
     """Return the id of the executor that a task runs on."""
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + _TIMEOUT_S
     while True:
         found = executor_of(int(hello.get("stage", -1)), int(hello.get("task", -1)))
         if found is not None:

@@ -9,14 +9,14 @@ from penstock.errors import PenstockError
 
 STANDALONE = "spark://"
 MASTER_FORMS = "local[4], spark://host:7077, yarn, k8s://https://host:port"
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 class MasterNotFoundError(PenstockError, ConnectionError):
     """Nothing answers at the address of a Spark master."""
 
 
-def check_master(master: str, patience_s: float = _PATIENCE_S) -> None:
+def check_master(master: str, timeout_s: float = _TIMEOUT_S) -> None:
     """Raise MasterNotFoundError if none of the addresses in `spark://host:port,host:port` answers; let others pass."""
     if not master.startswith(STANDALONE):
         return
@@ -24,7 +24,7 @@ def check_master(master: str, patience_s: float = _PATIENCE_S) -> None:
     for address in master.removeprefix(STANDALONE).split(","):
         try:
             parts = urlsplit(f"//{address}")
-            with socket.create_connection((parts.hostname or "", parts.port or 7077), patience_s):
+            with socket.create_connection((parts.hostname or "", parts.port or 7077), timeout_s):
                 return
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

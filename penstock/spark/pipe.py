@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.common.python_dependencies import PythonDependencies
 from penstock.errors import JobCancelledError, PenstockError
 from penstock.graph.deployment import LevelDeployment
-from penstock.graph.stage import Room, SlotDemand, StageDeployment
-from penstock.runtime.network.buffers import Row
+from penstock.graph.stage import ClusterCapacity, SlotDemand, StageDeployment
+from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.local_pipe import deliver
-from penstock.spark.dependencies import TaskEnvironment
+from penstock.spark.dependencies import WorkerEnvironment
 from penstock.spark.logs import with_address
 from penstock.spark.session import (
     cancel_jobs,
@@ -55,7 +55,7 @@ _LOOK_S = 0.05
 
 def build_pipe(
     context: SparkContext, levels: Sequence[LevelDeployment]
-) -> list[RDD[tuple[int, Row]]]:
+) -> list[RDD[tuple[int, BufferedRow]]]:
     """Return one RDD per level; the rows of the last are the ACKs of the epoch.
 
     They run with the interpreter that the context has now.
@@ -75,7 +75,7 @@ def run_pipe(
     context: SparkContext,
     levels: Sequence[LevelDeployment],
     on_ack: Callable[[TaskAck], None],
-    environment: TaskEnvironment | None = None,
+    environment: WorkerEnvironment | None = None,
 ) -> None:
     """Run one epoch, then hand over its ACKs; raises TaskFailedError if a task's user code failed."""
     with contextlib.nullcontext() if environment is None else environment.applied(context):
@@ -90,7 +90,9 @@ def run_pipe(
     deliver((row for _, row in pairs), on_ack)
 
 
-def _delete_shuffle_files(context: SparkContext, stages: Sequence[RDD[tuple[int, Row]]]) -> None:
+def _delete_shuffle_files(
+    context: SparkContext, stages: Sequence[RDD[tuple[int, BufferedRow]]]
+) -> None:
     """Delete what the exchanges wrote to disk: Spark itself does that when its JVM next collects garbage, hours later."""
     cleaner = context._jsc.sc().cleaner()  # noqa: SLF001 - no public API
     if cleaner.isEmpty():
@@ -101,7 +103,7 @@ def _delete_shuffle_files(context: SparkContext, stages: Sequence[RDD[tuple[int,
         cleaner.get().doCleanupShuffle(shuffled.dependencies().head().shuffleId(), False)
 
 
-class Slots(Protocol):
+class SlotProvider(Protocol):
     """Who gives the jobs of this process their slots: the ResourceManager."""
 
     @property
@@ -134,11 +136,11 @@ class SparkPipe:
     def __init__(
         self,
         options: Mapping[str, str],
-        slots: Slots,
-        environment: TaskEnvironment | None = None,
+        slots: SlotProvider,
+        environment: WorkerEnvironment | None = None,
     ) -> None:
         self._options = options
-        self._environment = environment or TaskEnvironment(PythonDependencies())
+        self._environment = environment or WorkerEnvironment(PythonDependencies())
         self._slots = slots
         self._over: set[str] = (
             set()
@@ -224,15 +226,15 @@ class SparkPipe:
 
     # Pipelined mode
 
-    def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
+    def capacity(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> ClusterCapacity:
         """Allocate slots to a job; waits for executors that are starting, and in the queue of requests."""
         if self._slots.share_at_once(demand):
-            return Room(0)  # Spark need not be there yet
+            return ClusterCapacity(0)  # Spark need not be there yet
         context = self._connect()
         if has_dynamic_allocation(
             context
         ):  # nothing holds slots, and there are as many as it takes
-            return Room(
+            return ClusterCapacity(
                 None, "Spark's dynamic allocation is on, with which it runs no barrier stages"
             )
         granted = self._slots.acquire(
@@ -241,7 +243,7 @@ class SparkPipe:
             interrupted,
             arriving_s=registration_s(context),
         )
-        return Room(granted)
+        return ClusterCapacity(granted)
 
     def release(self, job_id: str) -> None:
         """Take back the slots of a job."""

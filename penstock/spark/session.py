@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common import cloudpickling, temporary
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.spark.application_watch import end_process, say_if_slow, watch_application
+from penstock.spark.application_watch import end_process, warn_if_slow, watch_application
 from penstock.spark.gateway import (
     ERRORS_TOGETHER,
     LocalJvm,
@@ -170,7 +170,7 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
             gateway = launch_by_submit(conf)
             process = gateway.proc
         conf.setAll(list(properties.items()))
-        with say_if_slow(master):
+        with warn_if_slow(master):
             context = SparkContext(conf=conf, gateway=gateway)
     except BaseException as error:
         reason = _reason(error)  # needs the JVM, so before it is stopped

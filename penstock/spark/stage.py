@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.graph.stage import StageDeployment
-from penstock.spark.dependencies import TaskEnvironment
+from penstock.spark.dependencies import WorkerEnvironment
 from penstock.spark.stage_body import RunSlot, barrier_body
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run_barrier_stage(
     context: SparkContext,
     deployment: StageDeployment,
     run: RunSlot | None = None,
-    environment: TaskEnvironment | None = None,
+    environment: WorkerEnvironment | None = None,
 ) -> None:
     """Run a stage until its slots have ended; raises Spark's error if one fails. `run` is for tests: see `barrier_body`."""
     with contextlib.nullcontext() if environment is None else environment.applied(context):

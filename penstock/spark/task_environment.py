@@ -55,7 +55,7 @@ class PreparationError(Exception):
 
 
 @dataclass
-class Prepared:
+class PreparedEnvironment:
     """A prepared environment: the interpreter, its import path, its working directory, and the locks that protect it.
 
     `variables` are environment variables of its processes that name folders.
@@ -74,12 +74,12 @@ class Prepared:
         self.locks.clear()
 
 
-def prepare(bundle: Path) -> Prepared:
+def prepare(bundle: Path) -> PreparedEnvironment:
     """Make what a bundle asks for, or find it made; raises PreparationError."""
     with zipfile.ZipFile(bundle) as packed:
         wanted: dict[str, Any] = json.loads(packed.read(DESCRIPTION))
     root = _root(wanted.get("root"))
-    prepared = Prepared(sys.executable)
+    prepared = PreparedEnvironment(sys.executable)
     try:
         files = _entry(
             root, f"files-{wanted['digest']}", prepared, lambda at: _unpack(bundle, wanted, at)
@@ -125,7 +125,9 @@ def _root(chosen: str | None) -> Path:
     )
 
 
-def _entry(root: Path, name: str, prepared: Prepared, make: Callable[[Path], None]) -> Path:
+def _entry(
+    root: Path, name: str, prepared: PreparedEnvironment, make: Callable[[Path], None]
+) -> Path:
     """Return an entry, made now if it is not there; its lock is shared by `prepared` from then on."""
     at = root / name
     while True:
@@ -269,7 +271,7 @@ def _check_spark(interpreter: str, wanted: str) -> None:
             )
 
 
-def _add_packages(root: Path, files: Path, prepared: Prepared) -> None:
+def _add_packages(root: Path, files: Path, prepared: PreparedEnvironment) -> None:
     """Run the tasks in a virtual environment over the interpreter, with the packages of a requirements file."""
     base = prepared.interpreter
     digest = hashlib.sha256(f"{base} {sys.version}\n".encode())

@@ -8,18 +8,18 @@ from penstock.checkpoint.manifest_store import CheckpointDeletedError
 from penstock.state.catalog import OperatorInfo, StateInfo
 from penstock.state.reading import read
 from penstock.state.snapshot import Snapshot
-from penstock.state.tables import StateTable, Table
+from penstock.state.tables import KeyedStateTable, SnapshotTable
 from penstock.state.writer import DROP, SavepointWriter, edit, new_savepoint
 
 __all__ = [
     "DROP",
     "CheckpointDeletedError",
+    "KeyedStateTable",
     "OperatorInfo",
     "SavepointWriter",
     "Snapshot",
+    "SnapshotTable",
     "StateInfo",
-    "StateTable",
-    "Table",
     "edit",
     "new_savepoint",
     "read",

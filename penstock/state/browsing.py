@@ -16,7 +16,7 @@ from penstock.errors import ArgumentError
 from penstock.state.columns import fields_of
 from penstock.state.reading import read
 from penstock.state.snapshot import Snapshot
-from penstock.state.tables import StateTable, Table
+from penstock.state.tables import KeyedStateTable, SnapshotTable
 
 _TRIES: Final = 20
 _LONGEST_CELL: Final = 20_000  # characters of JSON
@@ -38,7 +38,9 @@ def _look(directory: str, look: Callable[[Snapshot], T]) -> T:
         return look(snapshot)
 
 
-def choose(snapshot: Snapshot, operator: str, state: str | None, *, explode: bool = False) -> Table:
+def choose(
+    snapshot: Snapshot, operator: str, state: str | None, *, explode: bool = False
+) -> SnapshotTable:
     """Return the table of a state of any kind."""
     found = snapshot.operator(operator)
     if state is None:
@@ -50,7 +52,7 @@ def choose(snapshot: Snapshot, operator: str, state: str | None, *, explode: boo
     return snapshot.state(found.id, state, explode=explode)
 
 
-def rows_of(table: Table, key: str | None) -> Iterator[Any]:
+def rows_of(table: SnapshotTable, key: str | None) -> Iterator[Any]:
     """Yield the rows of a table, or those of one key: a Python literal, or its text."""
     if key is None:
         yield from table
@@ -60,7 +62,7 @@ def rows_of(table: Table, key: str | None) -> Iterator[Any]:
     wanted: list[Any] = [key]
     with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         wanted.append(ast.literal_eval(key))
-    if isinstance(table, StateTable) and table.columns[0] == "key":
+    if isinstance(table, KeyedStateTable) and table.columns[0] == "key":
         # Only the state of the subtasks that may own the key is read.
         with contextlib.suppress(TypeError, ValueError):  # values that cannot be keys: a list, NaN
             found = [row for each in wanted for row in table.get(each)]
@@ -83,7 +85,7 @@ class Page:
 
 
 def page(
-    table: Table,
+    table: SnapshotTable,
     *,
     offset: int = 0,
     limit: int = 50,
@@ -136,7 +138,7 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
     """Return the contents of a snapshot as JSON values: operators with their states."""
     return {
         "checkpoint": {
-            "id": snapshot.epoch,
+            "id": snapshot.checkpoint_id,
             "created": snapshot.manifest.created_ms,
             "kind": snapshot.kind,
         },

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.errors import ArgumentError
-from penstock.graph.operator_specs import StateTable, spec_kinds
+from penstock.graph.operator_specs import StateTableDescription, spec_kinds
 from penstock.graph.state_description import StateDescription
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.runtime.state.panes import PANE_PREFIX
@@ -158,10 +158,10 @@ def describe_table(
     )
 
 
-def _own_table(name: str) -> StateTable:
+def _own_table(name: str) -> StateTableDescription:
     """Return an operator's declaration of a table; operators that are not imported have none."""
     own = (table for kind in spec_kinds() for table in kind.state_tables if table.name == name)
-    return next(own, StateTable(name, internal=True))
+    return next(own, StateTableDescription(name, internal=True))
 
 
 def _is_own_state(name: str) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.handles import StateChain, StateHandle, read_state
-from penstock.checkpoint.manifest_store import noticing_deletion
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.manifest_store import explain_deleted_checkpoint
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, FileError
 from penstock.files.file_system import resolve
 from penstock.files.paths import is_absolute
@@ -46,13 +46,13 @@ class ChainReader:
 
     directory: str
     max_parallelism: int
-    epoch: int | None = (
+    checkpoint_id: int | None = (
         None  # of the checkpoint, which a running job may delete; None for a savepoint
     )
 
     def tables(self, chain: StateChain, databases: Databases) -> dict[str, TableSummary]:
         """Return the tables of a chain, by name."""
-        with noticing_deletion(self.directory, self.epoch):
+        with explain_deleted_checkpoint(self.directory, self.checkpoint_id):
             return self._tables(chain, databases)
 
     def _tables(self, chain: StateChain, databases: Databases) -> dict[str, TableSummary]:
@@ -67,7 +67,7 @@ class ChainReader:
         """Return the parts of a chain that can be read separately: each of a table's files in a savepoint, else the chain."""
         if not chain.is_savepoint:
             return [chain]
-        with noticing_deletion(self.directory, self.epoch):
+        with explain_deleted_checkpoint(self.directory, self.checkpoint_id):
             return [
                 StateChain((replace(handle, kind="full"),))
                 for handle in chain
@@ -113,7 +113,7 @@ class ChainReader:
         """
         what = f"state '{table}' of operator '{operator}'"
         found = self._entries(chain, table, databases, what, ttl)
-        with noticing_deletion(self.directory, self.epoch):
+        with explain_deleted_checkpoint(self.directory, self.checkpoint_id):
             while True:
                 with explained(what):
                     entry = next(found, None)
@@ -157,7 +157,7 @@ class ChainReader:
     def _saved_entries(self, chain: StateChain, table: str, ttl: bool | None) -> Iterator[Entry]:
         from penstock.savepoint.table_files import read_named
 
-        storage = CheckpointStorage(self.directory)
+        storage = CheckpointFileSystem(self.directory)
         for handle in chain:
             if len(chain) > 1 and self._name_in(handle) != table:
                 continue
@@ -169,12 +169,12 @@ class ChainReader:
     def _snapshots(
         self, chain: StateChain, unpickle: Callable[[bytes], Any]
     ) -> Iterator[dict[str, TableDelta]]:
-        storage = CheckpointStorage(self.directory)
+        storage = CheckpointFileSystem(self.directory)
         for handle in chain:
             yield self._tables_in(storage, handle, unpickle)
 
     def _tables_in(
-        self, storage: CheckpointStorage, handle: StateHandle, unpickle: Callable[[bytes], Any]
+        self, storage: CheckpointFileSystem, handle: StateHandle, unpickle: Callable[[bytes], Any]
     ) -> dict[str, TableDelta]:
         tables: dict[str, TableDelta] = unpickle(read_state(storage, handle))
         return tables
@@ -215,7 +215,7 @@ def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
 
     name = handle.name or ""
     if handle.name is None or not is_absolute(name):
-        with open_table(CheckpointStorage(directory), handle) as file:
+        with open_table(CheckpointFileSystem(directory), handle) as file:
             yield file
         return
     try:
@@ -223,7 +223,7 @@ def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
         opened = files.open_input(path)
     except (ArgumentError, FileError):
         with open_table(
-            CheckpointStorage(directory), handle
+            CheckpointFileSystem(directory), handle
         ) as file:  # raises the error that says what is wrong
             yield file
         return
@@ -269,7 +269,7 @@ def _described(store: RocksDBStore, table: str) -> StateSchema | None:
 
 
 def _stored_entries(store: RocksDBStore, table: str, max_parallelism: int) -> Iterator[Entry]:
-    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend, read_tables
+    from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend, read_tables
     from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
     from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
@@ -278,7 +278,7 @@ def _stored_entries(store: RocksDBStore, table: str, max_parallelism: int) -> It
         return
     namespaced, schema = described
     place = LocalDirectory((str(store.directory.parent),), "reading", store.directory.name, 0)
-    backend = RocksDBStateBackend(lambda: 0, place, RocksDBSettings(), max_parallelism)
+    backend = RocksDBKeyedStateBackend(lambda: 0, place, RocksDBSettings(), max_parallelism)
     backend.store = store
     if schema is not None:
         backend.schemas[table] = schema

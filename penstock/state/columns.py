@@ -283,7 +283,7 @@ def to_arrow(kind: Type) -> pa.DataType:
     return simple.get(name, pa.string())
 
 
-class Profile:
+class ColumnProfile:
     """The column types of a table, inferred from rows."""
 
     def __init__(self, wanted: Sequence[Type | None], maps: Sequence[bool]) -> None:
@@ -302,7 +302,7 @@ class Profile:
                 is_map = self._maps[index] and isinstance(value, dict)
                 self._found[index] = unify(found, mapping(value) if is_map else infer(value))
 
-    def merge(self, other: Profile) -> None:
+    def merge(self, other: ColumnProfile) -> None:
         """Merge another profile."""
         for index, kind in enumerate(other._wanted):
             if kind is None:

@@ -24,7 +24,7 @@ class _Drop:
 DROP: Final = _Drop()  # returned by a function to remove an entry
 
 
-class Step(Protocol):
+class EditStep(Protocol):
     """One change of a table."""
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
@@ -32,7 +32,7 @@ class Step(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class PutEntries:
     """Writes entries, replacing existing ones."""
 
     written: dict[Any, Any]
@@ -50,7 +50,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
+class ClearEntries:
     """Removes all entries."""
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
@@ -59,7 +59,7 @@ class Clear:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TransformEntries:
     """Calls a function with each key and value (and window); its result is the new value, DROP removes the entry."""
 
     function: Callable[..., Any]
@@ -134,7 +134,7 @@ class TableEdit:
 
     namespaced: bool
     schema: StateSchema | None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[EditStep] = field(default_factory=list)
 
     def declare(self, schema: StateSchema | None) -> None:
         """Continue with another schema: enabling or disabling the TTL converts existing entries."""

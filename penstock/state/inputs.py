@@ -15,7 +15,7 @@ from penstock.state.catalog import unknown
 Column = str | int | Callable[[Any], Any]  # a name, a position, or a function of the row
 
 
-class Rows:
+class InputRows:
     """Rows with their column names, if any. Values are Python objects: numpy values are converted."""
 
     def __init__(self, names: Sequence[str] | None, rows: Iterable[Any]) -> None:
@@ -38,34 +38,34 @@ class Rows:
         return lambda row: to_python(_taken(row, column, what, position))
 
 
-def rows_of(data: Any) -> Rows:
+def rows_of(data: Any) -> InputRows:
     """Return the rows of a frame or list."""
     kind = type(data)
     module = kind.__module__.partition(".")[0]
     if module == "pandas" and kind.__name__ == "DataFrame":
         names = _unique([str(name) for name in data.columns])
         columns = [data.iloc[:, index].tolist() for index in range(len(names))]
-        return Rows(
+        return InputRows(
             names, (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
         )
     if module == "pyarrow" and kind.__name__ in {"Table", "RecordBatch"}:
         batches = data.to_batches() if kind.__name__ == "Table" else [data]
-        return Rows(_unique(data.schema.names), _arrow_rows(batches))
+        return InputRows(_unique(data.schema.names), _arrow_rows(batches))
     if module == "pyspark" and hasattr(data, "toArrow"):
         from penstock.spark.state_frames import arrow_batches
 
-        return Rows(_unique(data.columns), _arrow_rows(arrow_batches(data)))
+        return InputRows(_unique(data.columns), _arrow_rows(arrow_batches(data)))
     if isinstance(data, Mapping):
-        return Rows(None, list(data.items()))
+        return InputRows(None, list(data.items()))
     columns_of = getattr(data, "columns", None)
     if isinstance(columns_of, tuple) and hasattr(data, "to_arrow"):  # a table of penstock.state
-        return Rows(columns_of, (row._asdict() for row in data))
+        return InputRows(columns_of, (row._asdict() for row in data))
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise ArgumentTypeError(
             f"cannot read rows from {shorten(data)}",
             hint="pass a pandas, Arrow or Spark frame, a dictionary, or a list of tuples or dictionaries",
         )
-    return Rows(None, data)
+    return InputRows(None, data)
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from penstock.state.catalog import (
     describe_table,
     find_state,
 )
-from penstock.state.edits import Change, Clear, TableEdit
+from penstock.state.edits import ClearEntries, TableEdit, TransformEntries
 from penstock.state.snapshot import Snapshot
 
 
@@ -60,7 +60,7 @@ class OperatorEdit:
         """Remove a state."""
         if info.is_keyed:
             table = self.table(info.table, namespaced=info.scope is not None)
-            table.steps = [Clear()]
+            table.steps = [ClearEntries()]
             table.schema = None
         else:
             for values in self.held():
@@ -92,7 +92,7 @@ class OperatorEdit:
         if info.kind == "operator":
             raise ArgumentError(f"{what} is internal and cannot be changed")
         is_map = info.kind == "broadcast"
-        step = Change(function, "value", False, False, what)
+        step = TransformEntries(function, "value", False, False, what)
         for values in self.held():
             if info.table in values:
                 held = values[info.table]

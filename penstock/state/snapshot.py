@@ -31,9 +31,9 @@ from penstock.state.chains import ChainReader, TableSummary
 from penstock.state.databases import Databases
 from penstock.state.tables import (
     KeyedPart,
+    KeyedStateTable,
     RowsPart,
-    StateTable,
-    Table,
+    SnapshotTable,
     TimerPart,
     value_columns,
 )
@@ -70,9 +70,9 @@ class Snapshot:
         return self.manifest.job_name
 
     @property
-    def epoch(self) -> int:
+    def checkpoint_id(self) -> int:
         """The checkpoint id."""
-        return self.manifest.epoch
+        return self.manifest.checkpoint_id
 
     @property
     def created(self) -> dt.datetime:
@@ -107,7 +107,7 @@ class Snapshot:
 
     # Keyed state.
 
-    def state(self, operator: str, name: str, *, explode: bool = False) -> StateTable:
+    def state(self, operator: str, name: str, *, explode: bool = False) -> KeyedStateTable:
         """Return a keyed state as a table, one row per key (and window).
 
         With `explode` a list has a row per element and a map a row per entry. A window's contents are the state
@@ -132,7 +132,7 @@ class Snapshot:
         *,
         explode: bool = False,
         chains: Sequence[StateChain] | None = None,
-    ) -> StateTable:
+    ) -> KeyedStateTable:
         """Return the table of a described keyed state, or the part of it in some of its chains."""
         merges = state.table == CONTENTS and any(s.table == MERGING_SET for s in operator.states)
         reader = self.reader(operator.id)
@@ -142,7 +142,7 @@ class Snapshot:
             for part in reader.parts(whole, state.table)
         ]
         scope = () if state.scope is None else (state.scope,)
-        return StateTable(
+        return KeyedStateTable(
             f"state '{state.name}' of operator '{operator.label}'",
             ("key", *scope, *value_columns(state, explode=explode)),
             parts,
@@ -151,15 +151,15 @@ class Snapshot:
             explode=explode,
         )
 
-    def windows(self, operator: str, *, explode: bool = False) -> StateTable:
+    def windows(self, operator: str, *, explode: bool = False) -> KeyedStateTable:
         """Return the contents of a window operator's windows; with `explode` a row per element."""
         return self.state(operator, CONTENTS, explode=explode)
 
-    def timers(self, operator: str) -> StateTable:
+    def timers(self, operator: str) -> KeyedStateTable:
         """Return the pending timers: key, namespace (a window, or None), timestamp, domain ('event' or 'processing')."""
         return self._timers(self.operator(operator), (EVENT_TIMERS, PROCESSING_TIMERS))
 
-    def _timers(self, operator: OperatorInfo, tables: Sequence[str]) -> StateTable:
+    def _timers(self, operator: OperatorInfo, tables: Sequence[str]) -> KeyedStateTable:
         there = {state.table for state in operator.states}
         reader = self.reader(operator.id)
         parts = [
@@ -170,11 +170,11 @@ class Snapshot:
             for part in reader.parts(chain, table)
         ]
         name = f"timers of operator '{operator.label}'"
-        return StateTable(name, TIMER_COLUMNS, parts, self.databases)
+        return KeyedStateTable(name, TIMER_COLUMNS, parts, self.databases)
 
     # Operator state.
 
-    def operator_state(self, operator: str, name: str) -> StateTable:
+    def operator_state(self, operator: str, name: str) -> KeyedStateTable:
         """Return an operator state: list, union list, broadcast, or internal state of the operator.
 
         Lists have the columns subtask, position, value; broadcast state has key, value (all subtasks hold the same);
@@ -205,7 +205,7 @@ class Snapshot:
                 for position, value in enumerate(values.get(state.table, ()))
             ]
         label = f"{state.kind} state '{state.name}' of operator '{found.label}'"
-        return StateTable(label, names, [RowsPart(tuple(rows))], self.databases)
+        return KeyedStateTable(label, names, [RowsPart(tuple(rows))], self.databases)
 
     def _find(self, operator: OperatorInfo, name: str, states: Sequence[StateInfo]) -> StateInfo:
         if not isinstance(name, str):
@@ -225,7 +225,7 @@ class Snapshot:
 
     # Sources and time.
 
-    def sources(self) -> Table:
+    def sources(self) -> SnapshotTable:
         """Return the sources: operator, splits, finished (number of finished splits), watermark (the lowest of a split)."""
 
         def rows() -> Iterator[tuple[Any, ...]]:
@@ -236,9 +236,9 @@ class Snapshot:
                 )
                 yield self._label(name), len(progress), sum(s.finished for s in progress), low
 
-        return Table("sources", ("operator", "splits", "finished", "watermark"), rows)
+        return SnapshotTable("sources", ("operator", "splits", "finished", "watermark"), rows)
 
-    def offsets(self, operator: str | None = None) -> StateTable:
+    def offsets(self, operator: str | None = None) -> KeyedStateTable:
         """Return the positions of the splits of a source, or of all sources.
 
         Columns: operator, subtask, split, position, watermark, finished, idle.
@@ -263,9 +263,9 @@ class Snapshot:
             for name in wanted
             for subtask, split in _splits(self.manifest.sources[name], self._label(name))
         )
-        return StateTable("offsets", OFFSET_COLUMNS, [RowsPart(rows)], self.databases)
+        return KeyedStateTable("offsets", OFFSET_COLUMNS, [RowsPart(rows)], self.databases)
 
-    def watermarks(self) -> Table:
+    def watermarks(self) -> SnapshotTable:
         """Return the watermark of each subtask: operators (of the chain), subtask, watermark, finished."""
 
         def rows() -> Iterator[tuple[Any, ...]]:
@@ -276,11 +276,11 @@ class Snapshot:
                 for index, subtask in enumerate(snapshot.subtasks):
                     yield chain, index, subtask.watermark, subtask.finished
 
-        return Table("watermarks", ("operators", "subtask", "watermark", "finished"), rows)
+        return SnapshotTable("watermarks", ("operators", "subtask", "watermark", "finished"), rows)
 
     # Comparing.
 
-    def diff(self, other: Snapshot, *, internal: bool = False) -> Table:
+    def diff(self, other: Snapshot, *, internal: bool = False) -> SnapshotTable:
         """Return the changes from this snapshot to another one: keys, timers, offsets, operator state.
 
         Columns: operator, state, key, window, change ('added', 'removed' or 'changed'), before, after. With `internal`
@@ -293,7 +293,7 @@ class Snapshot:
             )
         from penstock.state.diffs import DIFF_COLUMNS, differences
 
-        return Table(
+        return SnapshotTable(
             f"changes from {self._title()} to {other._title()}",
             DIFF_COLUMNS,
             lambda: differences(self, other, internal=internal),
@@ -310,7 +310,7 @@ class Snapshot:
         return ChainReader(
             self.directory,
             self.manifest.operators[operator].max_parallelism,
-            self.epoch if self.kind == "checkpoint" else None,
+            self.checkpoint_id if self.kind == "checkpoint" else None,
         )
 
     def locals_of(self, operator: str) -> list[dict[str, Any]]:
@@ -368,7 +368,7 @@ class Snapshot:
         return operator if op is None else op.uid or op.name
 
     def _title(self) -> str:
-        name = f"checkpoint {self.epoch}" if self.kind == "checkpoint" else "savepoint"
+        name = f"checkpoint {self.checkpoint_id}" if self.kind == "checkpoint" else "savepoint"
         return f"{name} of job '{self.job_name}'"
 
     def __str__(self) -> str:

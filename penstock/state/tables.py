@@ -23,7 +23,7 @@ _BATCH = 4096
 _SHOWN = 10
 
 
-class Part(Protocol):
+class TablePart(Protocol):
     """Rows that are read together: of one state file or chain, or in memory. Sent to Spark tasks."""
 
     def rows(self, databases: Databases) -> Iterator[tuple[Any, ...]]:
@@ -156,7 +156,7 @@ _EXPLODED: dict[tuple[str, bool], Callable[[Any], Any]] = {
 }
 
 
-class Table:
+class SnapshotTable:
     """Rows with named columns, read again by every iteration. A row is a named tuple."""
 
     def __init__(self, name: str, names: Sequence[str], read: Callable[..., Iterator[Any]]) -> None:
@@ -205,9 +205,9 @@ class Table:
         batches = to_batches(iter(rows), types, schema)
         return pa.Table.from_batches(batches, schema)
 
-    def profile(self) -> types_of.Profile:
+    def profile(self) -> types_of.ColumnProfile:
         """Return an empty profile of the columns."""
-        return types_of.Profile([None] * len(self.columns), [False] * len(self.columns))
+        return types_of.ColumnProfile([None] * len(self.columns), [False] * len(self.columns))
 
     def __repr__(self) -> str:
         rows = self.head(_SHOWN + 1)
@@ -215,7 +215,7 @@ class Table:
         return f"{self.name}\n{format_rows(self.columns, rows[:_SHOWN])}{more}"
 
 
-class StateTable(Table):
+class KeyedStateTable(SnapshotTable):
     """One state of an operator as a table.
 
     The columns are `key`, then `window` (or another namespace) if the state has one, then `value`, then `last_access`
@@ -227,7 +227,7 @@ class StateTable(Table):
         self,
         name: str,
         names: Sequence[str],
-        parts: Sequence[Part],
+        parts: Sequence[TablePart],
         databases: Databases,
         state: StateInfo | None = None,
         *,
@@ -242,7 +242,7 @@ class StateTable(Table):
     def _read(self) -> Iterator[tuple[Any, ...]]:
         return self._rows(self.parts)
 
-    def _rows(self, parts: Sequence[Part]) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, parts: Sequence[TablePart]) -> Iterator[tuple[Any, ...]]:
         for part in parts:
             yield from part.rows(self._databases)
 
@@ -258,11 +258,11 @@ class StateTable(Table):
         """
         from penstock.spark.state_frames import read_frame
 
-        return read_frame(session, self.parts, TableReader(self.columns, self._declared()))
+        return read_frame(session, self.parts, SnapshotTableReader(self.columns, self._declared()))
 
-    def profile(self) -> types_of.Profile:
+    def profile(self) -> types_of.ColumnProfile:
         """Return an empty profile of the columns, with the types that the program declared."""
-        return types_of.Profile(*self._declared())
+        return types_of.ColumnProfile(*self._declared())
 
     def _declared(self) -> tuple[list[types_of.Type | None], list[bool]]:
         types: list[types_of.Type | None] = [None] * len(self.columns)
@@ -284,31 +284,33 @@ class StateTable(Table):
 
 
 @dataclass(frozen=True, slots=True)
-class TableReader:
+class SnapshotTableReader:
     """Reads parts of a table in Spark tasks."""
 
     columns: tuple[str, ...]
     declared: tuple[list[types_of.Type | None], list[bool]]
 
-    def look_at(self, parts: Sequence[Part]) -> types_of.Profile:
+    def look_at(self, parts: Sequence[TablePart]) -> types_of.ColumnProfile:
         """Return the column types of some parts."""
-        profile = types_of.Profile(*self.declared)
+        profile = types_of.ColumnProfile(*self.declared)
         with Databases() as databases:
             for part in parts:
                 for row in part.rows(databases):
                     profile.add(row)
         return profile
 
-    def schema(self, profiles: Sequence[types_of.Profile]) -> tuple[list[types_of.Type], pa.Schema]:
+    def schema(
+        self, profiles: Sequence[types_of.ColumnProfile]
+    ) -> tuple[list[types_of.Type], pa.Schema]:
         """Return the types that can hold all values, as Penstock's and as Arrow's."""
-        merged = types_of.Profile(*self.declared)
+        merged = types_of.ColumnProfile(*self.declared)
         for profile in profiles:
             merged.merge(profile)
         types = merged.types()
         return types, arrow_schema(self.columns, types)
 
     def batches(
-        self, parts: Sequence[Part], types: list[types_of.Type]
+        self, parts: Sequence[TablePart], types: list[types_of.Type]
     ) -> Iterator[pa.RecordBatch]:
         """Read some parts as Arrow batches."""
         schema = arrow_schema(self.columns, types)

@@ -16,7 +16,7 @@ from penstock.graph.state_descriptors import StateDescriptor
 from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.schema import StateSchema, shape_of
 from penstock.state.declared_types import type_of
-from penstock.state.edits import Put, as_window, check_kind, now_ms, with_times
+from penstock.state.edits import PutEntries, as_window, check_kind, now_ms, with_times
 from penstock.state.inputs import Column, rows_of
 from penstock.state.operator_edits import OperatorEdit
 
@@ -24,7 +24,7 @@ State = str | StateDescriptor
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EditTarget:
     """A table to write entries to. `type_info` is the type of its values, of a list's elements, or of maps."""
 
     edit: OperatorEdit
@@ -77,7 +77,7 @@ class Target:
             written = {key: with_times(item, schema.kind, now) for key, item in written.items()}
         table = self.edit.table(self.table, namespaced=self.namespaced)
         table.declare(schema)
-        table.steps.append(Put(written, self.namespaced))
+        table.steps.append(PutEntries(written, self.namespaced))
 
 
 def state_target(
@@ -86,7 +86,7 @@ def state_target(
     state: State,
     type_info: TypeInformation | None,
     window: Column | None,
-) -> Target:
+) -> EditTarget:
     """Return the target for entries of a keyed state; reject one that does not fit the existing state."""
     name = name_of(state, kind, f"{kind} state")
     table = f"{'state' if window is None else 'window'}/{name}"
@@ -111,7 +111,7 @@ def state_target(
             wanted, declared = before, type_of(before.shape)
     if kind == "list" and isinstance(declared, ListTypeInfo):
         declared = declared.elem_type
-    return Target(edit, table, window is not None, wanted, declared, kind, edit.what(name))
+    return EditTarget(edit, table, window is not None, wanted, declared, kind, edit.what(name))
 
 
 def name_of(state: State, kind: str, what: str) -> str:
@@ -129,7 +129,7 @@ def name_of(state: State, kind: str, what: str) -> str:
     return state
 
 
-def refuse_twice(written: dict[Any, Any], entry: Any, target: Target, number: int) -> None:
+def refuse_twice(written: dict[Any, Any], entry: Any, target: EditTarget, number: int) -> None:
     """Reject a second value for a key."""
     if entry in written:
         raise ArgumentError(
@@ -139,7 +139,7 @@ def refuse_twice(written: dict[Any, Any], entry: Any, target: Target, number: in
         )
 
 
-def as_whole(value: Any, wanted: type, target: Target, number: int) -> Any:
+def as_whole(value: Any, wanted: type, target: EditTarget, number: int) -> Any:
     """Return a whole list or dictionary; reject other values."""
     if isinstance(value, tuple) and wanted is list:
         value = list(value)

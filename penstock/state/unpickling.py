@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.errors import CheckpointError, PenstockError, RestoreRefusedError
 from penstock.savepoint.lenient import INNER, load_leniently
-from penstock.savepoint.open_json import Unopened
+from penstock.savepoint.open_json import UnopenedPickle
 
 
 def load(data: bytes, what: str, *, shallow: bool = False) -> Any:
@@ -25,7 +25,9 @@ def load(data: bytes, what: str, *, shallow: bool = False) -> Any:
 class _Strict(pickle.Unpickler):
     def __init__(self, data: bytes, *, shallow: bool) -> None:
         super().__init__(io.BytesIO(data))
-        self._inner = Unopened if shallow else lambda data: _Strict(data, shallow=False).load()
+        self._inner = (
+            UnopenedPickle if shallow else lambda data: _Strict(data, shallow=False).load()
+        )
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in INNER:

@@ -14,13 +14,13 @@ from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.runtime.state.redistribution import split_evenly
 from penstock.state.catalog import TIMERS, OperatorInfo, find_operator
 from penstock.state.declared_types import type_of
-from penstock.state.edits import DROP, Change
+from penstock.state.edits import DROP, TransformEntries
 from penstock.state.inputs import Column, rows_of, to_python
 from penstock.state.operator_edits import OperatorEdit
 from penstock.state.snapshot import Snapshot
 from penstock.state.targets import (
+    EditTarget,
     State,
-    Target,
     as_whole,
     check_hashable,
     name_of,
@@ -231,7 +231,9 @@ class SavepointWriter:
                 f"the time domain of timers must be 'event' or 'processing', got {domain!r}"
             )
         edit = self._operator(uid)
-        target = Target(edit, f"{TIMERS}{domain}", True, None, None, "timers", f"timers of '{uid}'")
+        target = EditTarget(
+            edit, f"{TIMERS}{domain}", True, None, None, "timers", f"timers of '{uid}'"
+        )
         written: dict[Any, Any] = {}
         columns = {"key": key, "timestamp": timestamp}
         for number, entry, moment in target.entries(rows, columns, window):
@@ -266,7 +268,9 @@ class SavepointWriter:
         table = edit.table(info.table, namespaced=info.scope is not None)
         declared = None if info.schema is None else type_of(info.schema.shape)
         what = edit.what(info.name)
-        table.steps.append(Change(function, info.kind, info.ttl, table.namespaced, what, declared))
+        table.steps.append(
+            TransformEntries(function, info.kind, info.ttl, table.namespaced, what, declared)
+        )
         return self
 
     def drop_state(self, uid: str, state: str) -> Self:
@@ -377,7 +381,7 @@ def edit(path: str | os.PathLike[str] | Snapshot) -> SavepointWriter:
     base = path if isinstance(path, Snapshot) else read(path)
     if base.manifest.has_in_flight_data:
         raise RestoreRefusedError(
-            f"checkpoint {base.epoch} is unaligned and cannot be turned into a savepoint",
+            f"checkpoint {base.checkpoint_id} is unaligned and cannot be turned into a savepoint",
             detail="it contains records in flight between operators; they are not state, and would be lost",
             hint="take a savepoint of the job (it is always aligned), and edit that",
         )

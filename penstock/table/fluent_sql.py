@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError
-from penstock.table.expressions.fluent import Column, Columns, Expression, as_expression
+from penstock.table.expressions.fluent import (
+    ColumnExpression,
+    ColumnsExpression,
+    Expression,
+    as_expression,
+)
 from penstock.table.window import GroupWindow, OverWindow
 
 if TYPE_CHECKING:
@@ -65,7 +70,7 @@ class QueryScope:
         for key in keys:
             if (
                 self._window is not None
-                and isinstance(key, Column)
+                and isinstance(key, ColumnExpression)
                 and key.name == self._window.name
             ):
                 shown.append(f"{self._window.kind}({self.window_operands()})")
@@ -83,10 +88,10 @@ def expanded(fields: Iterable[Any], known: list[str]) -> list[Expression]:
     """Return the arguments of select as expressions: a str is a column, with_columns is expanded."""
     found: list[Expression] = []
     for each in fields:
-        if isinstance(each, Columns):
-            found += map(Column, each.names(known))
+        if isinstance(each, ColumnsExpression):
+            found += map(ColumnExpression, each.names(known))
         elif isinstance(each, str):
-            found.append(Column(each))
+            found.append(ColumnExpression(each))
         else:
             found.append(as_expression(each))
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.columnar.pandas_series import as_series
-from penstock.common.repeated_lines import Line, RepeatedLines
+from penstock.common.repeated_lines import LogLineKind, RepeatedLineFilter
 from penstock.common.types import Row
 from penstock.common.user_errors import call_failed, shorten_all
 from penstock.table.user_functions import (
@@ -25,15 +25,15 @@ from penstock.table.user_functions import (
 logger = logging.getLogger(__name__)
 
 
-def _read_retry(record: logging.LogRecord) -> Line:
+def _read_retry(record: logging.LogRecord) -> LogLineKind:
     _, function, _, error, _ = record.args  # type: ignore[misc]
-    return Line((function, repr(error)), record.getMessage(), record.levelno)
+    return LogLineKind((function, repr(error)), record.getMessage(), record.levelno)
 
 
-logger.addFilter(RepeatedLines(_read_retry))
+logger.addFilter(RepeatedLineFilter(_read_retry))
 
 
-class CalledScalar(ScalarFunction):
+class CallableScalarFunction(ScalarFunction):
     """A plain callable as a scalar function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -44,7 +44,7 @@ class CalledScalar(ScalarFunction):
         return self._function(*args)
 
 
-class CalledAsync(AsyncScalarFunction):
+class CallableAsyncFunction(AsyncScalarFunction):
     """A coroutine function as an asynchronous scalar function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -55,7 +55,7 @@ class CalledAsync(AsyncScalarFunction):
         return await self._function(*args)
 
 
-class CalledTable(TableFunction):
+class CallableTableFunction(TableFunction):
     """A plain callable as a table function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -66,7 +66,7 @@ class CalledTable(TableFunction):
         return self._function(*args)
 
 
-class CalledAggregate(AggregateFunction):
+class CallableAggregateFunction(AggregateFunction):
     """A callable over pandas.Series as an aggregate function: an accumulator is the list of rows."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -101,7 +101,7 @@ class CalledAggregate(AggregateFunction):
         return self._function(*(pd.Series(list(each)) for each in zip(*accumulator, strict=True)))
 
 
-class RowTaking(UserDefinedFunction):
+class RowFunction(UserDefinedFunction):
     """A function that takes the columns of a row as one Row, or those of a batch as one pandas.DataFrame."""
 
     def __init__(self, function: Any, names: tuple[str, ...], pandas: bool) -> None:
@@ -137,7 +137,7 @@ class RowTaking(UserDefinedFunction):
         return self._function.eval(given)
 
 
-class RowTakingAggregate(RowTaking):
+class RowTakingAggregate(RowFunction):
     """An aggregate function whose operands are one Row."""
 
     def accumulate(self, accumulator: Any, *args: Any) -> None:
@@ -297,9 +297,15 @@ def name_of_user_code(function: Any) -> str:
     """Return the name of the user's class or function, without wrappers."""
     if isinstance(function, FunctionRunner):
         return name_of_user_code(function.function)
-    if isinstance(function, RowTaking):
+    if isinstance(function, RowFunction):
         return name_of_user_code(function._function)  # noqa: SLF001
-    if isinstance(function, CalledScalar | CalledAsync | CalledTable | CalledAggregate):
+    if isinstance(
+        function,
+        CallableScalarFunction
+        | CallableAsyncFunction
+        | CallableTableFunction
+        | CallableAggregateFunction,
+    ):
         called = function._function  # noqa: SLF001
         return str(getattr(called, "__name__", type(called).__name__))
     return function.__name__ if isinstance(function, type) else type(function).__name__

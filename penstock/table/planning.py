@@ -19,8 +19,8 @@ from penstock.graph.transformations import (
     Transformation,
 )
 from penstock.table.catalog.manager import CatalogManager
-from penstock.table.catalog.tables import ObjectPath, ResolvedTable
-from penstock.table.plan.nodes import Node, Write
+from penstock.table.catalog.tables import ResolvedTable, TablePath
+from penstock.table.plan.nodes import LogicalNode, LogicalSink
 from penstock.table.sql import statements as sql
 from penstock.table.table_config import TableConfig
 
@@ -48,15 +48,15 @@ class Planning:
 
     # Plans
 
-    def query(self, statement: sql.Query, text: str | None = None) -> Node:
+    def query(self, statement: sql.QueryStatement, text: str | None = None) -> LogicalNode:
         """Return the logical plan of a query; `text` is the statement around it, if there is one."""
         return self._converter().query(statement.tree, text or statement.source or statement.text)
 
-    def insert(self, statement: sql.Insert) -> Write:
+    def insert(self, statement: sql.InsertStatement) -> LogicalSink:
         """Return the logical plan of an INSERT."""
         return self._converter().insert(statement)
 
-    def write(self, node: Node, statement: sql.Insert) -> Write:
+    def write(self, node: LogicalNode, statement: sql.InsertStatement) -> LogicalSink:
         """Return the logical plan that writes the rows of another one, as INSERT would."""
         return self._converter().write(node, statement)
 
@@ -64,7 +64,7 @@ class Planning:
         """Return an expression over columns."""
         return self._converter().expression(tree, schema, text)
 
-    def read(self, path: ObjectPath) -> Node:
+    def read(self, path: TablePath) -> LogicalNode:
         """Return the logical plan that reads a table or view."""
         return self.query(parse_query(f"SELECT * FROM {path}"))  # noqa: S608 - a name
 
@@ -72,12 +72,14 @@ class Planning:
         """Reject a table whose computed columns or watermark mean nothing."""
         self.read_table(table)
 
-    def read_table(self, table: ResolvedTable) -> Node:
+    def read_table(self, table: ResolvedTable) -> LogicalNode:
         """Return the logical plan that reads a table which need not be in a catalog."""
-        from penstock.table.plan.context import Context
+        from penstock.table.plan.context import LogicalPlanContext
         from penstock.table.plan.tables import read_table
 
-        return read_table(Context(self._manager.reader(), self._plan_settings()), None, table, {})
+        return read_table(
+            LogicalPlanContext(self._manager.reader(), self._plan_settings()), None, table, {}
+        )
 
     def _converter(self) -> Converter:
         from penstock.table.plan.converter import Converter
@@ -91,7 +93,7 @@ class Planning:
 
     def plan(
         self,
-        roots: Sequence[Node],
+        roots: Sequence[LogicalNode],
         *,
         update_before: bool = True,
         primary_key: tuple[int, ...] | None = None,
@@ -114,7 +116,7 @@ class Planning:
             self._config.is_batch,
         )
 
-    def translate(self, roots: Sequence[Node]) -> list[Transformation]:
+    def translate(self, roots: Sequence[LogicalNode]) -> list[Transformation]:
         """Return the last steps of a job: of queries, those that give their rows as columns."""
         return self.translate_plan(self.plan(roots))
 
@@ -127,12 +129,12 @@ class Planning:
 
     # Jobs
 
-    def run_inserts(self, writes: Sequence[Write], job_name: str) -> JobClient:
+    def run_inserts(self, writes: Sequence[LogicalSink], job_name: str) -> JobClient:
         """Start a job that writes tables."""
         return self._start(self.translate(writes), job_name)
 
     def run_query(
-        self, node: Node, job_name: str = "collect"
+        self, node: LogicalNode, job_name: str = "collect"
     ) -> tuple[CloseableIterator, JobClient]:
         """Start a job that hands the rows of a query to this process."""
         (last,) = self.translate([node])
@@ -160,17 +162,21 @@ class Planning:
         return job.execute_async(self._config.get("pipeline.name", job_name))
 
 
-def parse_query(text: str) -> sql.Query:
+def parse_query(text: str) -> sql.QueryStatement:
     """Return a query that this package wrote itself."""
     from penstock.table.sql.parser import parse
 
     (statement,) = parse(text)
-    assert isinstance(statement, sql.Query)
+    assert isinstance(statement, sql.QueryStatement)
     return statement
 
 
 def as_rows(
-    node: Node, columns: Transformation, *, timestamp: int | None = None, output_type: Any = None
+    node: LogicalNode,
+    columns: Transformation,
+    *,
+    timestamp: int | None = None,
+    output_type: Any = None,
 ) -> OperatorTransformation:
     """Return the step that makes Rows of the columns of a plan."""
     spec = ColumnsToRowsSpec(

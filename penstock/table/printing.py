@@ -200,7 +200,7 @@ def _fit(text: str, width: int) -> str:
     return " " * (width - display_width(text)) + text
 
 
-class Tableau:
+class ResultTable:
     """Lines of a table drawn with characters, as Flink prints results.
 
     With `by_type` the columns are as wide as their types ask, so that rows can be printed as they come; else as wide as the values.
@@ -278,4 +278,4 @@ class Tableau:
         return "| " + " | ".join(cells) + " |"
 
 
-__all__ = ["MAX_COLUMN_WIDTH", "Tableau", "display_width", "text_of", "width_by_type"]
+__all__ = ["MAX_COLUMN_WIDTH", "ResultTable", "display_width", "text_of", "width_by_type"]

@@ -18,9 +18,9 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.table import types as t
-from penstock.table.expressions.fluent import Expression, Template, quoted_name
+from penstock.table.expressions.fluent import Expression, TemplateExpression, quoted_name
 from penstock.table.fluent_sql import to_sql
-from penstock.table.plan.nodes import Field, StreamScan
+from penstock.table.plan.nodes import Field, LogicalStreamScan
 
 if TYPE_CHECKING:
     from penstock.table.table import Table
@@ -80,11 +80,11 @@ def table_of_expressions(
 
 def _parts(element: Expression) -> Sequence[Expression]:
     """Return the fields of row(...); another expression is a row of one field."""
-    is_row = isinstance(element, Template) and element.text.startswith("ROW(")
+    is_row = isinstance(element, TemplateExpression) and element.text.startswith("ROW(")
     return element.parts if is_row else (element,)  # type: ignore[attr-defined]
 
 
-def scan_of_rows(rows: list[tuple[Any, ...]], row_type: t.RowType) -> StreamScan:
+def scan_of_rows(rows: list[tuple[Any, ...]], row_type: t.RowType) -> LogicalStreamScan:
     """Return the plan that reads rows, in one subtask."""
     source: Any = CollectionSource(rows)
     source.carries_timestamps = False
@@ -106,7 +106,7 @@ def scan_of_rows(rows: list[tuple[Any, ...]], row_type: t.RowType) -> StreamScan
     fields = tuple(
         Field(name, kind) for name, kind in zip(row_type.field_names(), types, strict=True)
     )
-    return StreamScan(schema=fields, transformation=columns, columnar=True, bounded=True)
+    return LogicalStreamScan(schema=fields, transformation=columns, columnar=True, bounded=True)
 
 
 def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
@@ -357,7 +357,7 @@ def type_of_series(series: Any) -> t.DataType:
     return guess(series.to_list(), series.name)
 
 
-def scan_of_frame(frame: Any, fields: tuple[Field, ...], splits: int) -> StreamScan:
+def scan_of_frame(frame: Any, fields: tuple[Field, ...], splits: int) -> LogicalStreamScan:
     """Return the plan that reads a Polars DataFrame with the columns c0, c1, ..."""
     from penstock.table.connectors.frames import FrameSource
 
@@ -368,4 +368,4 @@ def scan_of_frame(frame: Any, fields: tuple[Field, ...], splits: int) -> StreamS
         parallelism=splits,
         parallelism_fixed=splits == 1,
     )
-    return StreamScan(schema=fields, transformation=read, columnar=True, bounded=True)
+    return LogicalStreamScan(schema=fields, transformation=read, columnar=True, bounded=True)

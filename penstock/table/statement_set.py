@@ -10,7 +10,7 @@ from penstock.datastream._unexecuted import Definitions
 from penstock.errors import InvalidProgramError
 from penstock.table.errors import ValidationError
 from penstock.table.explain_detail import ExplainDetail
-from penstock.table.plan.nodes import Write
+from penstock.table.plan.nodes import LogicalSink
 
 if TYPE_CHECKING:
     from penstock.table.table import Table, TablePipeline
@@ -28,7 +28,7 @@ class StatementSet:
 
     def __init__(self, environment: TableEnvironment) -> None:
         self._environment = environment
-        self._writes: list[Write] = []
+        self._writes: list[LogicalSink] = []
         self._unexecuted = Definitions("statement set")
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
@@ -44,11 +44,11 @@ class StatementSet:
         from penstock.table.sql import statements
 
         statement = parse_one(check_text(stmt, "stmt"))
-        if not isinstance(statement, statements.Insert):
+        if not isinstance(statement, statements.InsertStatement):
             raise ValidationError("only INSERT statements can be added", detail=stmt)
         return self._add(self._environment.planning.insert(statement))
 
-    def _add(self, write: Write) -> StatementSet:
+    def _add(self, write: LogicalSink) -> StatementSet:
         self._writes.append(write)
         self._unexecuted.add(f"INSERT INTO {write.table.path}")
         return self
@@ -87,7 +87,7 @@ class StatementSet:
             environment.add_operator(each)
         self._writes = []
 
-    def _checked(self) -> list[Write]:
+    def _checked(self) -> list[LogicalSink]:
         if not self._writes:
             raise InvalidProgramError(
                 "the statement set is empty", hint="call add_insert_sql or add_insert first"

@@ -16,8 +16,8 @@ from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.errors import UnsupportedQueryError, ValidationError, did_you_mean
 from penstock.table.execution.descriptors import type_of
-from penstock.table.physical.nodes import Changes
-from penstock.table.plan.nodes import Node
+from penstock.table.physical.nodes import ChangelogTraits
+from penstock.table.plan.nodes import LogicalNode
 from penstock.table.planning import as_rows
 from penstock.table.schema import Schema
 from penstock.table.streams import plan_of_stream
@@ -136,7 +136,7 @@ class StreamTableEnvironment(TableEnvironment):
         used_by_tables(converted.transformation)
         return converted
 
-    def _as_declared(self, table: Table, schema: Schema) -> Node:
+    def _as_declared(self, table: Table, schema: Schema) -> LogicalNode:
         """Return the plan with the columns and types of a schema."""
         columns = [each for each in schema.columns if each.kind == "physical"]
         if not columns:
@@ -148,7 +148,7 @@ class StreamTableEnvironment(TableEnvironment):
         return self.planning.query(self.parse_query(f"SELECT {chosen} FROM {table}"))  # noqa: S608
 
     def _stream(
-        self, plan: Node, mode: ChangelogMode, what: str, key: tuple[int, ...] | None = None
+        self, plan: LogicalNode, mode: ChangelogMode, what: str, key: tuple[int, ...] | None = None
     ) -> DataStream:
         wants_before = mode.contains(RowKind.UPDATE_BEFORE)
         physical = self.planning.plan([plan], update_before=wants_before, primary_key=key)
@@ -176,7 +176,7 @@ def _settings_of(environment: StreamExecutionEnvironment) -> EnvironmentSettings
     return EnvironmentSettings.in_batch_mode() if batch else EnvironmentSettings.in_streaming_mode()
 
 
-def _key_columns(schema: Schema, plan: Node) -> tuple[int, ...] | None:
+def _key_columns(schema: Schema, plan: LogicalNode) -> tuple[int, ...] | None:
     """Return the columns of a declared primary key."""
     if schema.primary_key is None:
         return None
@@ -191,7 +191,7 @@ def _key_columns(schema: Schema, plan: Node) -> tuple[int, ...] | None:
     return tuple(names.index(name) for name in schema.primary_key)
 
 
-def _check_changes(changes: Changes, mode: ChangelogMode, what: str) -> None:
+def _check_changes(changes: ChangelogTraits, mode: ChangelogMode, what: str) -> None:
     refused = None
     if changes.updates and not mode.contains(RowKind.UPDATE_AFTER):
         refused = "update"

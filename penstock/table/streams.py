@@ -15,14 +15,19 @@ from penstock.graph.transformations import OperatorTransformation, Transformatio
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.execution.descriptors import parsed, type_of
 from penstock.table.expressions.fluent import (
-    Alias,
-    Column,
+    AliasExpression,
+    ColumnExpression,
     Expression,
-    WindowProperty,
+    WindowPropertyExpression,
     quoted_name,
 )
 from penstock.table.fluent_sql import to_sql
-from penstock.table.plan.nodes import AssignWatermark, Field, Node, StreamScan
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalNode,
+    LogicalStreamScan,
+    LogicalWatermarkAssigner,
+)
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.type_mapping import data_type_of
 from penstock.table.types import DataType, LocalZonedTimestampType, TimestampType
@@ -41,7 +46,7 @@ def plan_of_stream(
     *,
     changes: bool = False,
     upserts: bool = False,
-) -> Node:
+) -> LogicalNode:
     """Return the plan that reads a stream."""
     if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
         schema = fields_or_schema[0]
@@ -82,16 +87,16 @@ class _StreamTable:
         self._upserts = upserts
         self._chosen = chosen  # fields were listed explicitly: there are no others
 
-    def plan(self) -> Node:
+    def plan(self) -> LogicalNode:
         """Return the scan, the columns in the order that was declared, and the watermark."""
         scan = self._scan()
-        node: Node = scan
+        node: LogicalNode = scan
         columns = self._columns(scan)
         if columns is not None:
             node = self._projected(scan, columns)
         return self._with_watermark(node)
 
-    def _scan(self) -> StreamScan:
+    def _scan(self) -> LogicalStreamScan:
         declared = {
             each.name: each.type for each in self._schema.columns if each.kind == "physical"
         }
@@ -119,7 +124,7 @@ class _StreamTable:
         used_by_tables(self._stream.transformation)
         watermark = self._schema.watermark
         own_time = watermark[0] if watermark is not None and self._own_watermark else None
-        return StreamScan(
+        return LogicalStreamScan(
             schema=tuple(
                 Field(name, kind, "rowtime" if name == own_time else None)
                 for name, kind in zip(names, types, strict=True)
@@ -151,7 +156,7 @@ class _StreamTable:
         ]
         return [name for name, _ in fields], types
 
-    def _columns(self, scan: StreamScan) -> list[str] | None:
+    def _columns(self, scan: LogicalStreamScan) -> list[str] | None:
         """Return the projection over the scan, as SQL; None if all columns are unchanged."""
         columns = self._schema.columns
         own = [each.name for each in scan.schema]
@@ -174,7 +179,7 @@ class _StreamTable:
                 shown.append(name)
         return shown
 
-    def _projected(self, scan: StreamScan, columns: list[str]) -> Node:
+    def _projected(self, scan: LogicalStreamScan, columns: list[str]) -> LogicalNode:
         from penstock.table.table import Table
 
         table = Table(self._environment, scan)
@@ -187,7 +192,7 @@ class _StreamTable:
         watermark = self._schema.watermark
         return watermark is not None and _text(watermark[1]) == _SOURCE_WATERMARK
 
-    def _with_watermark(self, node: Node) -> Node:
+    def _with_watermark(self, node: LogicalNode) -> LogicalNode:
         if self._schema.watermark is None:
             return node
         name, expression = self._schema.watermark
@@ -212,7 +217,7 @@ class _StreamTable:
             return replace(node, schema=schema)
         tree, text = parsed(self._environment, expression)
         rex = self._environment.planning.expression(tree, node.schema, text)
-        return AssignWatermark(schema=schema, input=node, rowtime=index, expression=rex)
+        return LogicalWatermarkAssigner(schema=schema, input=node, rowtime=index, expression=rex)
 
 
 def _text(expression: Any) -> str:
@@ -258,7 +263,7 @@ def _schema_of_fields(stream: DataStream, fields: Sequence[Any]) -> Schema:
         return Schema()
     own = own_fields(stream.get_type())
     names = [name for name, _ in own]
-    plain = [each for each in fields if not isinstance(_inner(each), WindowProperty)]
+    plain = [each for each in fields if not isinstance(_inner(each), WindowPropertyExpression)]
     by_name = all(_name(each) in names for each in plain)
     if not by_name and len(plain) > len(own):
         raise ArgumentError(f"got {len(plain)} names for {len(own)} fields")
@@ -268,10 +273,10 @@ def _schema_of_fields(stream: DataStream, fields: Sequence[Any]) -> Schema:
     renamed: dict[str, str] = {}
     for each in fields:
         inner = _inner(each)
-        name = each.names[0] if isinstance(each, Alias) else _name(each)
-        if isinstance(inner, WindowProperty) and inner.which == "proctime":
+        name = each.names[0] if isinstance(each, AliasExpression) else _name(each)
+        if isinstance(inner, WindowPropertyExpression) and inner.which == "proctime":
             columns.append(DeclaredColumn(name, "computed", expression="PROCTIME()"))
-        elif isinstance(inner, WindowProperty) and inner.which == "rowtime":
+        elif isinstance(inner, WindowPropertyExpression) and inner.which == "rowtime":
             # In place of a field with that name, if there is one: its values are the timestamps anyway.
             columns.append(
                 DeclaredColumn(name, "metadata", "TIMESTAMP_LTZ(3)", metadata_key=_ROWTIME)
@@ -302,16 +307,16 @@ def _straight(
 
 
 def _inner(field: Any) -> Any:
-    return field.expression if isinstance(field, Alias) else field
+    return field.expression if isinstance(field, AliasExpression) else field
 
 
 def _name(field: Any) -> str:
     if isinstance(field, str):
         return field
     inner = _inner(field)
-    if isinstance(inner, WindowProperty):
+    if isinstance(inner, WindowPropertyExpression):
         inner = inner.expression
-    if isinstance(inner, Column):
+    if isinstance(inner, ColumnExpression):
         return inner.name
     if isinstance(field, Expression):
         raise ArgumentError(f"{field} is not a column of a stream", hint="write col('name')")

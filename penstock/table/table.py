@@ -9,19 +9,19 @@ from penstock.common.not_implemented import not_implemented
 from penstock.datastream._checks import check_instance, check_int
 from penstock.datastream._unexecuted import Definitions
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
+from penstock.table.catalog.tables import ResolvedTable, ResolvedView, TablePath
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.expressions.fluent import (
-    Alias,
-    Column,
+    AliasExpression,
+    ColumnExpression,
     Expression,
-    UserFunctionCall,
+    UserFunctionExpression,
     as_expression,
     quoted_name,
 )
 from penstock.table.fluent_sql import QueryScope, expanded
-from penstock.table.plan.nodes import Node, Write
+from penstock.table.plan.nodes import LogicalNode, LogicalSink
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.sql import statements as sql
 from penstock.table.table_schema import TableSchema
@@ -47,20 +47,20 @@ class Table:
     from_changelog = not_implemented("use from_changelog_stream to read changes")
     to_changelog = not_implemented("use to_changelog_stream to get changes")
 
-    def __init__(self, environment: TableEnvironment, plan: Node) -> None:
+    def __init__(self, environment: TableEnvironment, plan: LogicalNode) -> None:
         self._environment = environment
         self._plan = plan
         self._name: str | None = None
 
     @property
-    def plan(self) -> Node:
+    def plan(self) -> LogicalNode:
         """The logical plan."""
         return self._plan
 
     def __str__(self) -> str:
         if self._name is None:
             plan = self._plan
-            view = ResolvedView(ObjectPath("", "", ""), None, "", bound=lambda: plan)
+            view = ResolvedView(TablePath("", "", ""), None, "", bound=lambda: plan)
             self._name = self._environment.manager.add_unnamed(view)
         return quoted_name(self._name)
 
@@ -70,7 +70,7 @@ class Table:
             raise AttributeError(
                 f"the table has no method or column '{name}'" + (f"; {hint}" if hint else "")
             )
-        return Column(name)
+        return ColumnExpression(name)
 
     @property
     def _names(self) -> list[str]:
@@ -124,8 +124,8 @@ class Table:
             environment.manager.get(parts)
         else:
             parts = environment.name_descriptor(table_path_or_descriptor)
-        query = sql.Query(tree=None)  # the plan is there already
-        insert = sql.Insert(table=parts, query=query, overwrite=overwrite)
+        query = sql.QueryStatement(tree=None)  # the plan is there already
+        insert = sql.InsertStatement(table=parts, query=query, overwrite=overwrite)
         return TablePipeline(environment, environment.planning.write(self._plan, insert))
 
     def execute_insert(
@@ -160,14 +160,16 @@ class Table:
     def add_or_replace_columns(self, *fields: Expression) -> Table:
         """Add columns, in the place of those with the same name."""
         given = {_name_of(each): each for each in fields}
-        chosen: list[Any] = [given.pop(name, Column(name)) for name in self._names]
+        chosen: list[Any] = [given.pop(name, ColumnExpression(name)) for name in self._names]
         return self.select(*chosen, *given.values())
 
     def rename_columns(self, *fields: Expression) -> Table:
         """Give columns other names: col("a").alias("b")."""
         renamed: dict[str, str] = {}
         for each in fields:
-            if not (isinstance(each, Alias) and isinstance(each.expression, Column)):
+            if not (
+                isinstance(each, AliasExpression) and isinstance(each.expression, ColumnExpression)
+            ):
                 raise ArgumentError(
                     f"{each} does not rename a column", hint="write col('a').alias('b')"
                 )
@@ -175,16 +177,22 @@ class Table:
         self._check_columns(renamed)
         return self.select(
             *(
-                Column(name).alias(renamed[name]) if name in renamed else Column(name)
+                ColumnExpression(name).alias(renamed[name])
+                if name in renamed
+                else ColumnExpression(name)
                 for name in self._names
             )
         )
 
     def drop_columns(self, *fields: Any) -> Table:
         """Leave out columns."""
-        gone = [each.name for each in expanded(fields, self._names) if isinstance(each, Column)]
+        gone = [
+            each.name
+            for each in expanded(fields, self._names)
+            if isinstance(each, ColumnExpression)
+        ]
         self._check_columns(gone)
-        return self.select(*(Column(name) for name in self._names if name not in gone))
+        return self.select(*(ColumnExpression(name) for name in self._names if name not in gone))
 
     def _check_columns(self, names: Iterable[str]) -> None:
         for name in names:
@@ -212,8 +220,8 @@ class Table:
                 f"{func!r} is not a user-defined function",
                 hint="create one with udf(), udtf() or udaf()",
             )
-        operands = [Column(name) for name in self._names]
-        call = UserFunctionCall(func.taking_row(self._names), operands)
+        operands = [ColumnExpression(name) for name in self._names]
+        call = UserFunctionExpression(func.taking_row(self._names), operands)
         return call.alias(*func.aliases) if func.aliases else call
 
     def _mapped(self, func: Any) -> Table:
@@ -489,7 +497,7 @@ class AggregatedTable:
         chosen: list[str] = []
         for number, each in enumerate(expanded(fields, names)):
             name = _name_of(each)
-            if isinstance(each, Column) and each.name in names:
+            if isinstance(each, ColumnExpression) and each.name in names:
                 chosen.append(each.name)
                 continue
             keys.append(each if name is not None else each.alias(f"_c{number}"))
@@ -505,8 +513,12 @@ class AggregatedTable:
 
     def _all_of(self, field: Any, names: Sequence[str]) -> list[Any]:
         """Return the columns that '*' stands for, anything else as it is."""
-        shown = field.name if isinstance(field, Column) else field
-        return [*self._grouped.key_columns(), *map(Column, names)] if shown == "*" else [field]
+        shown = field.name if isinstance(field, ColumnExpression) else field
+        return (
+            [*self._grouped.key_columns(), *map(ColumnExpression, names)]
+            if shown == "*"
+            else [field]
+        )
 
 
 class GroupWindowedTable:
@@ -519,7 +531,7 @@ class GroupWindowedTable:
     def group_by(self, *fields: Any) -> WindowGroupedTable:
         """Group rows by the window and further expressions."""
         keys = expanded(fields, [])
-        named = {each.name for each in keys if isinstance(each, Column)}
+        named = {each.name for each in keys if isinstance(each, ColumnExpression)}
         if self._window.name not in named:
             raise ArgumentError(
                 f"the window '{self._window.name}' must be one of the keys",
@@ -553,13 +565,13 @@ class TablePipeline:
         "plans are compiled again from the statement; a job resumes from its checkpoints"
     )
 
-    def __init__(self, environment: TableEnvironment, write: Write) -> None:
+    def __init__(self, environment: TableEnvironment, write: LogicalSink) -> None:
         self._environment = environment
         self._write = write
         self._unexecuted = Definitions("table pipeline")
         self._unexecuted.add(f"INSERT INTO {write.table.path}")
 
-    def hand_over(self) -> Write:
+    def hand_over(self) -> LogicalSink:
         """Return the logical plan to the object that executes it instead."""
         self._unexecuted.done()
         return self._write
@@ -580,7 +592,7 @@ class TablePipeline:
         """Print the plans."""
         print(self.explain(*extra_details))
 
-    def get_sink_identifier(self) -> ObjectPath | None:
+    def get_sink_identifier(self) -> TablePath | None:
         """Return where the table is that is written; None if it has no name in a catalog."""
         table: ResolvedTable = self._write.table
         return None if table.path.name.startswith("*anonymous") else table.path
@@ -602,7 +614,7 @@ def _names_without_alias(kind: DataType) -> list[str]:
 
 def _call_of(given: Any) -> tuple[Expression, list[str]]:
     """Return a call and the names that its columns are given."""
-    if isinstance(given, Alias):
+    if isinstance(given, AliasExpression):
         return given.expression, list(given.names)
     if isinstance(given, Expression):
         return given, []
@@ -614,15 +626,15 @@ def _call_of(given: Any) -> tuple[Expression, list[str]]:
 def _name(given: Any) -> str:
     if isinstance(given, str):
         return given
-    if isinstance(given, Column):
+    if isinstance(given, ColumnExpression):
         return given.name
     raise ArgumentTypeError(f"{given!r} is not a column name")
 
 
 def _name_of(given: Any) -> str | None:
-    if isinstance(given, Alias):
+    if isinstance(given, AliasExpression):
         return given.names[0]
-    return given.name if isinstance(given, Column) else None
+    return given.name if isinstance(given, ColumnExpression) else None
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.table.catalog.in_memory import CatalogStore
 from penstock.table.catalog.manager import CatalogManager
-from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
+from penstock.table.catalog.tables import ResolvedTable, ResolvedView, TablePath
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.errors import ValidationError
 from penstock.table.planning import Planning
@@ -21,7 +21,7 @@ from penstock.table.table_config import TableConfig
 
 if TYPE_CHECKING:
     from penstock.table.explain_detail import ExplainDetail
-    from penstock.table.sql.statements import Query
+    from penstock.table.sql.statements import QueryStatement
     from penstock.table.statement_set import StatementSet
     from penstock.table.table import Table
     from penstock.table.table_descriptor import TableDescriptor
@@ -117,17 +117,17 @@ class TableEnvironment:
         """Return the table of a query that the Table API wrote."""
         return self._table_of(self.parse_query(text))
 
-    def _table_of(self, query: Query) -> Table:
+    def _table_of(self, query: QueryStatement) -> Table:
         from penstock.table.table import Table
 
         return Table(self, self._planning.query(query))
 
-    def parse_query(self, text: str) -> Query:
+    def parse_query(self, text: str) -> QueryStatement:
         """Return a query that the Table API wrote."""
-        from penstock.table.sql.trees import let_sums_join_texts
+        from penstock.table.sql.trees import concatenate_with_plus
 
         query = _query_of(text)
-        let_sums_join_texts(query.tree)
+        concatenate_with_plus(query.tree)
         return query
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
@@ -448,18 +448,18 @@ class TableEnvironment:
         """Return the parts of a name as programs write it: a.b.c, parts in backticks if need be."""
         return parse_path(check_text(path, "path"))
 
-    def name_of(self, path: ObjectPath) -> str:
+    def name_of(self, path: TablePath) -> str:
         """Return a full name as results show it."""
         return f"{path.catalog}.{path.database}.{path.name}"
 
 
-def _query_of(text: str) -> Query:
+def _query_of(text: str) -> QueryStatement:
     """Return the one query that a text holds."""
     from penstock.table.execution.executor import parse_one
     from penstock.table.sql import statements
 
     statement = parse_one(text)
-    if not isinstance(statement, statements.Query):
+    if not isinstance(statement, statements.QueryStatement):
         raise ValidationError(
             "sql_query needs a query", detail=text, hint="use execute_sql for other statements"
         )

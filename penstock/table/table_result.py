@@ -11,7 +11,7 @@ from typing import Any, Self
 from penstock.common.job_client import JobClient
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
-from penstock.table.printing import Tableau
+from penstock.table.printing import ResultTable
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.row_names import without_names
@@ -40,7 +40,7 @@ class TableResult:
         self._schema = schema
         self._rows = rows
         self._client = client
-        self._lines = Tableau(schema).lines if lines is None else lines
+        self._lines = ResultTable(schema).lines if lines is None else lines
         self._taken = False
 
     def get_result_kind(self) -> ResultKind:
@@ -186,7 +186,7 @@ def of_rows(
 ) -> TableResult:
     """Return a result of a few rows, which print() shows as wide as they are."""
     schema = ResolvedSchema.physical(names, types)
-    show = Tableau(schema, zone=zone, widest=sys.maxsize, null="").lines
+    show = ResultTable(schema, zone=zone, widest=sys.maxsize, null="").lines
     made = [named(schema, *row) for row in rows]
     return TableResult(ResultKind.SUCCESS_WITH_CONTENT, schema, made, lines=show)
 

@@ -12,12 +12,12 @@ from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperati
 from penstock.table.function_runners import (
     RUNNERS,
     AsyncRunner,
-    CalledAggregate,
-    CalledAsync,
-    CalledScalar,
-    CalledTable,
+    CallableAggregateFunction,
+    CallableAsyncFunction,
+    CallableScalarFunction,
+    CallableTableFunction,
     FunctionRunner,
-    RowTaking,
+    RowFunction,
     RowTakingAggregate,
 )
 from penstock.table.plan.catalog_reader import UserFunction
@@ -80,7 +80,7 @@ class UserDefinedFunctionWrapper:
 
     def taking_row(self, names: Sequence[str]) -> UserDefinedFunctionWrapper:
         """Return the function for all columns of a table, which it takes as one row."""
-        kind = RowTakingAggregate if self.kind == "AGGREGATE" else RowTaking
+        kind = RowTakingAggregate if self.kind == "AGGREGATE" else RowFunction
         return UserDefinedFunctionWrapper(
             kind(self.function, tuple(names), self.func_type == PANDAS),
             self.kind,
@@ -149,13 +149,13 @@ def udf(
     function = _instance(f)
     made: ScalarFunction | AsyncScalarFunction
     if inspect.iscoroutinefunction(function):
-        made = CalledAsync(function)
+        made = CallableAsyncFunction(function)
     elif isinstance(function, ScalarFunction | AsyncScalarFunction):
         made = function
     elif isinstance(function, UserDefinedFunction):
         raise ArgumentTypeError(f"{_name_of(function)} is not a ScalarFunction")
     else:
-        made = CalledScalar(function)
+        made = CallableScalarFunction(function)
     return UserDefinedFunctionWrapper(
         made,
         "SCALAR",
@@ -192,7 +192,7 @@ def udtf(
     function = _instance(f)
     if isinstance(function, UserDefinedFunction) and not isinstance(function, TableFunction):
         raise ArgumentTypeError(f"{_name_of(function)} is not a TableFunction")
-    made = function if isinstance(function, TableFunction) else CalledTable(function)
+    made = function if isinstance(function, TableFunction) else CallableTableFunction(function)
     return UserDefinedFunctionWrapper(
         made,
         "TABLE",
@@ -228,7 +228,7 @@ def udaf(
     if isinstance(function, AggregateFunction):
         made: AggregateFunction = function
     elif func_type == PANDAS and callable(function):
-        made = CalledAggregate(function)
+        made = CallableAggregateFunction(function)
     else:
         raise ArgumentTypeError(
             f"{_name_of(function)} is not an AggregateFunction",

@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
-from penstock.table.expressions.fluent import Column, Expression, RowCount, as_expression
+from penstock.table.expressions.fluent import (
+    ColumnExpression,
+    Expression,
+    RowCountExpression,
+    as_expression,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +71,7 @@ class Session:
 
 
 def _interval(size: Any) -> Expression:
-    if isinstance(size, RowCount):
+    if isinstance(size, RowCountExpression):
         raise UnsupportedOperationError(
             "count windows are not implemented for tables",
             hint="use an interval of time, or count_window of a keyed DataStream",
@@ -98,7 +103,7 @@ class OverWindow:
 
     def alias(self, alias: Any) -> OverWindow:
         """Name the window, so that select can speak of it."""
-        return replace(self, name=alias.name if isinstance(alias, Column) else str(alias))
+        return replace(self, name=alias.name if isinstance(alias, ColumnExpression) else str(alias))
 
     def sql(self, scope: Any) -> str:
         """Return what stands in OVER (...)."""
@@ -108,11 +113,11 @@ class OverWindow:
         if self.partition:
             parts.append(f"PARTITION BY {', '.join(each.sql(scope) for each in self.partition)}")
         parts.append(f"ORDER BY {self.order.sql(scope)}")
-        lower = RowCount(None, by_rows=False) if self.lower is None else self.lower
-        by_rows = isinstance(lower, RowCount) and lower.by_rows
+        lower = RowCountExpression(None, by_rows=False) if self.lower is None else self.lower
+        by_rows = isinstance(lower, RowCountExpression) and lower.by_rows
         bound = lower.sql(scope)
         if self.upper is not None and not (
-            isinstance(self.upper, RowCount) and self.upper.count == 0
+            isinstance(self.upper, RowCountExpression) and self.upper.count == 0
         ):
             raise UnsupportedOperationError(
                 "over windows must end at the current row", hint="remove following()"

@@ -99,7 +99,7 @@ class ProtocolFaults:
         """The faults that have not struck yet."""
         return frozenset(self._waiting)
 
-    def on_step(self, moment: str, epoch: int) -> None:
+    def on_step(self, moment: str, checkpoint_id: int) -> None:
         """Take note of a step; this is a hook for `watched_steps`."""
         self._seen[moment] += 1
         for fault in self._waiting:
@@ -108,7 +108,7 @@ class ProtocolFaults:
                 self.struck.append(fault)
                 if fault.action == "exit":
                     os._exit(EXIT_CODE)
-                raise InjectedFaultError(f"fault {moment}, epoch {epoch}")
+                raise InjectedFaultError(f"fault {moment}, epoch {checkpoint_id}")
 
 
 @contextmanager

@@ -20,14 +20,14 @@ from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.keys import as_keys
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.transformations import OperatorTransformation
-from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.metrics import OperatorMetricGroup
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import RowBatch
 from penstock.runtime.state.backends import BACKENDS
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute
-from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.context import StreamingRuntimeContext
 from penstock.runtime.task.typed_output import typed_output
 from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.user_code import method_of
@@ -156,7 +156,7 @@ class OperatorHarness:
     ) -> None:
         self.woken = 0
         self.clock = clock or ManualClock()
-        self.metrics = MetricGroup()
+        self.metrics = OperatorMetricGroup()
         self.keyed_state = keyed_state or _backend(state_backend, self.clock, max_parallelism, name)
         types: dict[str | None, Any] = {}
         if isinstance(operator, DataStream):
@@ -173,7 +173,7 @@ class OperatorHarness:
         if snapshots:
             self.timers.watermark = min(snapshot.watermark for snapshot in snapshots)
         self._watermark = self.timers.watermark
-        runtime_context = RuntimeContext(
+        runtime_context = StreamingRuntimeContext(
             task_name=name,
             subtask=subtask,
             parallelism=parallelism,
@@ -192,7 +192,7 @@ class OperatorHarness:
             parallelism=parallelism,
             max_parallelism=max_parallelism,
             attempt_number=0,
-            epoch=1,
+            checkpoint_id=1,
             output=self._output,
             runtime_context=runtime_context,
             keyed_state=self.keyed_state,
@@ -300,7 +300,7 @@ class OperatorHarness:
     def snapshot(self) -> HarnessSnapshot:
         """Pass a barrier: return the state, and continue with the next checkpoint interval."""
         self.operator.barrier()
-        self.context.runtime_context.snapshot_functions(self.context.epoch, self.clock.now)
+        self.context.runtime_context.snapshot_functions(self.context.checkpoint_id, self.clock.now)
         delta = self.keyed_state.snapshot()
         if self.keyed_state.in_memory:
             self._deltas = (*self._deltas, pickle.dumps(delta, protocol=5))
@@ -311,8 +311,8 @@ class OperatorHarness:
             pickle.dumps(self.context.operator_state.snapshot(), protocol=5),
             self._watermark,
         )
-        self.context.epoch += 1
-        self.operator.open_epoch(self.context)
+        self.context.checkpoint_id += 1
+        self.operator.open_interval(self.context)
         return snapshot
 
     def state_entries(self) -> dict[str, int]:
@@ -322,7 +322,7 @@ class OperatorHarness:
         sizes = {
             name: len(delta.written) for name, delta in self.keyed_state.full_snapshot().items()
         }
-        self.operator.open_epoch(self.context)
+        self.operator.open_interval(self.context)
         return {name: size for name, size in sizes.items() if size}
 
     # -- output

@@ -16,12 +16,12 @@ from typing import Any, Self
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.logs.setup import log_in_jobmanager
-from penstock.common.python_dependencies import set_log_levels, use_in_this_process
+from penstock.common.python_dependencies import add_to_this_process, set_log_levels
 from penstock.datastream import _execution
 from penstock.errors import ArgumentError
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.settings import GraphSettings
-from penstock.graph.stage import Room, SlotDemand, StageDeployment
+from penstock.graph.stage import ClusterCapacity, SlotDemand, StageDeployment
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job_master import JobMaster
@@ -107,7 +107,7 @@ class MiniCluster:
     ) -> JobMaster:
         """Compile a program and return what runs it here; `leader` is the token of an elected leader."""
         job = create_job(transformations, settings, configuration, job_name, job_id=job_id)
-        self._import_paths += use_in_this_process(job.dependencies)
+        self._import_paths += add_to_this_process(job.dependencies)
         log_in_jobmanager(job.settings.logs.form, configuration.get(options.LOG_DIR))
         set_log_levels(job.settings.logs.level, job.settings.logs.overrides)
         if job.mode == AUTO:
@@ -165,12 +165,12 @@ class ThreadCluster:
         """Unknown: subtasks run one after another, so there is no meaningful number."""
         return None
 
-    def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
+    def capacity(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> ClusterCapacity:
         """Give a job slots, if there is a limit; else there is room for all."""
         if self._slots is None:
-            return Room(None)
+            return ClusterCapacity(None)
         slots = self._slots
-        return Room(self._resources.acquire(demand, lambda: slots, interrupted))
+        return ClusterCapacity(self._resources.acquire(demand, lambda: slots, interrupted))
 
     def release(self, job_id: str) -> None:
         """Take back the slots of a job."""

@@ -13,7 +13,7 @@ from tests.builders.environments import configured, restarts
 from tests.builders.modes import runs_in
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 120.0  # for what happens within seconds, unless the machine is very busy
+TIMEOUT_S = 120.0  # for what happens within seconds, unless the machine is very busy
 
 # Slots are threads of this process: what was committed is here, by the name of the sink.
 _committed: dict[str, dict[tuple, list]] = {}
@@ -51,22 +51,22 @@ class _Writer(SinkWriter):
         self.name = name
         self.rows = []
 
-    def begin(self, epoch):
-        self.epoch = (epoch.epoch, epoch.attempt)
+    def begin(self, checkpoint):
+        self.checkpoint_id = (checkpoint.checkpoint_id, checkpoint.attempt)
 
     def write(self, values, timestamps, watermark):
         self.rows += [(str(row.get_row_kind()), row.as_dict()) for row in values]
 
     def prepare_commit(self):
         rows, self.rows = self.rows, []
-        return [(self.name, self.epoch, rows)]
+        return [(self.name, self.checkpoint_id, rows)]
 
 
 class _Committer(Committer):
     def commit(self, request):
         with _lock:
-            for name, epoch, rows in request.committables:
-                _committed.setdefault(name, {}).setdefault(epoch, rows)
+            for name, checkpoint_id, rows in request.committables:
+                _committed.setdefault(name, {}).setdefault(checkpoint_id, rows)
 
 
 def apply(changes, key=("id",)):
@@ -135,9 +135,9 @@ def cancel_all():
     """Cancel the jobs that a test has left running: one that failed."""
     while _jobs:
         with suppress(Exception):
-            _jobs.pop().cancel().result(timeout=PATIENCE_S)
+            _jobs.pop().cancel().result(timeout=TIMEOUT_S)
 
 
-def until(condition, seconds=PATIENCE_S):
+def until(condition, seconds=TIMEOUT_S):
     """Wait for a condition, and say so if it does not come true."""
     return wait_until(condition, seconds=seconds)

@@ -12,7 +12,7 @@ from penstock.checkpoint.manifest import (
     SubtaskSnapshot,
     VertexSnapshot,
 )
-from penstock.checkpoint.messages import Ack, Channel, OperatorPlan, SourcePlan, StartEpoch
+from penstock.checkpoint.messages import Ack, Channel, OperatorPlan, SourcePlan, TriggerCheckpoint
 from penstock.checkpoint.pickled import Pickled
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SourceSplit, SplitProgress
@@ -36,8 +36,8 @@ def delta(name: str, size: int = 1) -> StateHandle:
     return StateHandle("delta", size, 0, (0, 128), name=name)
 
 
-def file_of(epoch: int, task: TaskId, attempt: str) -> str:
-    return state_file_name(epoch, task.vertex, task.subtask, attempt)
+def file_of(checkpoint_id: int, task: TaskId, attempt: str) -> str:
+    return state_file_name(checkpoint_id, task.vertex, task.subtask, attempt)
 
 
 def progress(split_id: str, position: int, *, finished: bool = False) -> SplitProgress:
@@ -45,7 +45,7 @@ def progress(split_id: str, position: int, *, finished: bool = False) -> SplitPr
 
 
 def manifest(
-    epoch: int = 1, *, files: tuple[str, ...] = (), job_id: str = "job", **more
+    checkpoint_id: int = 1, *, files: tuple[str, ...] = (), job_id: str = "job", **more
 ) -> Manifest:
     """A manifest of one operator whose chain has these files."""
     chain = StateChain(tuple(full(name) if i == 0 else delta(name) for i, name in enumerate(files)))
@@ -55,34 +55,36 @@ def manifest(
         "sources": {
             "source": SourceSnapshot(Pickled.of("seen"), (Pickled.of((progress("s", 3),)),))
         },
-        "commits": {"sink": Pickled.of(CommitRequest(epoch, [f"out-{epoch}"]))},
+        "commits": {"sink": Pickled.of(CommitRequest(checkpoint_id, [f"out-{checkpoint_id}"]))},
     }
-    return Manifest(job_id, "a job", epoch, 1000 + epoch, **{**parts, **more})
+    return Manifest(job_id, "a job", checkpoint_id, 1000 + checkpoint_id, **{**parts, **more})
 
 
-def start(epoch: int = 1, **changes) -> StartEpoch:
+def start(checkpoint_id: int = 1, **changes) -> TriggerCheckpoint:
     """The plan of one source subtask (split s) and two subtasks that sum up and write."""
     values = {
         "operators": OPERATORS,
         "expected": frozenset({READ, SUM0, SUM1}),
-        "now_ms": 1000 * epoch,
-        "sources": {"source": SourcePlan(f"seen-{epoch}", {0: (progress("s", epoch - 1),)})},
+        "now_ms": 1000 * checkpoint_id,
+        "sources": {
+            "source": SourcePlan(f"seen-{checkpoint_id}", {0: (progress("s", checkpoint_id - 1),)})
+        },
         "channels": {SUM0: frozenset({READ}), SUM1: frozenset({READ})},
     }
-    return StartEpoch(epoch, **{**values, **changes})
+    return TriggerCheckpoint(checkpoint_id, **{**values, **changes})
 
 
-def ack(task: TaskId, epoch: int = 1, attempt: str | None = None, **changes) -> Ack:
+def ack(task: TaskId, checkpoint_id: int = 1, attempt: str | None = None, **changes) -> Ack:
     """The ack that a healthy task sends in the plan of `start`."""
-    token = attempt or f"{task.vertex}{task.subtask}a{epoch}"
-    values: dict = {"watermark": 10 * epoch}
+    token = attempt or f"{task.vertex}{task.subtask}a{checkpoint_id}"
+    values: dict = {"watermark": 10 * checkpoint_id}
     if task == READ:
-        values["splits"] = {"source": (progress("s", epoch),)}
+        values["splits"] = {"source": (progress("s", checkpoint_id),)}
     else:
-        values["upstream"] = (Channel(READ, f"read0a{epoch}"),)
-        values["states"] = {"total": StateChain((full(file_of(epoch, task, token)),))}
-        values["committables"] = {"sink": (f"{task.subtask}@{epoch}",)}
-    return Ack(epoch, task, token, **{**values, **changes})
+        values["upstream"] = (Channel(READ, f"read0a{checkpoint_id}"),)
+        values["states"] = {"total": StateChain((full(file_of(checkpoint_id, task, token)),))}
+        values["committables"] = {"sink": (f"{task.subtask}@{checkpoint_id}",)}
+    return Ack(checkpoint_id, task, token, **{**values, **changes})
 
 
 def lay_out(directory, *names):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import IO, Any
 
 from penstock.connectors.hybrid_source import HybridSource
-from penstock.connectors.sink import EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.connectors.source import ReadLimits
 from penstock.files.file_system import FileInfo, FileSystem
 from penstock.files.local import LocalFiles
@@ -60,10 +60,10 @@ def writer_context(staging, *, subtask=0, parallelism=1, job_id="job"):
     )
 
 
-def open_writer(sink, staging, *, epoch=1, attempt="a0", **context):
+def open_writer(sink, staging, *, checkpoint_id=1, attempt="a0", **context):
     """A writer in its first epoch."""
     writer = sink.create_writer(writer_context(staging, **context))
-    writer.begin(EpochContext(epoch, attempt))
+    writer.begin(CheckpointContext(checkpoint_id, attempt))
     return writer
 
 

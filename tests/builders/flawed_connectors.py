@@ -11,7 +11,7 @@ from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import (
     Boundedness,
     MalformedRecord,
-    OneLook,
+    NonBlockingReadLimits,
     Source,
     SourceBatch,
     SourceReader,
@@ -23,7 +23,7 @@ from penstock.testing import Guarantee, SinkSetup, SourceSetup
 SPLITS = 2
 BAD = "!"
 # How long the kit waits for what a connector does; a busy machine may take long. These never do it, so waiting longer changes nothing.
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 SHORT_S = 2.0
 NEVER_DONE = {
     "says that there is nothing",
@@ -102,7 +102,7 @@ class FlawedReader(SourceReader):
 
     def read(self, split, position, limits):
         self.inside = True
-        if self.flaw == "waits" and isinstance(limits, OneLook):
+        if self.flaw == "waits" and isinstance(limits, NonBlockingReadLimits):
             time.sleep(0.3)
         lines = self.lines(split)
         if self.flaw == "fails without records" and not lines:
@@ -159,7 +159,7 @@ class FlawedReader(SourceReader):
 
 class FlawedSourceSetup(SourceSetup):
     def __init__(self, directory, flaw, *, bounded=True):
-        self.wait_s = SHORT_S if flaw in NEVER_DONE else PATIENCE_S
+        self.wait_s = SHORT_S if flaw in NEVER_DONE else TIMEOUT_S
         self.directory, self.flaw = Path(directory), flaw
         self.directory.mkdir(exist_ok=True)
         self.bounded, self.appends = bounded, not bounded
@@ -216,11 +216,11 @@ class FlawedWriter(SinkWriter):
         self.name, self.last = None, None
         self.carried = []
 
-    def begin(self, epoch):
-        self.epoch = epoch.epoch
-        self.name = f"{self.context.job_id}.{self.context.subtask}.{epoch.attempt}.{epoch.epoch}"
+    def begin(self, checkpoint):
+        self.checkpoint_id = checkpoint.checkpoint_id
+        self.name = f"{self.context.job_id}.{self.context.subtask}.{checkpoint.attempt}.{checkpoint.checkpoint_id}"
         if self.flaw == "names output by subtask and epoch":
-            self.name = f"{self.context.job_id}.{self.context.subtask}.{epoch.epoch}.{epoch.epoch}"
+            self.name = f"{self.context.job_id}.{self.context.subtask}.{checkpoint.checkpoint_id}.{checkpoint.checkpoint_id}"
         self.lines, self.carried = self.carried, []
         self.due = 5
 
@@ -284,7 +284,9 @@ class FlawedCommitter(Committer):
         if self.flaw == "fails without committables" and not names:
             raise IndexError("nothing to commit")
         for name in names:
-            if self.flaw == "commits its own epoch only" and not name.endswith(f".{request.epoch}"):
+            if self.flaw == "commits its own epoch only" and not name.endswith(
+                f".{request.checkpoint_id}"
+            ):
                 continue
             if self.flaw == "prepares in memory":
                 self._show(name, _memory.get(name, []))
@@ -325,7 +327,7 @@ class FlawedSinkSetup(SinkSetup):
     guarantee = Guarantee.EXACTLY_ONCE
 
     def __init__(self, directory, flaw):
-        self.wait_s = SHORT_S if flaw in NEVER_DONE else PATIENCE_S
+        self.wait_s = SHORT_S if flaw in NEVER_DONE else TIMEOUT_S
         self.directory, self.flaw = Path(directory), flaw
         self.directory.mkdir(exist_ok=True)
 

@@ -13,7 +13,7 @@ from tests.builders.environments import configured, restarts
 from tests.builders.modes import runs_in
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 120.0  # for what happens within seconds, unless the machine is very busy
+TIMEOUT_S = 120.0  # for what happens within seconds, unless the machine is very busy
 
 # Slots are threads of this process: what was committed is here, by the name of the sink.
 _committed: dict[str, dict[tuple, list]] = {}
@@ -49,22 +49,22 @@ class _Writer(SinkWriter):
         self.name, self.subtask = name, subtask
         self.records = []
 
-    def begin(self, epoch):
-        self.epoch = (epoch.epoch, epoch.attempt, self.subtask)
+    def begin(self, checkpoint):
+        self.checkpoint_id = (checkpoint.checkpoint_id, checkpoint.attempt, self.subtask)
 
     def write(self, values, timestamps, watermark):
         self.records += zip(values, timestamps, strict=True)
 
     def prepare_commit(self):
         records, self.records = self.records, []
-        return [(self.name, self.epoch, records)]
+        return [(self.name, self.checkpoint_id, records)]
 
 
 class _Committer(Committer):
     def commit(self, request):
         with _lock:
-            for name, epoch, records in request.committables:
-                _committed.setdefault(name, {}).setdefault(epoch, records)
+            for name, checkpoint_id, records in request.committables:
+                _committed.setdefault(name, {}).setdefault(checkpoint_id, records)
 
 
 def source(broker, *topics, **properties):
@@ -102,11 +102,11 @@ def start(env, kafka_source, name, through=None, strategy=None):
 
 def run(env, kafka_source, name, **options):
     """Run a job to its end, and return its records, sorted."""
-    start(env, kafka_source, name, **options).get_job_execution_result().result(PATIENCE_S)
+    start(env, kafka_source, name, **options).get_job_execution_result().result(TIMEOUT_S)
     return values(name)
 
 
-def until(condition, seconds=PATIENCE_S):
+def until(condition, seconds=TIMEOUT_S):
     """Wait for a condition, and say so if it does not come true."""
     return wait_until(condition, seconds=seconds)
 
@@ -115,13 +115,13 @@ def produce(broker, topic, messages, partition=None, **settings):
     """Write messages (a value, or a dict of what `Producer.produce` takes); to partitions in turn if none is given."""
     client = {"bootstrap.servers": broker.bootstrap, "log_level": "0", **settings}
     producer = Producer(client)
-    count = len(producer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
+    count = len(producer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions)
     for number, message in enumerate(messages):
         given = message if isinstance(message, dict) else {"value": message}
         to = number % count if partition is None else partition
         producer.produce(topic, **{"partition": to, **given})
         producer.poll(0)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
 
 
 def transaction(broker, topic, messages, *, commit=True, partition=0):
@@ -129,12 +129,12 @@ def transaction(broker, topic, messages, *, commit=True, partition=0):
     producer = Producer(
         {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "log_level": "0"}
     )
-    producer.init_transactions(PATIENCE_S)
+    producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()
     for message in messages:
         producer.produce(topic, message, partition=partition)
-    producer.flush(PATIENCE_S)
-    (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE_S)
+    producer.flush(TIMEOUT_S)
+    (producer.commit_transaction if commit else producer.abort_transaction)(TIMEOUT_S)
 
 
 def group_offsets(broker, group, topic, partitions):
@@ -144,7 +144,7 @@ def group_offsets(broker, group, topic, partitions):
     )
     try:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
-        return [each.offset for each in consumer.committed(asked, timeout=PATIENCE_S)]
+        return [each.offset for each in consumer.committed(asked, timeout=TIMEOUT_S)]
     finally:
         consumer.close()
 

@@ -30,7 +30,7 @@ class Way:
     unaligned: bool = False
 
     @property
-    def flows(self) -> bool:
+    def pipelined(self) -> bool:
         """Whether records flow: there are no epochs."""
         return self.mode == PIPELINED
 

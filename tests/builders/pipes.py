@@ -118,7 +118,7 @@ def gate(source, partitioning="FORWARD", *, number=0, sources=1, local=False):
 def level(number, *vertices, next_slots=0, settings=None, **options):
     """Describe a level; tasks are named by the numbers of their vertices: (1, 0) is subtask 0 of v1."""
     values = {
-        "epoch": 1,
+        "checkpoint_id": 1,
         "attempt_number": 0,
         "restore": {},
         "assignments": {},

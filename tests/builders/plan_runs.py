@@ -15,19 +15,19 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.routing import targets_of
-from penstock.columnar.specs.aggregates import LocalAggregateSpec
+from penstock.columnar.specs.aggregates import ColumnarLocalAggregateSpec
 from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.stateless import RowsToColumnsSpec
 from penstock.common.options import table as options
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.table.physical.nodes import (
-    Exchange,
-    Operator,
-    Physical,
-    Result,
-    TableScan,
-    TableSink,
-    Union,
+    PhysicalExchange,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalResult,
+    PhysicalTableScan,
+    PhysicalTableSink,
+    PhysicalUnion,
 )
 from penstock.table.physical.placement import is_placed
 from penstock.table.physical.planner import PhysicalPlan
@@ -42,7 +42,7 @@ MAX_PARALLELISM = 128
 class _Output:
     """Sends what a subtask emits to those who read it."""
 
-    def __init__(self, run: PlanRun, node: Physical, subtask: int) -> None:
+    def __init__(self, run: PlanRun, node: PhysicalNode, subtask: int) -> None:
         self._run, self._node, self._subtask = run, node, subtask
 
     def emit(self, batch: ColumnBatch) -> None:
@@ -83,7 +83,7 @@ class PlanRun:
         self._sent: dict[str, int] = {}
         self._nodes = plan.nodes
         self._places = {id(node): at for at, node in enumerate(plan.nodes)}
-        self._readers: dict[int, list[tuple[Physical, int]]] = {}
+        self._readers: dict[int, list[tuple[PhysicalNode, int]]] = {}
         for node in self._nodes:
             for at, each in enumerate(node.inputs):
                 self._readers.setdefault(id(each), []).append((node, at))
@@ -98,7 +98,7 @@ class PlanRun:
         self._valves.clear()
         self._watermarks: dict[tuple[int, int], int] = {}
         for place, node in enumerate(self._nodes):
-            if not isinstance(node, Operator) or isinstance(node.spec, RowsToColumnsSpec):
+            if not isinstance(node, PhysicalOperator) or isinstance(node.spec, RowsToColumnsSpec):
                 continue
             for subtask in range(1 if node.single else parallelism):
                 harness = OperatorHarness(
@@ -118,7 +118,7 @@ class PlanRun:
     def feed(self, table: str, *changes: Change, by: int = 0) -> None:
         """Let a table send changes: each subtask those of the rows whose value in a column (`by`) is its own, in one batch, so that changes of a row stay in order."""
         for node in self._nodes:
-            if isinstance(node, TableScan) and node.table.path.name == table:
+            if isinstance(node, PhysicalTableScan) and node.table.path.name == table:
                 names = [each.name for each in node.table.columns]
                 chosen = [names.index(field.name) for field in node.schema]
                 parts: dict[int, list[Change]] = {}
@@ -132,11 +132,11 @@ class PlanRun:
         """Let a table send a watermark, from all subtasks."""
         self._sent[table] = watermark
         for node in self._nodes:
-            if isinstance(node, TableScan) and node.table.path.name == table:
+            if isinstance(node, PhysicalTableScan) and node.table.path.name == table:
                 for subtask in range(self.parallelism):
                     self.send(node, subtask, watermark)
 
-    def send(self, node: Physical, subtask: int, emitted: pl.DataFrame | int) -> None:
+    def send(self, node: PhysicalNode, subtask: int, emitted: pl.DataFrame | int) -> None:
         """Put what a node emits, rows or a watermark, into the channels of its readers."""
         if isinstance(emitted, pl.DataFrame) and self._keeps_promises:
             check_promises(node, emitted)
@@ -152,9 +152,9 @@ class PlanRun:
                 channel = (self._places[id(reader)], target, at, subtask)
                 self._channels.setdefault(channel, deque()).append(part)
 
-    def _targets(self, reader: Physical, subtask: int) -> Iterable[int]:
+    def _targets(self, reader: PhysicalNode, subtask: int) -> Iterable[int]:
         """Return the subtasks of a reader that a subtask sends to."""
-        if not isinstance(reader, Exchange):
+        if not isinstance(reader, PhysicalExchange):
             return (subtask,)
         if not reader.columns:
             return (0,)
@@ -162,16 +162,16 @@ class PlanRun:
             (subtask,) if is_placed(reader.inputs[0], reader.columns) else range(self.parallelism)
         )
 
-    def _subtasks(self, node: Physical) -> int:
+    def _subtasks(self, node: PhysicalNode) -> int:
         """Return in how many subtasks a node has rows."""
-        if isinstance(node, Exchange):
+        if isinstance(node, PhysicalExchange):
             return self.parallelism if node.columns else 1
         return max(map(self._subtasks, node.inputs), default=self.parallelism)
 
     def _routed(
-        self, reader: Physical, subtask: int, frame: pl.DataFrame
+        self, reader: PhysicalNode, subtask: int, frame: pl.DataFrame
     ) -> Iterable[tuple[int, pl.DataFrame]]:
-        if not isinstance(reader, Exchange):
+        if not isinstance(reader, PhysicalExchange):
             yield subtask, frame
         elif not reader.columns:
             yield 0, frame
@@ -202,19 +202,19 @@ class PlanRun:
             return
         frame = given
         match node:
-            case Result() | TableSink():
+            case PhysicalResult() | PhysicalTableSink():
                 if node is self.plan.roots[0]:
                     self.out += changes_of([frame])
-            case Exchange() | Union():
+            case PhysicalExchange() | PhysicalUnion():
                 self.send(node, subtask, frame)
-            case Operator(spec=RowsToColumnsSpec()):
+            case PhysicalOperator(spec=RowsToColumnsSpec()):
                 self.send(node, subtask, frame)
-            case Operator():
+            case PhysicalOperator():
                 self._running[place, subtask].operator.process(ColumnBatch(frame), at)
             case _:
                 raise AssertionError(node)
 
-    def _move_on(self, node: Physical, place: int, subtask: int) -> None:
+    def _move_on(self, node: PhysicalNode, place: int, subtask: int) -> None:
         """Let a subtask have the least of the watermarks that came from all subtasks that send to it, if it is a new one."""
         expected = [
             (place, subtask, at, sender)
@@ -250,7 +250,9 @@ class PlanRun:
 
     def finish(self) -> None:
         """Drain, and end all tables: with the last watermark, and the inputs of all operators, one after another."""
-        for table in {node.table.path.name for node in self._nodes if isinstance(node, TableScan)}:
+        for table in {
+            node.table.path.name for node in self._nodes if isinstance(node, PhysicalTableScan)
+        }:
             self.advance(table, MAX_WATERMARK)
         for place in range(len(self._nodes)):
             self.drain()
@@ -283,9 +285,9 @@ class PlanRun:
         self.close()
 
 
-def check_promises(node: Physical, frame: pl.DataFrame) -> None:
+def check_promises(node: PhysicalNode, frame: pl.DataFrame) -> None:
     """Check that rows are what the schema and the traits of a node say: no NULL where there is none, and no kind of change that is not expected."""
-    if isinstance(node, Operator) and isinstance(node.spec, LocalAggregateSpec):
+    if isinstance(node, PhysicalOperator) and isinstance(node.spec, ColumnarLocalAggregateSpec):
         return  # it sends accumulators
     for at, field in enumerate(node.schema):
         if not field.type.is_nullable:

@@ -113,7 +113,7 @@ class FakeController:
             "status": self.status.name,
             "start_ms": NOW - 60_000,
             "end_ms": NOW - 10_000 if self.status.is_terminal_state() else None,
-            "epoch": 7,
+            "checkpoint_id": 7,
             "restarts": 1,
             "checkpoints": f"/chk/{self.job_id}",
             "savepoint": self.savepoint,

@@ -10,7 +10,7 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.connectors.source import (
     Boundedness,
-    OneLook,
+    NonBlockingReadLimits,
     Source,
     SourceBatch,
     SourceReader,
@@ -110,7 +110,7 @@ class _Reader(SourceReader):
             _confirm(self.source, name, read)
 
     def read(self, split, position, limits):
-        if self.source.confirmed and isinstance(limits, OneLook):
+        if self.source.confirmed and isinstance(limits, NonBlockingReadLimits):
             yield from self._read_confirmed(position)
         else:
             yield from self._read_timed(position, limits)
@@ -136,10 +136,10 @@ class _Reader(SourceReader):
 
     def _read_timed(self, position, limits):
         name, read = position
-        flows = isinstance(limits, OneLook)
+        pipelined = isinstance(limits, NonBlockingReadLimits)
         batches = self.source.splits[name]
         for batch in batches[read:]:
-            while flows and not _is_time(self.source.steps, read, len(batches)):
+            while pipelined and not _is_time(self.source.steps, read, len(batches)):
                 if not self.source.bounded:
                     return
                 yield SourceBatch([], (name, read))
@@ -195,7 +195,7 @@ class Note(MapFunction):
 
 def environment(parallelism=1, *, checkpoints=None, mode=None):
     env = configured(restarts(1 if checkpoints else 0, "1 ms"), parallelism)
-    if _flows():
+    if _pipelined():
         env.get_config().set_auto_watermark_interval(5)  # once a step at least
     if checkpoints is not None:
         env.enable_checkpointing(checkpoints)
@@ -204,12 +204,12 @@ def environment(parallelism=1, *, checkpoints=None, mode=None):
     return env
 
 
-def _flows():
+def _pipelined():
     return getattr(_execution._executor, "mode", None) == "pipelined"
 
 
 def read(env, *splits, strategy=NONE, bounded=True, name="in"):
-    confirmed = _flows() and env.get_checkpoint_config().is_checkpointing_enabled()
+    confirmed = _pipelined() and env.get_checkpoint_config().is_checkpointing_enabled()
     before = {number for number, _ in _confirmed.get(id(env), ())}
     source = Script(
         *splits, bounded=bounded, steps=id(env), confirmed=confirmed, number=len(before)

@@ -23,7 +23,7 @@ from penstock.connectors.source import (
 from penstock.table.catalog.tables import PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.options import checked, flag, text
-from penstock.table.connectors.providers import Scanned, TableContext
+from penstock.table.connectors.providers import ScanProvider, TableContext
 from penstock.table.connectors.registry import factories
 
 _DATA: dict[str, Sequence[Sequence[Any]]] = {}
@@ -72,14 +72,14 @@ class SplitsTable:
         """Each split has an end."""
         return True
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanProvider:
         """Return the source; with `watermarks` it has its own, one second behind the second column's milliseconds."""
         options, names = self._options, tuple(self._columns)
         source = Splits(_DATA[options["data"]], names, options["columnar"], options["fails-once"])
         own = None
         if options["watermarks"]:
             own = WatermarkStrategy.for_monotonous_timestamps()
-        return Scanned(
+        return ScanProvider(
             source, names, tuple(self._columns.values()), options["columnar"], watermarks=own
         )
 

@@ -10,26 +10,26 @@ import time
 from penstock.graph.deployment import JobSettings
 from penstock.graph.stage import BarrierSettings, NetworkSettings, StageDeployment
 from penstock.graph.task_id import TaskId
-from penstock.runtime.network.channels import ChannelId, Inputs, Item, LocalLink, Outputs
+from penstock.runtime.network.channels import BufferOrEvent, ChannelId, Inputs, LocalLink, Outputs
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
 from penstock.runtime.network.keys import make_keys
 from penstock.runtime.task.local_stage import run_stage_locally
 from penstock.runtime.task.slot_loop import SlotLoop, StopSignal
 from penstock.runtime.task.stage_messages import (
-    Acknowledged,
-    Completed,
+    AcknowledgeCheckpoint,
+    ConfirmCheckpoint,
     Connect,
-    Leave,
     SlotFailed,
     SlotListening,
     SlotRunning,
     SourceFinished,
-    Trigger,
+    StopSlot,
+    TriggerBarrier,
 )
 from tests.builders import pipes
 
 _ATTEMPTS = itertools.count()
-PATIENCE_S = 120.0  # before a test fails instead of hanging
+TIMEOUT_S = 120.0  # before a test fails instead of hanging
 
 
 def stage(*vertices, slots=None, settings=None, elsewhere=None, **options):
@@ -83,20 +83,20 @@ class Running:
         self._thread.start()
         self.until(lambda: len(self.listening) == self.deployment.slots)
         addresses = tuple(self.listening[slot] for slot in range(self.deployment.slots))
-        self.tell_all(Connect(addresses))
+        self.send_to_all(Connect(addresses))
         self.until(lambda: len(self.of(SlotRunning)) == self.deployment.slots or self.failed)
         return self
 
     def __exit__(self, *_):
         self.stop.set()
-        self._thread.join(PATIENCE_S)
+        self._thread.join(TIMEOUT_S)
         self.endpoint.close()
         assert not self._thread.is_alive()
 
     def tell(self, slot, command):
         self.endpoint.send(self.deployment.attempt, slot, command)
 
-    def tell_all(self, command):
+    def send_to_all(self, command):
         for slot in range(self.deployment.slots):
             self.tell(slot, command)
 
@@ -116,7 +116,7 @@ class Running:
             else:
                 self.reports.append(arrival.message)
 
-    def until(self, condition, seconds=PATIENCE_S):
+    def until(self, condition, seconds=TIMEOUT_S):
         """Take reports until a condition holds; fail if a slot does, unless that is what is waited for."""
         end = time.monotonic() + seconds
         while not condition():
@@ -129,16 +129,16 @@ class Running:
     def acks(self, checkpoint):
         return {
             pipes.number_of(report.ack.task): report.ack
-            for report in self.of(Acknowledged)
+            for report in self.of(AcknowledgeCheckpoint)
             if report.checkpoint == checkpoint
         }
 
     def checkpoint(self, number, **options):
         """Trigger a checkpoint, wait for all ACKs, say that it is complete; return the ACKs."""
-        self.tell_all(Trigger(number, int(time.time() * 1000), **options))
+        self.send_to_all(TriggerBarrier(number, int(time.time() * 1000), **options))
         self.until(lambda: len(self.acks(number)) == self.tasks() or self.failed)
         assert not self.failed, self.failed
-        self.tell_all(Completed(number))
+        self.send_to_all(ConfirmCheckpoint(number))
         return self.acks(number)
 
     def finished_sources(self):
@@ -146,8 +146,8 @@ class Running:
 
     def leave(self):
         """Let all slots leave, and wait for their end."""
-        self.tell_all(Leave())
-        self._thread.join(PATIENCE_S)
+        self.send_to_all(StopSlot())
+        self._thread.join(TIMEOUT_S)
         assert not self._thread.is_alive()
         self.until(lambda: len(self._gone) == self.deployment.slots)  # after their last reports
 
@@ -241,7 +241,7 @@ class Stepped:
 
     def put(self, vertex, source, kind, content, *, gate=0):
         """Let something arrive from a subtask of another slot."""
-        self.task(vertex).inputs.channels[gate, source].put(Item(kind, content, 0))
+        self.task(vertex).inputs.channels[gate, source].put(BufferOrEvent(kind, content, 0))
 
     def sent(self, vertex, subtask=0, *, gate=0, source=0):
         """Take what was sent to a subtask of another slot, as (kind, content)."""
@@ -259,11 +259,11 @@ class Stepped:
 
     def acks(self, checkpoint, count=None):
         """Return the ACKs of a checkpoint; wait for so many of them."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while True:
             found = {
                 pipes.number_of(each.ack.task): each.ack
-                for each in self.of(Acknowledged)
+                for each in self.of(AcknowledgeCheckpoint)
                 if each.checkpoint == checkpoint
             }
             if count is None or len(found) >= count:

@@ -13,9 +13,9 @@ from penstock.testing.faults import watched_steps
 def at_step(moment: str, act: Callable[[int], Any]) -> Iterator[None]:
     """Call `act(epoch)` at a moment of each epoch of each job: "before run_pipe", "after write_manifest", ..."""
 
-    def hook(found: str, epoch: int) -> None:
+    def hook(found: str, checkpoint_id: int) -> None:
         if found == moment:
-            act(epoch)
+            act(checkpoint_id)
 
     with watched_steps(hook):
         yield

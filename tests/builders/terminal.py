@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 _CONTROL = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[=>()][A-Z0-9]?)")
 
 
@@ -82,17 +82,17 @@ class Terminal:
 
     def until_it_shows(self, condition: Callable[[], bool], what: str = "it") -> None:
         """Wait until what was written fulfils a condition."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not condition():
             assert time.monotonic() < deadline, f"{what!r} never came:\n{self.text}"
             assert self._read(), f"it ended without {what!r}:\n{self.text}"
 
     def end(self) -> int:
         """Wait for its end; return the exit code."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while self._read():
             assert time.monotonic() < deadline, f"it goes on:\n{self.text}"
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(TIMEOUT_S)
 
     def _read(self) -> bool:
         ready, _, _ = select.select([self._master], [], [], 0.2)

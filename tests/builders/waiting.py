@@ -9,10 +9,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: When a test fails instead of hanging. What it waits for takes seconds at most, but the machine may be very busy.
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 
 
-def wait_until(condition: Callable[[], T], what: str = "it", *, seconds: float = PATIENCE_S) -> T:
+def wait_until(condition: Callable[[], T], what: str = "it", *, seconds: float = TIMEOUT_S) -> T:
     """Return what a condition returns as soon as that is true; fail if it never is."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

@@ -12,7 +12,7 @@ import pytest
 from penstock.cli import main
 from penstock.cli.reach import find_jobs
 
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 
 PROGRAM = """
 from penstock.common import Types, WatermarkStrategy
@@ -83,7 +83,7 @@ class Child:
         return any(job.runs and job.place.startswith(f"pid {self.pid} ") for job in find_jobs())
 
     def wait_until(self, holds, what):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not holds():
             assert self.process.poll() is None, self.path("err").read_text()
             assert time.monotonic() < deadline, what
@@ -91,7 +91,7 @@ class Child:
 
     def end(self):
         """Wait for its end; return the exit code and what it wrote."""
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(TIMEOUT_S)
         return code, self.path("out").read_text(), self.path("err").read_text()
 
 
@@ -165,5 +165,5 @@ def test_the_state_of_a_running_job_is_shown_and_its_last_epoch_replayed(start, 
     )
     child.wait_until(lambda: keys() == ["0", "1", "2", "3", "4"], "not all keys are in the state")
     assert "uid counts" in say(capsys, "state", "ls", "numbers")
-    assert "epoch 1" in say(capsys, "replay", "numbers", "--epoch", "1", "--verify")
+    assert "checkpoint 1" in say(capsys, "replay", "numbers", "--checkpoint", "1", "--verify")
     assert "is CANCELED" in say(capsys, "cancel", "numbers")

@@ -20,7 +20,7 @@ from penstock.connectors.source import ReadLimits
 from tests.builders.chromium import CHROMIUM, chromium
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "fraud_demo.py"
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def heed_interrupts():
 
 
 def wait_for(process, condition):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline, "the demo did not get that far"
@@ -81,7 +81,7 @@ def watch():
             page.goto(address)
             page.get_by_role("link", name="fraud demo").click()
             rate = page.locator("[data-stat='Records from sources']")
-            expect(rate).to_have_text(re.compile(r"^[1-9][\d.,]*"), timeout=PATIENCE_S * 1000)
+            expect(rate).to_have_text(re.compile(r"^[1-9][\d.,]*"), timeout=TIMEOUT_S * 1000)
             expect(page.locator(".node")).not_to_have_count(0)
             expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
@@ -129,7 +129,7 @@ def test_an_interrupted_and_resumed_demo_writes_every_record_once(demo, watch, t
         watch(address_of_page(first))
         wait_for(first, lambda: any(out.glob("aggregates/part-*")))
         os.killpg(first.pid, signal.SIGINT)
-        said, _ = first.communicate(timeout=PATIENCE_S)
+        said, _ = first.communicate(timeout=TIMEOUT_S)
     finally:
         first.kill()
     assert first.returncode == 0, said
@@ -158,7 +158,7 @@ def run_to_the_end(*arguments):
     """Run the demo and return what it said."""
     process = start(*arguments)
     try:
-        said, _ = process.communicate(timeout=PATIENCE_S)
+        said, _ = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
     assert process.returncode == 0, said

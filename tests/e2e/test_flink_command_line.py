@@ -14,7 +14,7 @@ from tests.builders import page_jobs
 from tests.builders.flink_home import flink_home
 
 TOKEN = "the token of this test"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def start(tmp_path):
     for job in jobs:
         if not job.get_job_status().result().is_terminal_state():
             job.cancel()
-        job._controller._ended.result(PATIENCE_S)
+        job._controller._ended.result(TIMEOUT_S)
     server.close()
 
 
@@ -60,11 +60,11 @@ def test_flinks_command_line_lists_saves_stops_and_cancels_jobs(home, start, tmp
     stopped = flink("stop", "-p", str(tmp_path / "stopped"), ids[0])
     path = re.search(r"Savepoint completed\. Path: (\S+)", stopped)[1]
     assert Path(path.removeprefix("file:")).exists()
-    first._controller._ended.result(PATIENCE_S)
+    first._controller._ended.result(TIMEOUT_S)
     assert first.get_job_status().result().name == "FINISHED"
 
     assert "Cancelled job" in flink("cancel", ids[1])
-    second._controller._ended.result(PATIENCE_S)
+    second._controller._ended.result(TIMEOUT_S)
     assert second.get_job_status().result().name == "CANCELED"
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from penstock.testing.mini_cluster import MiniCluster
@@ -17,7 +17,7 @@ from tests.builders.flink_home import flink_home
 pytestmark = needs_chromium
 
 TOKEN = "the token of this test"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def jobs(tmp_path):
     yield running, failed
     if not running.get_job_status().result().is_terminal_state():
         running.cancel()
-    running._controller._ended.result(PATIENCE_S)
+    running._controller._ended.result(TIMEOUT_S)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def address(jobs):
     for job in jobs:
         services.jobs.publish(job._controller)
     server = RestServer(
-        services, TOKEN, limits=Limits(processor_share=1.0), routes=home.page_routes()
+        services, TOKEN, limits=RequestLimits(processor_share=1.0), routes=home.page_routes()
     )
     server.start()
     yield server.client_address
@@ -71,7 +71,7 @@ def test_flinks_page_shows_jobs_graph_back_pressure_checkpoints_and_cancels(page
     from playwright.sync_api import expect
 
     running, failed = jobs
-    failed._controller._ended.result(PATIENCE_S)
+    failed._controller._ended.result(TIMEOUT_S)
     body = page.locator("body")
     page.goto(f"http://{address}/")
     expect(body).to_contain_text("fraud detection")
@@ -109,6 +109,6 @@ def test_flinks_page_shows_jobs_graph_back_pressure_checkpoints_and_cancels(page
     page.goto(f"http://{address}/#/job/running/{running.get_job_id()}/overview")
     page.get_by_text("Cancel Job").click()
     page.get_by_role("button", name=re.compile("Yes|OK")).click()
-    running._controller._ended.result(PATIENCE_S)
+    running._controller._ended.result(TIMEOUT_S)
     assert running.get_job_status().result().name == "CANCELED"
     assert page.troubles == []

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-PATIENCE_S = 240
+TIMEOUT_S = 240
 PROGRAM = """
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
@@ -40,13 +40,13 @@ def test_an_interrupted_program_says_how_to_go_on_and_shows_no_traceback(tmp_pat
         preexec_fn=heed_interrupts,
     )
     try:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not list(tmp_path.glob("checkpoints/*/chk-*/_metadata")):
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline, "no checkpoint"
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_S)
+        out, err = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
     assert process.returncode != 0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from penstock.rest.web_settings import WebSettings
@@ -33,7 +33,7 @@ TABS = (
     "configuration", "plan",
 )  # fmt: skip
 PHONE = {"width": 390, "height": 844}
-PATIENCE_S = 60
+TIMEOUT_S = 60
 NOTHING = "\N{EN DASH}"
 WANTED = "PENSTOCK_SCREENSHOTS" in os.environ  # then there is more to see in them
 
@@ -50,7 +50,7 @@ def serving(*clients, **options):
     services = Services()
     for client in clients:
         services.jobs.publish(client._controller)
-    server = RestServer(services, TOKEN, limits=Limits(processor_share=1.0), **options)
+    server = RestServer(services, TOKEN, limits=RequestLimits(processor_share=1.0), **options)
     server.start()
     try:
         yield server
@@ -62,7 +62,7 @@ def ended(client):
     """Cancel a job and wait for its end."""
     if not client.get_job_status().result().is_terminal_state():
         client.cancel()
-    client._controller._ended.result(PATIENCE_S)
+    client._controller._ended.result(TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")

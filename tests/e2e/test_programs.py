@@ -15,7 +15,7 @@ import pytest
 from penstock.rest.client import RestClient
 from penstock.rest.session_client import sessions
 
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 PROGRAM = b"""
 import logging
 import sys
@@ -39,7 +39,7 @@ env.execute(sys.argv[1])
 def penstock(*arguments):
     done = subprocess.run(
         [sys.executable, "-m", "penstock", *arguments],
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -69,7 +69,7 @@ def upload(session, name, content):
         "Authorization": f"Bearer {session.token_of_session}",
         "Content-Type": f"multipart/form-data; boundary={border}",
     }
-    connection = http.client.HTTPConnection(session.where, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection(session.where, timeout=TIMEOUT_S)
     connection.request("POST", "/jars/upload", body, headers)
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())
@@ -98,7 +98,7 @@ def test_a_program_is_uploaded_run_followed_and_deleted(session, tmp_path):
     assert job["name"] == "my clicks"
     assert {vertex["parallelism"] for vertex in job["vertices"]} == {2}
 
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while "number 10" not in (shown := penstock("logs", "my clicks", "--vertex", "note")):
         assert time.monotonic() < until, shown
     line = next(each for each in shown.splitlines() if each.endswith("number 10"))

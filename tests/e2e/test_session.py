@@ -16,7 +16,7 @@ from penstock.rest.client import RestClient
 from penstock.rest.session_client import sessions
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 
 ENDLESS = """
 from penstock.common import WatermarkStrategy
@@ -45,7 +45,7 @@ def penstock(*arguments: str, code: int = 0, cwd: Path | None = None) -> str:
     """Run a command to its end and return what it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "penstock", *arguments],
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=cwd,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=cwd,
     )  # fmt: skip
     assert done.returncode == code, f"{done.returncode}: {done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
@@ -161,7 +161,7 @@ def test_of_three_jobs_one_fails_for_ever_and_the_others_go_on(session, tmp_path
         lambda: client.get("/penstock/session")["slots"]["waiting"] == 1, "the fourth job waits"
     )
     penstock("cancel", "bad")
-    assert "ended after True" in waiting.communicate(timeout=PATIENCE_S)[0]
+    assert "ended after True" in waiting.communicate(timeout=TIMEOUT_S)[0]
 
 
 @pytest.mark.ci

@@ -15,7 +15,7 @@ from penstock.rest import processes
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from tests.builders.rest_fakes import NOW, FakeController
-from tests.builders.terminal import PATIENCE_S, Terminal
+from tests.builders.terminal import TIMEOUT_S, Terminal
 from tests.builders.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def test_what_is_piped_has_no_progress(clicks):
     command = subprocess.Popen(
         [*PENSTOCK, "savepoint", "clicks"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    wait_until(lambda: bool(clicks.calls), seconds=PATIENCE_S)
+    wait_until(lambda: bool(clicks.calls), seconds=TIMEOUT_S)
     with pytest.raises(subprocess.TimeoutExpired):
         command.wait(1)  # in which a terminal would see progress
     result.set_result("/d/savepoint-9")

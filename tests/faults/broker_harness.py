@@ -195,11 +195,11 @@ class SystemsRun(LedgerRun):
             self._observe()
             time.sleep(0.1)
 
-    def leftovers(self, patience_s: float) -> list[str]:
+    def leftovers(self, timeout_s: float) -> list[str]:
         if self._watcher is not None:
             self._watcher.kill()
             self._watcher.wait()
-        return super().leftovers(patience_s)
+        return super().leftovers(timeout_s)
 
 
 def _table(database: PostgresServer, name: str) -> dict[str, Any]:

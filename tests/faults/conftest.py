@@ -67,7 +67,7 @@ def new_run(tmp_path: Path, kill_log: KillLog) -> Iterator[NewRun]:
 
     yield create
     for run in runs:
-        run.leftovers(patience_s=0)
+        run.leftovers(timeout_s=0)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -22,7 +22,7 @@ from fault_log import Fault, KillLog
 
 import penstock
 from penstock.checkpoint.manifest_store import LATEST, ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.jobmanager.running.journal import list_records, read_record, record_name
 from tests.builders.modes import WAYS, Way
 
@@ -147,9 +147,9 @@ class LedgerRun:
             yield
             self._fed_at = None
 
-    def _feed(self, epoch: int) -> None:
+    def _feed(self, checkpoint_id: int) -> None:
         self.release(max(self.records, self._position() + AHEAD))
-        self._fed_at = epoch
+        self._fed_at = checkpoint_id
 
     def release(self, records: int) -> None:
         """Let the job read so many records of its first split, in all."""
@@ -160,8 +160,8 @@ class LedgerRun:
 
     def _position(self) -> int:
         """How many records of the first split the newest checkpoint has."""
-        store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), self.job_id)
-        manifest = store.latest() if self.epoch() else None
+        store = ManifestStore(CheckpointFileSystem(str(self.checkpoints.parent)), self.job_id)
+        manifest = store.latest() if self.checkpoint_id() else None
         if manifest is None:
             return 0
         positions = [
@@ -226,15 +226,15 @@ class LedgerRun:
 
     def wait_for_epochs(self, count: int, *, within_s: float = TIMEOUT_S) -> bool:
         """Wait for so many more checkpoints; False if the driver ended before."""
-        target = self.epoch() + count
-        return self.wait_until(lambda: self.epoch() >= target, within_s=within_s)
+        target = self.checkpoint_id() + count
+        return self.wait_until(lambda: self.checkpoint_id() >= target, within_s=within_s)
 
     def pause(self, seconds: float) -> None:
         """Let the job go on for a moment, wherever that leads."""
         until = time.monotonic() + seconds
         self.wait_until(lambda: time.monotonic() >= until)
 
-    def epoch(self) -> int:
+    def checkpoint_id(self) -> int:
         """The newest durable checkpoint."""
         found = (self.checkpoints).glob("chk-*/_metadata")
         return max((int(path.parent.name[4:]) for path in found), default=0)
@@ -251,9 +251,9 @@ class LedgerRun:
 
     def strike(self, kind: str, count: int = 1, *, interrupts: bool = True) -> None:
         """Take note that something was done to the job just now; if it `interrupts`, see when it goes on."""
-        epoch, now = (self.epoch(), time.monotonic()) if interrupts else (0, 0.0)
+        checkpoint_id, now = (self.checkpoint_id(), time.monotonic()) if interrupts else (0, 0.0)
         for _ in range(count):
-            self.faults.append(self.kills.add(Fault(kind, str(self.way), epoch, now)))
+            self.faults.append(self.kills.add(Fault(kind, str(self.way), checkpoint_id, now)))
 
     def survive(self, full: contextlib.AbstractContextManager[None]) -> None:
         """Let the disk be full until the job has failed at least once; the time counts from when there is space again."""
@@ -265,8 +265,8 @@ class LedgerRun:
 
     def _observe(self) -> None:
         """Look for restarts and for the first checkpoint after each fault; feed the job."""
-        if self._fed_at is not None and (epoch := self.epoch()) != self._fed_at:
-            self._feed(epoch)
+        if self._fed_at is not None and (checkpoint_id := self.checkpoint_id()) != self._fed_at:
+            self._feed(checkpoint_id)
         if self.restarts_are is not None:
             new = self.restarts() - self._restarts_seen
             if new:
@@ -274,9 +274,9 @@ class LedgerRun:
                 self.strike(self.restarts_are, new)
         waiting = [fault for fault in self.faults if fault.at and fault.recovery_s is None]
         if waiting:
-            epoch, now = self.epoch(), time.monotonic()
+            checkpoint_id, now = self.checkpoint_id(), time.monotonic()
             for fault in waiting:
-                if epoch > fault.epoch:
+                if checkpoint_id > fault.checkpoint_id:
                     fault.recovery_s = now - fault.at
 
     # Processes
@@ -310,9 +310,9 @@ class LedgerRun:
         self.strike(f"{kind} killed")
         return True
 
-    def leftovers(self, patience_s: float) -> list[str]:
+    def leftovers(self, timeout_s: float) -> list[str]:
         """The processes that are still there after a while, in words; they are killed."""
-        until = time.monotonic() + patience_s
+        until = time.monotonic() + timeout_s
         while (alive := self.processes()) and time.monotonic() < until:
             time.sleep(0.1)
         found = []
@@ -347,9 +347,9 @@ class LedgerRun:
 
     def unnamed_checkpoint_files(self) -> list[str]:
         """What is on checkpoint storage although no manifest that is kept names it."""
-        store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), self.job_id)
+        store = ManifestStore(CheckpointFileSystem(str(self.checkpoints.parent)), self.job_id)
         manifests = store.read_all()
-        named = {"_latest", *(f"chk-{manifest.epoch}/_metadata" for manifest in manifests)}
+        named = {"_latest", *(f"chk-{manifest.checkpoint_id}/_metadata" for manifest in manifests)}
         for manifest in manifests:
             named |= manifest.files()
         named |= {LATEST, *self._journal(store)}
@@ -357,17 +357,17 @@ class LedgerRun:
         found = (path for path in self.checkpoints.rglob("*") if path.is_file())
         there = {str(path.relative_to(self.checkpoints)) for path in found}
         # A record of the journal that was being written when its driver was killed.
-        there -= {name for name in there if re.fullmatch(r"epochs/\..*\.tmp", name)}
+        there -= {name for name in there if re.fullmatch(r"journal/\..*\.tmp", name)}
         missing = {f"missing: {name}" for name in named - there}
         surplus = there - named
-        return sorted(missing | surplus | {f"kept: {m.epoch}" for m in manifests[:-1]})
+        return sorted(missing | surplus | {f"kept: {m.checkpoint_id}" for m in manifests[:-1]})
 
     def _journal(self, store: ManifestStore) -> set[str]:
         """What the journal may keep: the last epoch, its failure if it had one, and their plans."""
         records = [
-            record_name(epoch, failed=failed)
-            for epoch, failed in list_records(store.storage)
-            if epoch == self.epoch()
+            record_name(checkpoint_id, failed=failed)
+            for checkpoint_id, failed in list_records(store.storage)
+            if checkpoint_id == self.checkpoint_id()
         ]
         return {*records, *(read_record(store.storage, name).plan for name in records)}
 
@@ -423,7 +423,7 @@ def judge(run: LedgerRun, expected: Expected, seed: object) -> None:
             problems.append(f"sink '{sink}':\n{difference(lines, found)}")
     for fault in run.faults:
         fault.lost, fault.duplicated = lost, duplicated
-    left = run.leftovers(patience_s=TIMEOUT_S)
+    left = run.leftovers(timeout_s=TIMEOUT_S)
     if left:
         problems.append("processes that did not end:\n" + "\n".join(left))
     if hidden := run.hidden_files():

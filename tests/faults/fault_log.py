@@ -18,7 +18,7 @@ class Fault:
 
     kind: str
     way: str
-    epoch: int = 0
+    checkpoint_id: int = 0
     at: float = 0.0  # a time.monotonic() value
     recovery_s: float | None = None
     lost: int | None = (

@@ -106,7 +106,7 @@ class LeaderRun(LedgerRun):
 
     def working_leader(self, after: int) -> int:
         """Wait for a checkpoint after `after` of a leader that is not paused; return its process."""
-        self.wait_until(lambda: self.epoch() > after and self._at_work() is not None)
+        self.wait_until(lambda: self.checkpoint_id() > after and self._at_work() is not None)
         found = self._at_work()
         assert found is not None
         return found
@@ -152,4 +152,4 @@ class LeaderRun(LedgerRun):
         # The mark of the last leader stays: those that were before it must find it. A leader that was paused while it wrote a record of
         # the journal writes it to the end when it wakes.
         found = super().unnamed_checkpoint_files()
-        return [name for name in found if not name.startswith(("leader/", "epochs/"))]
+        return [name for name in found if not name.startswith(("leader/", "journal/"))]

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar
 
 import psutil
 
-_PATIENCE_S = 240.0
+_TIMEOUT_S = 240.0
 _LISTENS_AT = re.compile(r"Starting Spark master at (spark://\S+)")
 _IS_SEEN_AT = re.compile(r"MasterWebUI.* started at (http://\S+)")
 _NETWORK = "10.231.77"  # of the namespaces; nobody else can reach it
@@ -218,7 +218,7 @@ class StandaloneCluster:
 
     def _until(self, look: Callable[[], T | None]) -> T:
         """Look again and again until something is found."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while not (found := look()):
             assert time.monotonic() < deadline, self._story()
             time.sleep(0.1)

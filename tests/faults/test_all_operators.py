@@ -12,7 +12,7 @@ from fault_log import KillLog
 import zoo  # isort: skip - fault_harness puts the jobs' folder on the path
 from zoo_inputs import next_turn, splits_of  # isort: skip
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.mini_cluster import MiniCluster
@@ -41,8 +41,8 @@ class ZooRun(LedgerRun):
 
     def turn(self) -> int:
         """How many turns a checkpoint has."""
-        store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), self.job_id)
-        manifest = store.latest() if self.epoch() else None
+        store = ManifestStore(CheckpointFileSystem(str(self.checkpoints.parent)), self.job_id)
+        manifest = store.latest() if self.checkpoint_id() else None
         return 0 if manifest is None else next_turn(splits_of(manifest)) or 0
 
     def go_through_turns(self, number: int) -> None:
@@ -81,10 +81,10 @@ def test_all_operators_at_once_survive_that_python_workers_are_killed(
             job.pause(rng.uniform(0, 0.3))
             assert job.wait_until(lambda: job.kill_one(rng)), job.story()
             assert job.wait_until(lambda number=number: job.turn() > number), job.story()
-        if way.flows:  # turn by turn, as what the elements see of time depends on it
+        if way.pipelined:  # turn by turn, as what the elements see of time depends on it
             job.go_through_turns(WORKER_KILLS)
         job.turns.unlink()
         assert job.wait() == 0, job.story()
         judge(job, expected, seed)
     finally:
-        job.leftovers(patience_s=0)
+        job.leftovers(timeout_s=0)

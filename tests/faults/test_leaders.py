@@ -45,18 +45,18 @@ def test_a_standby_goes_on_when_the_leader_is_killed_or_paused(
             )
             for strike in strikes:
                 run.wait_for_standbys()
-                leader = run.working_leader(run.epoch() + rng.randint(0, 3))
+                leader = run.working_leader(run.checkpoint_id() + rng.randint(0, 3))
                 {"kill": run.kill_leader, "pause": run.pause_leader, "end": run.end_leader}[strike](
                     leader
                 )
                 run.fill_up()
-                other = run.working_leader(run.epoch())
+                other = run.working_leader(run.checkpoint_id())
                 assert other != leader
                 taken = run.faults[-1].recovery_s
                 assert taken is not None
                 assert taken < WITHIN_S or not SOAKS, run.story()
                 if strike == "pause":
-                    before = run.epoch()
+                    before = run.checkpoint_id()
                     run.wake(leader)
                     run.working_leader(before)  # whoever leads, the job goes on
         run.wait_for_all()

@@ -71,13 +71,13 @@ def test_the_jobs_of_a_session_go_on_under_the_next_leader(
             client = run.send(answers)
             for strike in STRIKES:
                 run.wait_for_standbys()
-                leader = run.working_leader(run.epoch() + rng.randint(0, 2))
+                leader = run.working_leader(run.checkpoint_id() + rng.randint(0, 2))
                 if strike == "pause":
                     run.pause_leader(leader)
                 else:
                     run.kill_leader(leader)
                 run.fill_up()
-                assert run.working_leader(run.epoch()) != leader
+                assert run.working_leader(run.checkpoint_id()) != leader
                 taken = run.faults[-1].recovery_s
                 assert taken is not None
                 assert taken < WITHIN_S or not SOAKS, run.story()

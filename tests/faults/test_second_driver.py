@@ -25,9 +25,9 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(
         # A driver that stands still holds its job all the same.
         os.kill(run.driver.pid, signal.SIGSTOP)
         assert run.wait_until(lambda: stands_still(run.driver.pid)), run.story()
-        stopped_at = run.epoch()
+        stopped_at = run.checkpoint_id()
         assert_refused(run)
-        assert run.epoch() == stopped_at
+        assert run.checkpoint_id() == stopped_at
         os.kill(run.driver.pid, signal.SIGCONT)
         run.strike("driver stopped")
         assert run.wait_for_epochs(1), run.story()

@@ -35,10 +35,10 @@ def test_the_next_driver_goes_on_where_a_killed_one_was(new_run: NewRun, seed: s
         run.start()
         assert run.wait_for_epochs(2), run.story()
         assert run.kill_driver(), run.story()
-        reached = run.epoch()
+        reached = run.checkpoint_id()
         run.start()
         assert run.wait_for_redelivery(), run.story()
-        assert run.wait_until(lambda: run.epoch() > reached), run.story()
+        assert run.wait_until(lambda: run.checkpoint_id() > reached), run.story()
     assert run.wait() == 0, run.story()
     assert run.note_redeliveries() > 0
     judge(run, computed(run.records), seed)

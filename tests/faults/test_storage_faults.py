@@ -31,7 +31,7 @@ def test_storage_that_fails_every_third_write_costs_time_only(
     run.strike("write fails", run.said("retrying"), interrupts=False)
     judge(run, computed(run.records), seed)
     # Where records flow, a process writes with several threads, and a write that is tried again may be a third one every time.
-    assert way.flows or run.restarts() == 0, run.story()
+    assert way.pipelined or run.restarts() == 0, run.story()
 
 
 def test_a_job_goes_on_when_the_disk_is_no_longer_full(

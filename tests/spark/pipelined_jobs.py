@@ -17,7 +17,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from tests.builders.endless import EndlessSource
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 240
+TIMEOUT_S = 240
 
 
 class Ticks(EndlessSource):
@@ -88,11 +88,11 @@ def checkpoints(client: Any, more: int) -> None:
     """Wait for more checkpoints."""
     master = master_of(client)
 
-    def epoch() -> int:
-        return 0 if master.manifest is None else master.manifest.epoch
+    def checkpoint_id() -> int:
+        return 0 if master.manifest is None else master.manifest.checkpoint_id
 
-    target = epoch() + more
-    wait_until(lambda: epoch() >= target, f"checkpoint {target}")
+    target = checkpoint_id() + more
+    wait_until(lambda: checkpoint_id() >= target, f"checkpoint {target}")
 
 
 def check_exactly_once(directory: Path) -> int:

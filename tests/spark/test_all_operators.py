@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.datastream import KeyedProcessFunction
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
@@ -84,7 +84,7 @@ def run(names, parallelism, mode, directory):
     inputs = zoo.Inputs(env, turns=str(turns) if mode == PIPELINED else None)
     streams = [PROGRAMS[name](inputs).map(zoo.Labelled(name)) for name in names]
     results = {name: Counter() for name in names}
-    store = ManifestStore(CheckpointStorage(f"{directory}/checkpoints"), zoo.JOB_ID)
+    store = ManifestStore(CheckpointFileSystem(f"{directory}/checkpoints"), zoo.JOB_ID)
 
     def follow(_):
         """Let the next batch be read when a checkpoint has those before it."""

@@ -25,7 +25,7 @@ from tests.builders.endless import EndlessSource, SplitsOnce
 from tests.builders.waiting import wait_until
 
 SPLITS = 2
-PATIENCE_S = 240
+TIMEOUT_S = 240
 WORK_S = 0.01  # for a record, so a subtask does less than 100 of them in a second
 
 
@@ -116,15 +116,15 @@ def test_a_growing_backlog_is_worked_off_by_more_subtasks_which_are_given_up_aga
         (vertex,) = client._controller.describe()["vertices"]
         return vertex["parallelism"]
 
-    wait_until(lambda: parallelism() > 1, seconds=PATIENCE_S)
+    wait_until(lambda: parallelism() > 1, seconds=TIMEOUT_S)
     assert parallelism() == 2
     waiting = clock.due()
     hidden = tmp_path / "hidden"
     hidden.write_text(str(time.time()))
     hidden.rename(quiet)
-    wait_until(lambda: parallelism() == 1, seconds=PATIENCE_S)
-    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    wait_until(lambda: parallelism() == 1, seconds=TIMEOUT_S)
+    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
 
     numbers = defaultdict(list)
     for file in (tmp_path / "out").rglob("part-*"):

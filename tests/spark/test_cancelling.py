@@ -12,7 +12,7 @@ import pytest
 from penstock.common import JobStatus
 from penstock.errors import JobCancelledError
 from tests.builders.waiting import wait_until
-from tests.spark.pipelined_jobs import PATIENCE_S, is_alive
+from tests.spark.pipelined_jobs import TIMEOUT_S, is_alive
 
 
 class Stuck:
@@ -38,7 +38,7 @@ def test_a_job_is_cancelled_before_its_only_epoch_ends(
     client = env.execute_async("stuck")
     if moment == "while-it-runs":
         wait_until(lambda: len(at_work()) > 0)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result(0)
     assert client.get_job_status().result() is JobStatus.CANCELED

@@ -83,7 +83,7 @@ def counted(directory):
             self.subtask = subtask
             note("open", subtask)
 
-        def begin(self, epoch):
+        def begin(self, checkpoint):
             note("begin", self.subtask)
 
         def write(self, values, timestamps, watermark):

@@ -18,7 +18,7 @@ from penstock.runtime.inspection.requests import (
 )
 from tests.spark.pipelined_jobs import checkpoints, master_of, process_of, start
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_worker_tells_its_stacks_threads_memory_keys_and_states(client, tmp_pa
     task = TaskId(counting.id, 0)
 
     def ask(request):
-        return controller.inspect(task, request).result(PATIENCE_S)
+        return controller.inspect(task, request).result(TIMEOUT_S)
 
     facts = ask(ProcessDetails())
     assert facts.process == worker
@@ -63,8 +63,8 @@ def test_a_question_to_a_frozen_worker_is_given_up_when_it_is(client, tmp_path):
     os.kill(process_of(tmp_path, "a"), signal.SIGSTOP)
     asked = controller.inspect(slot.id, ThreadDump())
     with pytest.raises(JobRequestError):
-        asked.result(PATIENCE_S)
+        asked.result(TIMEOUT_S)
     checkpoints(client, 3)  # another worker goes on
     (after,) = controller.slots()
     assert after.process != slot.process
-    assert controller.inspect(after.id, ThreadDump()).result(PATIENCE_S)
+    assert controller.inspect(after.id, ThreadDump()).result(TIMEOUT_S)

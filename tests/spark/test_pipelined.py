@@ -18,7 +18,7 @@ from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from tests.builders.waiting import wait_until
 from tests.spark import pipelined_jobs
 from tests.spark.pipelined_jobs import (
-    PATIENCE_S,
+    TIMEOUT_S,
     check_exactly_once,
     checkpoints,
     is_alive,
@@ -61,8 +61,8 @@ def test_only_the_region_of_a_killed_worker_restarts(client, tmp_path):
     assert master.status is JobStatus.RUNNING
     assert attempts(master, "a") == {1}
     assert attempts(master, "b") == {0}
-    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     assert check_exactly_once(tmp_path / "a") > 0
     assert check_exactly_once(tmp_path / "b") > 0
 
@@ -75,8 +75,8 @@ def test_a_frozen_worker_is_noticed_and_replaced(client, tmp_path):
     wait_until(lambda: master.restarts == 1, "the restart")  # it never wakes up by itself
     checkpoints(client, 3)
     assert not is_alive(frozen)
-    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     assert check_exactly_once(tmp_path / "a") > 0
 
 
@@ -88,13 +88,13 @@ def test_a_job_that_would_wait_for_held_cores_says_so(client, tmp_path):
     env.from_collection([1, 2, 3]).print()
     with pytest.raises(PenstockError, match=r"needs 1 slot .*, but only 0 of Spark's 2 are free"):
         env.execute("waiting")
-    assert client.trigger_savepoint(str(tmp_path / "savepoints")).result(PATIENCE_S)
+    assert client.trigger_savepoint(str(tmp_path / "savepoints")).result(TIMEOUT_S)
 
 
 def test_a_cancelled_job_frees_its_cores(tmp_path):
     running = start(tmp_path, "a", parallelism=2)
     checkpoints(running, 1)
-    running.cancel().result(PATIENCE_S)
+    running.cancel().result(TIMEOUT_S)
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     assert sorted(env.from_collection([1, 2, 3]).execute_and_collect()) == [1, 2, 3]
@@ -164,7 +164,7 @@ def test_a_killed_executor_is_noticed_and_its_tasks_start_again(tmp_path):
         reached = last_checkpoint(tmp_path)
         wait_until(lambda: last_checkpoint(tmp_path) > reached + 2, "more checkpoints")
         (tmp_path / "stop").touch()
-        assert driver.wait(PATIENCE_S) == 0
+        assert driver.wait(TIMEOUT_S) == 0
         assert check_exactly_once(tmp_path / "a") > 0
         assert check_exactly_once(tmp_path / "b") > 0
     finally:
@@ -187,7 +187,7 @@ def test_a_stage_that_spark_tries_again_is_sent_away(tmp_path):
         reached = last_checkpoint(tmp_path)
         wait_until(lambda: last_checkpoint(tmp_path) > reached + 2, "more checkpoints")
         (tmp_path / "stop").touch()
-        assert driver.wait(PATIENCE_S) == 0
+        assert driver.wait(TIMEOUT_S) == 0
         assert check_exactly_once(tmp_path / "a") > 0
     finally:
         driver.kill()

@@ -23,7 +23,7 @@ from tests.builders.endless import EndlessSource
 from tests.builders.waiting import wait_until
 
 KEYS = 5
-PATIENCE_S = 240
+TIMEOUT_S = 240
 
 
 class Endless(EndlessSource):
@@ -81,8 +81,8 @@ def start(out: Path, directory: Path, parallelism: int, **options: str) -> Any:
 
 def wait_for_epochs(client: Any, count: int) -> None:
     describe = client._controller.describe
-    target = describe()["epoch"] + count
-    wait_until(lambda: describe()["epoch"] >= target, seconds=PATIENCE_S)
+    target = describe()["checkpoint_id"] + count
+    wait_until(lambda: describe()["checkpoint_id"] >= target, seconds=TIMEOUT_S)
 
 
 def written(out: Path) -> list[list[str]]:
@@ -116,14 +116,14 @@ def test_a_job_is_rescaled_saved_stopped_moved_and_drained(
     out = tmp_path / "out"
     first = start(out, tmp_path / "first", 2, **{"state.backend.type": backends[0]})
     wait_for_epochs(first, 2)
-    assert set(first.rescale(3).result(PATIENCE_S).values()) == {3}
+    assert set(first.rescale(3).result(TIMEOUT_S).values()) == {3}
     wait_for_epochs(first, 2)
-    aside = first.trigger_savepoint(str(tmp_path / "aside")).result(PATIENCE_S)
+    aside = first.trigger_savepoint(str(tmp_path / "aside")).result(TIMEOUT_S)
     assert first.get_job_status().result() is JobStatus.RUNNING
     wait_for_epochs(first, 1)
-    stopped = first.stop_with_savepoint(False).result(PATIENCE_S)
+    stopped = first.stop_with_savepoint(False).result(TIMEOUT_S)
     assert stopped.startswith(str(tmp_path / "first" / "savepoints"))
-    first.get_job_execution_result().result(PATIENCE_S)
+    first.get_job_execution_result().result(TIMEOUT_S)
     assert first.get_job_status().result() is JobStatus.FINISHED
     check(written(out), ended=False)
 
@@ -133,18 +133,18 @@ def test_a_job_is_rescaled_saved_stopped_moved_and_drained(
     more = {"state.backend.type": backends[1], "execution.state-recovery.path": str(moved)}
     second = start(out, tmp_path / "second", 1, **more)
     wait_for_epochs(second, 2)
-    assert set(second.rescale({"count": 2}).result(PATIENCE_S).values()) == {1, 2}
+    assert set(second.rescale({"count": 2}).result(TIMEOUT_S).values()) == {1, 2}
     wait_for_epochs(second, 2)
-    second.stop_with_savepoint(True).result(PATIENCE_S)
-    second.get_job_execution_result().result(PATIENCE_S)
+    second.stop_with_savepoint(True).result(TIMEOUT_S)
+    second.get_job_execution_result().result(TIMEOUT_S)
     check(written(out), ended=True)
 
     # The savepoint that was taken aside is older, and complete in itself.
     other = tmp_path / "other"
     third = start(other, tmp_path / "third", 4, **{"execution.state-recovery.path": aside})
     wait_for_epochs(third, 2)
-    third.stop_with_savepoint(True).result(PATIENCE_S)
-    third.get_job_execution_result().result(PATIENCE_S)
+    third.stop_with_savepoint(True).result(TIMEOUT_S)
+    third.get_job_execution_result().result(TIMEOUT_S)
     later = [int(number) for _, number, _ in written(other) if number != "end"]
     earliest = [min(n for n in later if n % 2 == split) for split in range(2)]
     before = [
@@ -163,8 +163,8 @@ def test_a_job_goes_on_from_its_savepoint_in_another_mode_with_another_backend(
     epochs = {"penstock.execution.mode": "epochs", "state.backend.type": "rocksdb"}
     first = start(out, tmp_path / "first", 2, **epochs)
     wait_for_epochs(first, 1)
-    savepoint = first.stop_with_savepoint(False).result(PATIENCE_S)
-    first.get_job_execution_result().result(PATIENCE_S)
+    savepoint = first.stop_with_savepoint(False).result(TIMEOUT_S)
+    first.get_job_execution_result().result(TIMEOUT_S)
     before = written(out)
     check(before, ended=False)
 
@@ -172,7 +172,7 @@ def test_a_job_goes_on_from_its_savepoint_in_another_mode_with_another_backend(
     recover = {"execution.state-recovery.path": savepoint}
     second = start(out, tmp_path / "second", 1, **pipelined, **recover)
     wait_for_epochs(second, 1)
-    second.stop_with_savepoint(True).result(PATIENCE_S)
-    second.get_job_execution_result().result(PATIENCE_S)
+    second.stop_with_savepoint(True).result(TIMEOUT_S)
+    second.get_job_execution_result().result(TIMEOUT_S)
     assert len(written(out)) > len(before) > 0
     check(written(out), ended=True)

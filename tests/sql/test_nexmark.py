@@ -46,7 +46,7 @@ class Rescaling:
         self.seen = 0
         self.cluster: MiniCluster | None = None
 
-    def act(self, _epoch: int) -> None:
+    def act(self, _checkpoint_id: int) -> None:
         self.seen += 1
         wanted = self.steps.pop(self.seen, None)
         if wanted is not None and self.cluster is not None:

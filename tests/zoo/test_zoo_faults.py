@@ -23,7 +23,7 @@ from zoo_runs import (
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.task import subtask, subtask_cache
 from penstock.testing.faults import MOMENTS, StepFault, moments, protocol_faults
 from tests.builders.modes import EPOCHS, MODES
@@ -89,7 +89,7 @@ def test_epochs_may_each_run_in_a_process_of_their_own(
 
 
 def lose_keyed_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HashMapStateBackend, "restore", lambda *_: None)
+    monkeypatch.setattr(HashMapKeyedStateBackend, "restore", lambda *_: None)
 
 
 def lose_operator_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,14 +176,14 @@ def run(
     """
     endless = between is not None
     options = env.get_configuration().to_dict()
-    flows = options.get(MODE) == PIPELINED
+    pipelined = options.get(MODE) == PIPELINED
     with MiniCluster() as cluster:
         stream = zoo.PROGRAMS[name].build(zoo.Inputs(env, endless=endless))
         conductor = Conductor(cluster, between, unaligned=options.get(UNALIGNED) == "true")
-        hook = conductor.on_checkpoint if flows else conductor.on_epoch
+        hook = conductor.on_checkpoint if pipelined else conductor.on_epoch
         CLOCK.show(1)
         with (
-            TURN.told_by_tests(flows=flows, batches=batches if endless else None),
+            TURN.told_by_tests(pipelined=pipelined, batches=batches if endless else None),
             watched_steps(hook),
             stream.execute_and_collect() as found,
         ):

@@ -23,7 +23,7 @@ from tools.servers.process import MissingServerError, ServerProcess, free_port
 JARS = Path(sys.prefix) / "servers" / "kafka"
 BROKER_ID = 1
 CONTROLLER_ID = 100  # where it is a process of its own
-PATIENCE_S = 120.0  # for what takes seconds at most, unless the machine is very busy
+TIMEOUT_S = 120.0  # for what takes seconds at most, unless the machine is very busy
 
 
 class _Node(ServerProcess):
@@ -182,10 +182,10 @@ class KafkaBroker(_Node):
 
         admin = AdminClient(self._client())
         wanted = NewTopic(name, partitions, 1, config=dict(config or {}))
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                admin.create_topics([wanted])[name].result(PATIENCE_S)
+                admin.create_topics([wanted])[name].result(TIMEOUT_S)
                 break
             except KafkaException as error:
                 # The controller takes the broker for dead, until it hears of it again.
@@ -201,7 +201,7 @@ class KafkaBroker(_Node):
         from confluent_kafka.admin import AdminClient, NewPartitions
 
         admin = AdminClient(self._client())
-        admin.create_partitions([NewPartitions(name, total)])[name].result(PATIENCE_S)
+        admin.create_partitions([NewPartitions(name, total)])[name].result(TIMEOUT_S)
         self._until_visible(admin, name, total)
 
     def delete_topic(self, name: str) -> None:
@@ -209,16 +209,16 @@ class KafkaBroker(_Node):
         from confluent_kafka.admin import AdminClient
 
         admin = AdminClient(self._client())
-        admin.delete_topics([name])[name].result(PATIENCE_S)
-        end = time.monotonic() + PATIENCE_S
-        while name in admin.list_topics(timeout=PATIENCE_S).topics and time.monotonic() < end:
+        admin.delete_topics([name])[name].result(TIMEOUT_S)
+        end = time.monotonic() + TIMEOUT_S
+        while name in admin.list_topics(timeout=TIMEOUT_S).topics and time.monotonic() < end:
             time.sleep(0.02)
 
     @staticmethod
     def _until_visible(admin: object, name: str, partitions: int) -> None:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while True:
-            topic = admin.list_topics(name, timeout=PATIENCE_S).topics[name]  # type: ignore[attr-defined]
+            topic = admin.list_topics(name, timeout=TIMEOUT_S).topics[name]  # type: ignore[attr-defined]
             found = [each for each in topic.partitions.values() if each.leader >= 0]
             if topic.error is None and len(found) == partitions:
                 return

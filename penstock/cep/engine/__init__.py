@@ -8,7 +8,7 @@ on streams, Spark or clocks.
 from __future__ import annotations
 
 from penstock.cep.engine.automaton import Automaton, Edge, compile_pattern
-from penstock.cep.engine.conditions import AllOf, AnyOf, Condition, IsInstance, Test
+from penstock.cep.engine.conditions import AllOf, AnyOf, Condition, IsInstance, UserCondition
 from penstock.cep.engine.nfa import Match, Nfa, StepResult
 from penstock.cep.engine.plan import Contiguity, PatternNode, PatternPlan
 from penstock.cep.engine.runs import KeyRuns
@@ -30,6 +30,6 @@ __all__ = [
     "PatternPlan",
     "SkipError",
     "StepResult",
-    "Test",
+    "UserCondition",
     "compile_pattern",
 ]

@@ -26,7 +26,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Test(Condition):
+class UserCondition(Condition):
     """One user function: a callable, or an object with a method `filter`."""
 
     __test__ = False  # pytest collects classes with this name

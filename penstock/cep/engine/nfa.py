@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from penstock.cep.engine.automaton import ALWAYS, ANY, END, PENDING, RELAXED, Automaton
-from penstock.cep.engine.runs import KeyRuns, Link, Run, chain
+from penstock.cep.engine.runs import KeyRuns, Link, PartialMatch, chain
 
 Match = dict[str, list[Any]]  # pattern name -> its events, in order
-Trace = Callable[[str, "Run"], None]  # what happened, to which partial match
+Trace = Callable[[str, "PartialMatch"], None]  # what happened, to which partial match
 
 
 @dataclass(slots=True)
@@ -182,12 +182,12 @@ class Nfa:
     ) -> None:
         follow, trace = self.automaton.follow, self.trace
         number = state.number
-        found: list[Run] = []
-        runs: list[Run] = [] if decisions else list(state.runs)  # no decisions: all stay
+        found: list[PartialMatch] = []
+        runs: list[PartialMatch] = [] if decisions else list(state.runs)  # no decisions: all stay
         for run, decision in zip(state.runs, decisions, strict=False):
             for target, goes_on, accepts in decision.takes:
                 taken = (run.link, target, event, timestamp, number)
-                longer = Run(taken, follow[target], run.start_time, run.start_number)
+                longer = PartialMatch(taken, follow[target], run.start_time, run.start_number)
                 if goes_on:
                     runs.append(longer)
                 if accepts:
@@ -203,7 +203,7 @@ class Nfa:
             if trace is not None:
                 _trace_decision(trace, run, decision)
         for target, goes_on, accepts in begins:
-            longer = Run(
+            longer = PartialMatch(
                 (None, target, event, timestamp, number), follow[target], timestamp, number
             )
             if goes_on:
@@ -217,7 +217,7 @@ class Nfa:
         if found or state.completed:
             self._complete(state, found, result)
 
-    def _trace_skips(self, runs: list[Run]) -> None:
+    def _trace_skips(self, runs: list[PartialMatch]) -> None:
         assert self.trace is not None
         for run in runs:
             self.trace("skip", run)
@@ -324,8 +324,8 @@ class Nfa:
         return result
 
     def _expire_edges(self, state: KeyRuns, now: int, result: StepResult) -> None:
-        gone: list[tuple[Run, int]] = []
-        kept: list[Run] = []
+        gone: list[tuple[PartialMatch, int]] = []
+        kept: list[PartialMatch] = []
         for run in state.runs:
             open_ = tuple(each for each in run.edges if self._edge_deadline(run, each) > now)
             if open_ == run.edges:
@@ -346,7 +346,7 @@ class Nfa:
         if gone:
             self._report(state, gone, result)
 
-    def _edge_deadline(self, run: Run, edge: int) -> int:
+    def _edge_deadline(self, run: PartialMatch, edge: int) -> int:
         limit = self.automaton.edges[edge].limit
         times = [FOREVER]
         if self.within is not None:
@@ -364,14 +364,16 @@ class Nfa:
             return None if first == FOREVER else first
         return None if self.within is None else state.runs[0].start_time + self.within
 
-    def _report(self, state: KeyRuns, gone: list[tuple[Run, int]], result: StepResult) -> None:
+    def _report(
+        self, state: KeyRuns, gone: list[tuple[PartialMatch, int]], result: StepResult
+    ) -> None:
         result.changed = True
         edges, trace = self.automaton.edges, self.trace
-        completed: list[Run] = []
+        completed: list[PartialMatch] = []
         times: list[int] = []
         seen: set[Any] = set()
 
-        def is_pending(run: Run) -> bool:
+        def is_pending(run: PartialMatch) -> bool:
             return any(edges[each].target == PENDING for each in run.edges)
 
         # Of several ways to take the same events, a complete one takes precedence over those that wait for more.
@@ -396,7 +398,7 @@ class Nfa:
 
     # -- matches
 
-    def _complete(self, state: KeyRuns, found: list[Run], result: StepResult) -> None:
+    def _complete(self, state: KeyRuns, found: list[PartialMatch], result: StepResult) -> None:
         if self.automaton.ambiguous:
             seen: set[Any] = set()
             found = [run for run in found if self._is_new(run, seen)]
@@ -420,7 +422,7 @@ class Nfa:
             result.changed = True
         state.completed = waiting
 
-    def _is_new(self, run: Run, seen: set[Any]) -> bool:
+    def _is_new(self, run: PartialMatch, seen: set[Any]) -> bool:
         names = self.automaton.names
         events = tuple((names[link[1]], link[4]) for link in chain(run.link))
         if events in seen:
@@ -428,7 +430,7 @@ class Nfa:
         seen.add(events)
         return True
 
-    def match_of(self, run: Run) -> Match:
+    def match_of(self, run: PartialMatch) -> Match:
         """Return the events of a (partial) match by pattern name."""
         names = self.automaton.names
         match: Match = {}
@@ -440,7 +442,7 @@ class Nfa:
 FOREVER = 2**63  # later than any time, including the last watermark
 
 
-def _trace_decision(trace: Trace, run: Run, decision: Decision) -> None:
+def _trace_decision(trace: Trace, run: PartialMatch, decision: Decision) -> None:
     if decision.ends:
         trace("complete", run)
     if decision.still:
@@ -449,7 +451,7 @@ def _trace_decision(trace: Trace, run: Run, decision: Decision) -> None:
         trace("drop", run)
 
 
-def _start_number(run: Run) -> int:
+def _start_number(run: PartialMatch) -> int:
     return run.start_number
 
 

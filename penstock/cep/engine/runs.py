@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 Link = tuple[Any, int, Any, int, int]  # previous link or None, position, event, timestamp, number
 
 
-class Run(NamedTuple):
+class PartialMatch(NamedTuple):
     """A partial match: its last link, the open edges from there, and its start."""
 
     link: Link
@@ -28,12 +28,12 @@ class KeyRuns:
 
     def __init__(
         self,
-        runs: list[Run] | None = None,
-        completed: list[Run] | None = None,
+        runs: list[PartialMatch] | None = None,
+        completed: list[PartialMatch] | None = None,
         number: int = 0,
     ) -> None:
-        self.runs: list[Run] = [] if runs is None else runs
-        self.completed: list[Run] = [] if completed is None else completed  # edges are ()
+        self.runs: list[PartialMatch] = [] if runs is None else runs
+        self.completed: list[PartialMatch] = [] if completed is None else completed  # edges are ()
         self.number = number  # of the next event
 
     def __bool__(self) -> bool:
@@ -78,8 +78,8 @@ def restore(
         link: Any = (None if before < 0 else links[before], *rest)
         links.append(link)
     return KeyRuns(
-        [Run(links[run[0]], *run[1:]) for run in runs],
-        [Run(links[run[0]], *run[1:]) for run in completed],
+        [PartialMatch(links[run[0]], *run[1:]) for run in runs],
+        [PartialMatch(links[run[0]], *run[1:]) for run in completed],
         number,
     )
 

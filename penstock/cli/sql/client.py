@@ -6,17 +6,17 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.sql.output import Output
+from penstock.cli.sql.output import SqlClientOutput
 from penstock.common.options import EXECUTION_MODE
 from penstock.common.options.table import RESULT_MODE
 from penstock.table.sql.parser import parse
-from penstock.table.sql.splitting import Piece, split_statements
-from penstock.table.sql.statements import Query, SetOption, Statement
+from penstock.table.sql.splitting import StatementPiece, split_statements
+from penstock.table.sql.statements import QueryStatement, SetStatement, Statement
 
 if TYPE_CHECKING:
     from penstock.table import TableEnvironment, TableResult
 
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 _LEAVE = ("quit", "exit", "\\q")
 _HELP = ("help", "\\h", "\\?", "?")
 HELP_TEXT = """\
@@ -33,11 +33,11 @@ Statements end with a semicolon and may span several lines.
 """
 
 
-class Leaving(Exception):  # noqa: N818 - not an error
+class ClientExit(Exception):  # noqa: N818 - not an error
     """The user quits the client."""
 
 
-class Client:
+class SqlClient:
     """Executes statements in a TableEnvironment. `show_rows` shows the rows of a query; without it they are printed.
 
     Jobs in a session continue after the client exits. Others run in its process: it waits for them, or cancels them.
@@ -46,7 +46,7 @@ class Client:
     def __init__(
         self,
         environment: TableEnvironment,
-        output: Output,
+        output: SqlClientOutput,
         *,
         in_session: bool = False,
         eager: bool = False,
@@ -64,13 +64,13 @@ class Client:
         """Execute all statements of a script up to the first one that fails; return whether all succeeded."""
         pieces, rest = split_statements(text)
         if rest:
-            pieces.append(Piece(rest, text[: text.rindex(rest)].count("\n") + 1))
+            pieces.append(StatementPiece(rest, text[: text.rindex(rest)].count("\n") + 1))
         try:
             return all(self._run_piece(piece, many=len(pieces) > 1) for piece in pieces)
-        except Leaving:
+        except ClientExit:
             return True
 
-    def _run_piece(self, piece: Piece, *, many: bool) -> bool:
+    def _run_piece(self, piece: StatementPiece, *, many: bool) -> bool:
         done = self.run(piece.text)
         if not done and many:
             self.output.note(f"the statement that failed starts in line {piece.line}")
@@ -80,7 +80,7 @@ class Client:
         """Execute one statement or client command and print errors. Return whether it succeeded."""
         command = text.strip().rstrip(";").strip().lower()
         if command in _LEAVE:
-            raise Leaving
+            raise ClientExit
         if command in _HELP:
             self.output.text(HELP_TEXT)
             return True
@@ -103,7 +103,7 @@ class Client:
             self._choose_mode(statement)
         result = self.environment.execute_sql(statement.text)
         client = result.get_job_client()
-        if isinstance(statement, Query):
+        if isinstance(statement, QueryStatement):
             self._show(result)
         elif client is not None:  # INSERT, a statement set, CREATE TABLE AS
             self._keep(result, client)
@@ -112,7 +112,7 @@ class Client:
 
     def _choose_mode(self, statement: Statement) -> None:
         """Use pipelined mode for streaming jobs and epoch mode for batch jobs, unless the user sets the mode."""
-        if isinstance(statement, SetOption) and statement.key == EXECUTION_MODE.key:
+        if isinstance(statement, SetStatement) and statement.key == EXECUTION_MODE.key:
             self._eager = False
             return
         config = self.environment.get_config()
@@ -180,7 +180,7 @@ def cancel(result: TableResult) -> None:
         with contextlib.suppress(
             TimeoutError
         ):  # in epoch mode the job ends only after the current epoch
-            client.cancel().result(_PATIENCE_S)
+            client.cancel().result(_TIMEOUT_S)
 
 
 def _is_over(result: TableResult) -> bool:

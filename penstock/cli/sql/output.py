@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import JobExecutionError, PenstockError
-from penstock.runtime.user_code import is_users
+from penstock.runtime.user_code import is_user_code
 from penstock.table.printing import text_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _FRAME = re.compile(
 )
 
 
-class Output(Protocol):
+class SqlClientOutput(Protocol):
     """Where the client prints."""
 
     def result(self, result: TableResult) -> None:
@@ -59,7 +59,7 @@ def describe(error: BaseException) -> str:
 
 def _users_line(text: str) -> list[str]:
     """Return the last line of the user's own code in a traceback, if it has one."""
-    frames = [match for match in _FRAME.finditer(text) if is_users(match["file"])]
+    frames = [match for match in _FRAME.finditer(text) if is_user_code(match["file"])]
     if not frames:
         return []
     last = frames[-1]

@@ -18,17 +18,17 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from penstock.cli.sql.client import Leaving
+from penstock.cli.sql.client import ClientExit
 from penstock.cli.sql.suggestions import KEYWORDS, suggestions
 from penstock.cli.sql.view import show
 from penstock.table.errors import SqlParseError
 from penstock.table.sql.splitting import split_statements
-from penstock.table.sql.tokens import Kind, Source, tokenize
+from penstock.table.sql.tokens import SqlText, TokenKind, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.cli.sql.client import Client
+    from penstock.cli.sql.client import SqlClient
 
 PROMPT = "Penstock SQL> "
 _CONTINUED = "           -> "
@@ -44,18 +44,18 @@ _STYLE = Style.from_dict(
     }
 )
 _CLASSES = {
-    Kind.STRING: "class:string",
-    Kind.HEX: "class:string",
-    Kind.NUMBER: "class:number",
-    Kind.QUOTED: "class:name",
-    Kind.HINT: "class:comment",
+    TokenKind.STRING: "class:string",
+    TokenKind.HEX: "class:string",
+    TokenKind.NUMBER: "class:number",
+    TokenKind.QUOTED: "class:name",
+    TokenKind.HINT: "class:comment",
 }
 
 
 class Prompt:
     """Reads statements and lets the client execute them."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: SqlClient) -> None:
         self._client = client
         client.show_rows = show
         self._session: PromptSession[str] = PromptSession(
@@ -84,7 +84,7 @@ class Prompt:
                 continue
             try:
                 self._run(text)
-            except Leaving:
+            except ClientExit:
                 if self._may_leave():
                     return 0
 
@@ -158,7 +158,7 @@ def _bindings() -> KeyBindings:
 class SqlCompleter(Completer):
     """Completes words from the text before the cursor."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: SqlClient) -> None:
         self._client = client
 
     def get_completions(
@@ -181,7 +181,7 @@ class SqlLexer(Lexer):
 
 def _coloured(text: str) -> list[StyleAndTextTuples]:
     try:
-        tokens = tokenize(Source(text))
+        tokens = tokenize(SqlText(text))
     except SqlParseError:
         return [[("", line)] for line in text.split("\n")]
     spans: list[tuple[str, str]] = []
@@ -191,7 +191,7 @@ def _coloured(text: str) -> list[StyleAndTextTuples]:
             between = text[at : token.start]
             spans.append(("class:comment" if between.strip() else "", between))
         style = _CLASSES.get(token.kind, "")
-        if token.kind is Kind.WORD and token.upper in KEYWORDS:
+        if token.kind is TokenKind.WORD and token.upper in KEYWORDS:
             style = "class:keyword"
         spans.append((style, text[token.start : token.end]))
         at = token.end

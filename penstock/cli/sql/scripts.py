@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.sql.client import Client
+from penstock.cli.sql.client import SqlClient
 from penstock.cli.sql.environments import create_environment
 from penstock.cli.sql.output import PlainOutput
 from penstock.common.options import EXECUTION_ATTACHED
@@ -29,7 +29,7 @@ class ScriptOutput(PlainOutput):
 def execute_file(path: str) -> None:
     """Execute the statements of a file and wait for the jobs that they start; exit with code 1 if one failed."""
     environment = create_environment()
-    client = Client(environment, ScriptOutput())
+    client = SqlClient(environment, ScriptOutput())
     done = client.run_script(Path(path).read_text(encoding="utf-8"))
     if environment.get_config().effective().get(EXECUTION_ATTACHED):
         done = client.wait_for_jobs() and done

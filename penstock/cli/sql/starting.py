@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.cli.run import RunOptions, configuration_of
-from penstock.cli.sql.client import Client
+from penstock.cli.sql.client import SqlClient
 from penstock.cli.sql.environments import create_environment
 from penstock.cli.sql.output import JsonOutput, PlainOutput
 from penstock.common import options
@@ -56,7 +56,7 @@ def start(given: argparse.Namespace) -> int:
             stack.enter_context(LocalCluster())
         environment = create_environment()
         output = JsonOutput() if given.json else PlainOutput()
-        client = Client(environment, output, in_session=given.session is not None, eager=eager)
+        client = SqlClient(environment, output, in_session=given.session is not None, eager=eager)
         return _work(client, scripts, statements)
 
 
@@ -72,7 +72,7 @@ def _import_path(python_files: str) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _work(client: Client, scripts: list[str], statements: list[str]) -> int:
+def _work(client: SqlClient, scripts: list[str], statements: list[str]) -> int:
     for text in scripts:
         if not client.run_script(text):
             return 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.cli.sql.table_options import table_options
 from penstock.table.errors import SqlParseError
-from penstock.table.sql.tokens import Kind, Source, Token, tokenize
+from penstock.table.sql.tokens import SqlText, Token, TokenKind, tokenize
 from penstock.table.sql.type_names import TYPE_WORDS
 
 Suggestion = tuple[
@@ -201,11 +201,11 @@ def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
         yield from _matching(in_with[0], in_with[1], "option")
         return
     try:
-        tokens = tokenize(Source(statement))[:-1]
+        tokens = tokenize(SqlText(statement))[:-1]
     except SqlParseError:  # in a string or a comment
         return
     word = ""
-    if tokens and tokens[-1].kind is Kind.WORD and tokens[-1].end == len(statement):
+    if tokens and tokens[-1].kind is TokenKind.WORD and tokens[-1].end == len(statement):
         word = tokens.pop().text
     elif statement and not statement[-1].isspace() and statement[-1] not in "(,.=<>+-*/":
         return
@@ -274,7 +274,7 @@ def _functions(environment: Any) -> list[str]:
 
 def _columns(environment: Any, tokens: list[Token]) -> list[str]:
     """Return the columns of the tables that the statement names; of all tables if it names none yet."""
-    named = {token.text for token in tokens if token.kind in (Kind.WORD, Kind.QUOTED)}
+    named = {token.text for token in tokens if token.kind in (TokenKind.WORD, TokenKind.QUOTED)}
     tables = environment.list_tables()
     meant = [table for table in tables if table in named]
     if not meant and tokens[0].upper in ("SELECT", "WITH", "EXPLAIN", "INSERT"):

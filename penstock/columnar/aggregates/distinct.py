@@ -180,9 +180,9 @@ class DistinctState:
         assert isinstance(self._cache, SeenValues)
         self._cache.put_many(entries, values)
 
-    def relieve(self) -> None:
+    def trim_cache(self) -> None:
         """Evict entries that were not used lately if there are too many."""
-        self._cache.relieve()
+        self._cache.trim_cache()
 
     def flush(self) -> None:
         """Write the changed entries to the state table."""
@@ -245,7 +245,7 @@ class SeenValues:
         """Discard changes that have not been written to the table."""
         self._dirty = set()
 
-    def relieve(self) -> None:
+    def trim_cache(self) -> None:
         """Evict the older half if there are too many entries."""
         if len(self._live) > self._bound:
             self.flush()

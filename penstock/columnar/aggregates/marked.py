@@ -11,8 +11,8 @@ import polars as pl
 from penstock.columnar.specs.common import column
 from penstock.columnar.state import is_empty, read_many
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.integers import NumberTable
 
 BOUND: Final = 4_000_000
@@ -37,9 +37,9 @@ class MarkedValues:
 
     def clear(self) -> None:
         """Forget everything that is not in the table."""
-        self._keys, self._values = Slots(), Slots()
+        self._keys, self._values = KeyIndex(), KeyIndex()
         self._pairs = NumberTable()
-        self._bits, self._dirty = Growing(np.int64), Growing(np.bool_)
+        self._bits, self._dirty = GrowingArray(np.int64), GrowingArray(np.bool_)
 
     def mark(
         self, rows: pl.DataFrame, keys: Sequence[str], values: Sequence[str], bits: Numbers
@@ -59,7 +59,7 @@ class MarkedValues:
         self._dirty.values[at[new != 0]] = True
         return new
 
-    def _numbers(self, slots: Slots, rows: pl.DataFrame, names: Sequence[str]) -> Numbers:
+    def _numbers(self, slots: KeyIndex, rows: pl.DataFrame, names: Sequence[str]) -> Numbers:
         if not names:
             return np.zeros(rows.height, np.int64)
         named = rows.select(pl.col(name).alias(column(at)) for at, name in enumerate(names))
@@ -85,7 +85,7 @@ class MarkedValues:
         return [(key, (number, *each)) for key, each in zip(keys, values, strict=True)]
 
     @staticmethod
-    def _objects(slots: Slots, numbers: Numbers) -> list[Any]:
+    def _objects(slots: KeyIndex, numbers: Numbers) -> list[Any]:
         return slots.keys_at(numbers) if len(slots) else [()] * len(numbers)
 
     def _load(self, at: Numbers) -> None:
@@ -98,7 +98,7 @@ class MarkedValues:
             self._table.put_many(self._entries(changed), self._bits.values[changed].tolist())
             self._dirty.values[changed] = False
 
-    def relieve(self) -> None:
+    def trim_cache(self) -> None:
         """Evict all entries if there are too many; they are read from the table again on demand."""
         if len(self._pairs) > self._bound:
             self.flush()

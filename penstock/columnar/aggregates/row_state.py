@@ -56,7 +56,7 @@ class RowState:
                 if rows is not None or not there:
                     results[at][row] = call.function.result(accumulators[at])
             self._cache.put(key, accumulators)
-        self._cache.relieve()
+        self._cache.trim_cache()
         return changed.with_columns(
             column_of(call.name, values, dtype_of(call.function.call.type))
             for call, values in zip(self._calls, results, strict=True)

@@ -11,7 +11,7 @@ import polars as pl
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.expressions.zones import Zone
 from penstock.columnar.specs.common import column
-from penstock.columnar.values import column_of, is_fine, listed
+from penstock.columnar.values import column_of, has_nanoseconds, listed
 from penstock.common.nanoseconds import to_nanos
 from penstock.errors import UnsupportedOperationError
 from penstock.table import types as t
@@ -102,7 +102,7 @@ def literal(value: Any, data_type: t.DataType) -> pl.Expr:
         return pl.lit(unscaled, dtype=pl.Int128()).reinterpret(dtype=dtype)
     if isinstance(data_type, t.BinaryType | t.VarBinaryType | t.BitmapType):
         return pl.lit(bytes(value))
-    if is_fine(data_type):
+    if has_nanoseconds(data_type):
         return pl.lit(to_nanos(value), dtype=pl.Int64()).cast(dtype)
     return (
         pl.lit(pl.Series([value], dtype=dtype).first(), dtype=dtype)

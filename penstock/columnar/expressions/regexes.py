@@ -50,7 +50,7 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class DelimitedValue:
     """A value after a marker, up to a stop character, as in patterns such as `(&|^)id=([^&]*)`. Found without a regular expression, three times as fast.
 
     `lead`: the letter that must stand before the mark, unless the text begins with it; empty if any may.
@@ -89,7 +89,7 @@ _MARKED = re.compile(
 )
 
 
-def marked(pattern: Any, group: Any) -> Marked | None:
+def marked(pattern: Any, group: Any) -> DelimitedValue | None:
     """Return the marker that a pattern looks for, if it is that simple and the last group is requested.
 
     >>> marked("(&|^)id=([^&]*)", 2)
@@ -98,7 +98,7 @@ def marked(pattern: Any, group: Any) -> Marked | None:
     found = _MARKED.fullmatch(pattern) if isinstance(pattern, str) else None
     if found is None or group != (2 if found["lead"] else 1):
         return None
-    return Marked(found["lead"] or "", found["mark"], found["stop"])
+    return DelimitedValue(found["lead"] or "", found["mark"], found["stop"])
 
 
 def extracts(compiler: Compiler, call: Call) -> pl.Expr | None:

@@ -10,7 +10,7 @@ import polars as pl
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.pandas_series import from_pandas, to_pandas
 from penstock.columnar.values import (
-    first_misfit,
+    first_invalid_value,
     unchecked_series,
     values_of_series,
     wrong_result,
@@ -85,7 +85,7 @@ def _each_row(call: UserCall) -> _Call:
         try:
             return unchecked_series(call.name, results, call.type)
         except Exception as error:
-            at = first_misfit(results, call.type)
+            at = first_invalid_value(results, call.type)
             raise wrong_result(call.name, call.type, results[at], rows[at]) from error
 
     return run

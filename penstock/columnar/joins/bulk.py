@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from penstock.columnar.joins.pairs import Pairing, gather_from
+from penstock.columnar.joins.pairs import JoinPairs, gather_from
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import RowIndex, Slots
+from penstock.columnar.store.index import KeyIndex, RowIndex
 
 
 def join_frames(
-    pairing: Pairing,
+    pairing: JoinPairs,
     kind: str,
     left: pl.DataFrame,
     right: pl.DataFrame,
@@ -22,7 +22,7 @@ def join_frames(
     null_safe: Sequence[bool],
 ) -> list[pl.DataFrame]:
     """Return the join of two frames, in parts."""
-    slots, index = Slots(), RowIndex()
+    slots, index = KeyIndex(), RowIndex()
     theirs = np.flatnonzero(comparable(right, keys[1], null_safe))
     mine = np.flatnonzero(comparable(left, keys[0], null_safe))
     right_slots = slots.of_rows(gather_from(right)(theirs), keys[1])

@@ -11,11 +11,11 @@ import polars as pl
 from penstock.columnar.dtypes import schema_of
 from penstock.columnar.expressions import compile_expression
 from penstock.columnar.joins.bulk import comparable
-from penstock.columnar.joins.pairs import Pairing, gather_from, nulls
+from penstock.columnar.joins.pairs import JoinPairs, gather_from, nulls
 from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.joins import LookupJoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import RowIndex, Slots
+from penstock.columnar.store.index import KeyIndex, RowIndex
 from penstock.columnar.user_functions import open_functions
 from penstock.columnar.values import series_of, values_of_series
 from penstock.errors import RecordError
@@ -25,7 +25,7 @@ Key = tuple[Any, ...]
 Answers = Sequence[Sequence[Key]]
 
 
-class Question:
+class LookupKeys:
     """The distinct keys that a batch looks up. Keys with NULL match nothing and are skipped."""
 
     def __init__(self, frame: pl.DataFrame, keys: list[Key | None]) -> None:
@@ -51,7 +51,7 @@ class Lookup:
 
     def __init__(self, spec: LookupJoinSpec, runtime_context: Any) -> None:
         self._spec = spec
-        self._pairing = Pairing(
+        self._pairing = JoinPairs(
             spec.input_types, spec.table_types, spec.condition, spec.zone, runtime_context
         )
         self._functions = open_functions([key for key, _ in spec.keys], runtime_context)
@@ -70,14 +70,14 @@ class Lookup:
         self._pairing.close()
         close_functions(self._functions)
 
-    def question(self, frame: pl.DataFrame) -> Question:
+    def question(self, frame: pl.DataFrame) -> LookupKeys:
         """Return the keys that a batch looks up."""
         values = [
             values_of_series(self._key_column(frame, each), key.type)
             for each, (key, _) in zip(self._keys, self._spec.keys, strict=True)
         ]
         keys = [None if None in key else key for key in zip(*values, strict=True)]
-        return Question(frame, keys)
+        return LookupKeys(frame, keys)
 
     def misses(self, answers: Answers) -> list[int]:
         """Return the keys to retry, if retries are enabled: those without rows."""
@@ -87,7 +87,7 @@ class Lookup:
         """Join a batch with a table that is completely in memory."""
         if table is not self._whole:
             self._whole = table
-            self._slots, self._index = Slots(), RowIndex()
+            self._slots, self._index = KeyIndex(), RowIndex()
             columns = [at for _, at in self._spec.keys]
             there = np.flatnonzero(comparable(table, columns, (False,) * len(columns)))
             slots = self._slots.of_rows(gather_from(table)(there), columns)
@@ -102,7 +102,7 @@ class Lookup:
         found = frame.select(key).to_series()
         return found if len(found) == frame.height else found.new_from_index(0, frame.height)
 
-    def join(self, question: Question, answers: Answers) -> pl.DataFrame:
+    def join(self, question: LookupKeys, answers: Answers) -> pl.DataFrame:
         """Join a batch with the lookup results."""
         counts = np.array([len(rows) for rows in answers], np.int64)
         starts = np.cumsum(counts) - counts

@@ -38,7 +38,7 @@ def kinds_of(frame: pl.DataFrame) -> Numbers:
     return np.zeros(frame.height, np.int8)
 
 
-class Pairing:
+class JoinPairs:
     """Knows the columns of both inputs, and the condition that pairs must meet."""
 
     def __init__(
@@ -104,7 +104,7 @@ def nulls(schema: dict[str, pl.DataType], height: int) -> pl.DataFrame:
     )
 
 
-class Changes:
+class JoinChanges:
     """The output of a batch: retractions first, then additions."""
 
     def __init__(self) -> None:

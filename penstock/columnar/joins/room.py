@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.index import KeyIndex
 
 # Memory per operator: about this much for columns, and the same again for indexes.
 RESIDENT_BYTES: Final = 64 << 20
@@ -17,14 +17,14 @@ _BYTES_PER_KEY: Final = 150
 LOOK_EVERY: Final = 8  # batches
 
 
-class Room:
+class JoinMemory:
     """Tracks the memory of the sides of a join, and spills rows to state when it exceeds the bound."""
 
-    def __init__(self, backend: Any, slots: Slots, sides: tuple[Side, ...]) -> None:
+    def __init__(self, backend: Any, slots: KeyIndex, sides: tuple[JoinSide, ...]) -> None:
         self._backend = backend
         self._slots = slots
         self._sides = sides
-        self._touched = Growing(np.int64)  # when a slot was last used
+        self._touched = GrowingArray(np.int64)  # when a slot was last used
         self._batches = 0
 
     def touch(self, slots: Numbers) -> None:
@@ -67,4 +67,4 @@ class Room:
             side.compact(moved)
         self._slots.keep(kept)
         self._touched.keep(kept)
-        self._backend.relieve()
+        self._backend.trim_cache()

@@ -10,8 +10,8 @@ import polars as pl
 
 from penstock.columnar.keys import keys_of
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
-from penstock.columnar.store.index import RowIndex, Slots
+from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.index import KeyIndex, RowIndex
 from penstock.columnar.store.rows import RowStore, only
 from penstock.columnar.store.spilled import SpilledRows
 
@@ -19,7 +19,7 @@ TIME = "$time"  # when a row was written, where rows expire
 _PARTNERS = "$partners"  # how many partners a row has, where partners expire
 
 
-class Side:
+class JoinSide:
     """The rows of one input. All keys are known by the slots that both sides share.
 
     `partners` has for each row how many rows of the other side it is joined with, if that is needed (`counts`). With `saves_counts` the state has these
@@ -31,7 +31,7 @@ class Side:
         self,
         name: str,
         backend: Any,
-        slots: Slots,
+        slots: KeyIndex,
         schema: dict[str, pl.DataType],
         keys: Sequence[int],
         unique: Sequence[int] | None,
@@ -54,12 +54,12 @@ class Side:
         self.store = RowStore(backend.table(name, namespaced=True), stored, keys, max_parallelism)
         self.spilled = SpilledRows(backend, f"{name}-spilled", stored)
         self.index = RowIndex()
-        self.slot_of = Growing(np.int64)  # of each row
-        self.partners = Growing(np.int64)
+        self.slot_of = GrowingArray(np.int64)  # of each row
+        self.partners = GrowingArray(np.int64)
         self.identities: dict[Any, Any] | None = None
-        self._times = Growing(np.int64)
+        self._times = GrowingArray(np.int64)
         # Whether the spilled rows of a slot are not in memory; unknown for a new slot.
-        self._cold = Growing(np.bool_)
+        self._cold = GrowingArray(np.bool_)
         if len(self.store):
             frame = self.store.frame
             self._note(frame, slots.of_rows(frame, self.keys), np.arange(frame.height))

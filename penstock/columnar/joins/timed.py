@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
-from penstock.columnar.store.index import RowIndex, Slots
+from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.index import KeyIndex, RowIndex
 from penstock.columnar.store.rows import RowStore, only
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
@@ -25,7 +25,7 @@ class TimedSide:
         self,
         name: str,
         backend: Any,
-        slots: Slots,
+        slots: KeyIndex,
         schema: dict[str, pl.DataType],
         keys: tuple[int, ...],
         keep: int,
@@ -41,9 +41,9 @@ class TimedSide:
             keys,
             max_parallelism,
         )
-        self.times = Growing(np.int64)
-        self.met = Growing(np.bool_)
-        self.slot_of = Growing(np.int64)
+        self.times = GrowingArray(np.int64)
+        self.met = GrowingArray(np.bool_)
+        self.slot_of = GrowingArray(np.int64)
         self._index = RowIndex()
         self._first: int | None = None
         if len(self.store):
@@ -138,7 +138,7 @@ class TimedSide:
         self.slot_of.values[:] = moved[self.slot_of.values]
 
 
-def forget_slots(slots: Slots, sides: tuple[TimedSide, TimedSide]) -> None:
+def forget_slots(slots: KeyIndex, sides: tuple[TimedSide, TimedSide]) -> None:
     """Forget keys that have no rows, if there are many: keys come and go, as rows do."""
     if len(slots) < _MOST_SLOTS:
         return

@@ -11,14 +11,14 @@ import polars as pl
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
 from penstock.columnar.expressions import compile_expression
-from penstock.columnar.joins.pairs import Pairing, gather_from, nulls
+from penstock.columnar.joins.pairs import JoinPairs, gather_from, nulls
 from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.stateless import CorrelateSpec
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.user_functions import open_functions, open_named
 from penstock.columnar.values import (
     fields_of,
-    first_misfit,
+    first_invalid_value,
     unchecked_series,
     values_of_series,
     wrong_result,
@@ -47,7 +47,7 @@ class CorrelateOperator(StreamOperator):
             for at, each in enumerate(spec.operands)
         ]
         self._schema = schema_of(spec.output_types)
-        self._pairing = Pairing(
+        self._pairing = JoinPairs(
             spec.input_types, spec.output_types, spec.condition, spec.zone, context.runtime_context
         )
         self._functions = open_functions(spec.operands, context.runtime_context)
@@ -186,7 +186,7 @@ class CorrelateOperator(StreamOperator):
         try:
             return unchecked_series(name, values, kind)
         except Exception as error:
-            culprit = values[first_misfit(values, kind)]
+            culprit = values[first_invalid_value(values, kind)]
             raise wrong_result(self.spec.function, kind, culprit) from error
 
 

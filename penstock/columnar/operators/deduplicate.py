@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.joins.pairs import Changes
+from penstock.columnar.joins.pairs import JoinChanges
 from penstock.columnar.keys import physical
-from penstock.columnar.operators.kept_rows import KeptRowsOperator
+from penstock.columnar.operators.kept_rows import KeyedRowOperator
 from penstock.columnar.specs.common import INSERT, UPDATE_AFTER, UPDATE_BEFORE, column
 from penstock.columnar.specs.ranks import DeduplicateSpec
 from penstock.columnar.store.groups import Numbers
@@ -16,7 +16,7 @@ from penstock.columnar.store.index import rounds_of
 from penstock.columnar.store.rows import only
 
 
-class DeduplicateOperator(KeptRowsOperator):
+class DeduplicateOperator(KeyedRowOperator):
     """Keeps one row of each key. Of a batch, a key's best row only is compared with the one that is kept.
 
     Of rows with the same time the last one to come is the last, and the first one is the first.
@@ -66,7 +66,7 @@ class DeduplicateOperator(KeptRowsOperator):
         before = only(rows.store.gather(stored[known]), rows.schema)
         replaces = self._replaces(frame[pl.Series(known, dtype=pl.UInt32)], before)
         changed, new = known[replaces], np.flatnonzero(stored < 0)
-        changes = Changes()
+        changes = JoinChanges()
         if self.spec.update_before:
             changes.add(before.filter(pl.Series(replaces)), UPDATE_BEFORE)
         kept = np.sort(np.concatenate((changed, new)))

@@ -86,9 +86,9 @@ class GroupAggregateOperator(StreamOperator):
         gone = (changed[ROWS] <= 0).to_numpy() if self.spec.retracts else None
         self._emit_changes(partial, before, changed, known, gone)
         self._keep(slots, changed, known, gone, keys, now)
-        self._store.relieve()
+        self._store.trim_cache()
         for state in self._distinct:
-            state.relieve()
+            state.trim_cache()
 
     def _named_accumulators(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Give the columns of accumulators their names: they follow the keys in the plan's order."""
@@ -217,7 +217,7 @@ class GroupAggregateOperator(StreamOperator):
             series = series_of_keys(keys, [dtype_of(each) for each in self._key_types])
             frame = pl.DataFrame(self._store.read(slots))
             self.output.emit(ColumnBatch(self._results(series, frame, len(keys))))
-            self._store.relieve()
+            self._store.trim_cache()
 
     def _forget(self) -> None:
         self._store.forget()

@@ -9,12 +9,12 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.joins.bulk import comparable
-from penstock.columnar.joins.pairs import Pairing, gather_from
+from penstock.columnar.joins.pairs import JoinPairs, gather_from
 from penstock.columnar.joins.timed import TimedSide, forget_slots
 from penstock.columnar.specs.common import column
-from penstock.columnar.specs.joins import IntervalJoinSpec
+from penstock.columnar.specs.joins import ColumnarIntervalJoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.columnar.times import millis
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -24,23 +24,23 @@ from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 _LEAST: Final = 64  # rows of inner joins are removed in bulk: once this many milliseconds, or an eighth of the interval, have expired
 
 
-class IntervalJoinOperator(StreamOperator):
+class ColumnarIntervalJoinOperator(StreamOperator):
     """Joins rows as they come. A row without partners is emitted, where its side is preserved, when none can come any more.
 
     A row that comes late finds the partners that are still there; one that finds none, and is too late to wait for others, counts as dropped. Watermarks are held back by as much as joined rows can be older than they are.
     """
 
-    spec: IntervalJoinSpec
+    spec: ColumnarIntervalJoinSpec
 
     def open(self, context: OperatorContext) -> None:
         """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         kind = spec.kind
-        self._pairing = Pairing(
+        self._pairing = JoinPairs(
             spec.left_types, spec.right_types, spec.condition, spec.zone, context.runtime_context
         )
-        self._slots = Slots()
+        self._slots = KeyIndex()
         self._left_only = kind in {"SEMI", "ANTI"}
         # For each side, whether a row is emitted by itself when it has had no partner.
         self._preserved = (kind in {"LEFT", "FULL", "ANTI"}, kind in {"RIGHT", "FULL"})

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.joins.pairs import Changes, Gather, Pairing, gather_from, kinds_of
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.joins.pairs import Gather, JoinChanges, JoinPairs, gather_from, kinds_of
+from penstock.columnar.joins.room import JoinMemory
+from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.specs.common import (
     DELETE,
     INSERT,
@@ -27,7 +27,7 @@ from penstock.columnar.specs.common import (
 )
 from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
@@ -59,10 +59,10 @@ class JoinOperator(StreamOperator):
         """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
-        self.pairing = Pairing(
+        self.pairing = JoinPairs(
             spec.left_types, spec.right_types, spec.condition, spec.zone, context.runtime_context
         )
-        self.slots = Slots()
+        self.slots = KeyIndex()
         # For each side, whether its rows are emitted by themselves, as long as they have no partners, or once they have some.
         kind = spec.kind
         self._left_only = kind in {"SEMI", "ANTI"}
@@ -71,7 +71,7 @@ class JoinOperator(StreamOperator):
         expires = bool(spec.left_ttl_ms or spec.right_ttl_ms)
         backend = context.keyed_state
         self.left, self.right = (
-            Side(
+            JoinSide(
                 name,
                 backend,
                 self.slots,
@@ -110,14 +110,14 @@ class JoinOperator(StreamOperator):
                 side.track()
         self._appends_only = kind == "INNER" and not (spec.left_retracts or spec.right_retracts)
         self._null_safe = spec.null_safe or (False,) * len(spec.left_keys)
-        self._room = Room(backend, self.slots, self.sides)
+        self._room = JoinMemory(backend, self.slots, self.sides)
         for side in self.sides:
             self._count_partners(side, np.flatnonzero(side.store.alive))
 
-    def _other(self, side: Side) -> Side:
+    def _other(self, side: JoinSide) -> JoinSide:
         return self.right if side is self.left else self.left
 
-    def _count_partners(self, side: Side, rows: Numbers) -> None:
+    def _count_partners(self, side: JoinSide, rows: Numbers) -> None:
         """Find out how many partners rows have that have come back from the state, where it does not say so."""
         if not len(rows) or not side.counts or side.saves_counts:
             return
@@ -153,13 +153,13 @@ class JoinOperator(StreamOperator):
                 self._take(frame[part] if portions > 1 else frame, slots[part], own, other)
         self._room.look()
 
-    def _take(self, frame: pl.DataFrame, slots: Numbers, own: Side, other: Side) -> None:
+    def _take(self, frame: pl.DataFrame, slots: Numbers, own: JoinSide, other: JoinSide) -> None:
         if self._appends_only:
             self._append(frame, slots, own, other)
         else:
             self._change(frame, slots, own, other)
 
-    def _without_null_keys(self, frame: pl.DataFrame, own: Side) -> pl.DataFrame:
+    def _without_null_keys(self, frame: pl.DataFrame, own: JoinSide) -> pl.DataFrame:
         """Drop rows with a NULL key: on a preserved side they are emitted without a partner."""
         names = [
             column(key)
@@ -183,7 +183,7 @@ class JoinOperator(StreamOperator):
             self.output.emit(ColumnBatch(shown))
         return frame.filter(~is_null)
 
-    def _append(self, frame: pl.DataFrame, slots: Numbers, own: Side, other: Side) -> None:
+    def _append(self, frame: pl.DataFrame, slots: Numbers, own: JoinSide, other: JoinSide) -> None:
         now = self.context.clock()
         absent = other.absent(slots)
         if len(absent):
@@ -206,7 +206,7 @@ class JoinOperator(StreamOperator):
         for side in self.sides:
             side.let_go_of_loaded()
 
-    def _change(self, frame: pl.DataFrame, slots: Numbers, own: Side, other: Side) -> None:
+    def _change(self, frame: pl.DataFrame, slots: Numbers, own: JoinSide, other: JoinSide) -> None:
         now = self.context.clock()
         self._bring(slots, now)
         if own.identities is None:
@@ -222,7 +222,7 @@ class JoinOperator(StreamOperator):
             gone, gone_slots = self._with_expired(net, frame, slots, gone, gone_slots, own)
         came = self._pairs_of(gather_from(come), come_slots, own, other, now)
         went = self._pairs_of(gather_from(gone), gone_slots, own, other, now)
-        changes = Changes()
+        changes = JoinChanges()
         if self._left_only:
             if own is self.left:
                 self._emit_chosen(changes, net, come, gone, came, went)
@@ -248,7 +248,7 @@ class JoinOperator(StreamOperator):
         slots: Numbers,
         gone: pl.DataFrame,
         gone_slots: Numbers,
-        own: Side,
+        own: JoinSide,
     ) -> tuple[pl.DataFrame, Numbers]:
         """Remove expired rows before they are retracted: their pairs were emitted, and partners may still be there."""
         unknown = net.unknown
@@ -275,7 +275,7 @@ class JoinOperator(StreamOperator):
                     self._count_partners(each, rows)
 
     def _pairs_of(
-        self, gather: Gather, slots: Numbers, own: Side, other: Side, now: int
+        self, gather: Gather, slots: Numbers, own: JoinSide, other: JoinSide, now: int
     ) -> tuple[Numbers, Numbers]:
         """Return the pairs of some rows: (index, row of the other side)."""
         at, partners = other.find(slots, now)
@@ -288,7 +288,7 @@ class JoinOperator(StreamOperator):
         rows: Numbers,
         at: Numbers,
         partners: Numbers,
-        own: Side,
+        own: JoinSide,
     ) -> tuple[Numbers, Numbers]:
         if not self.pairing.is_conditional or not len(at):
             return at, partners
@@ -303,14 +303,14 @@ class JoinOperator(StreamOperator):
 
     def _emit_pairs(
         self,
-        changes: Changes,
+        changes: JoinChanges,
         net: _Net,
         come: pl.DataFrame,
         gone: pl.DataFrame,
         came: tuple[Numbers, Numbers],
         went: tuple[Numbers, Numbers],
-        own: Side,
-        other: Side,
+        own: JoinSide,
+        other: JoinSide,
     ) -> None:
         kinds = net.come_kinds[came[0]]
         ends = net.go_kinds[went[0]]
@@ -334,7 +334,7 @@ class JoinOperator(StreamOperator):
         changes.add(self._put_together(come, *came, own, other), kinds.astype(np.int8))
 
     def _put_together(
-        self, frame: pl.DataFrame, at: Numbers, partners: Numbers, own: Side, other: Side
+        self, frame: pl.DataFrame, at: Numbers, partners: Numbers, own: JoinSide, other: JoinSide
     ) -> pl.DataFrame:
         mine, theirs = gather_from(frame)(at), other.store.gather(partners)
         if own is self.left:
@@ -343,13 +343,13 @@ class JoinOperator(StreamOperator):
 
     def _emit_alone(
         self,
-        changes: Changes,
+        changes: JoinChanges,
         net: _Net,
         come: pl.DataFrame,
         gone: pl.DataFrame,
         came: tuple[Numbers, Numbers],
         went: tuple[Numbers, Numbers],
-        own: Side,
+        own: JoinSide,
     ) -> None:
         """Emit rows without partners, with NULLs for them."""
         arrive = np.bincount(came[0], minlength=come.height) == 0
@@ -366,7 +366,7 @@ class JoinOperator(StreamOperator):
 
     def _emit_chosen(
         self,
-        changes: Changes,
+        changes: JoinChanges,
         net: _Net,
         come: pl.DataFrame,
         gone: pl.DataFrame,
@@ -382,7 +382,7 @@ class JoinOperator(StreamOperator):
 
     def _emit_own(
         self,
-        changes: Changes,
+        changes: JoinChanges,
         net: _Net,
         come: pl.DataFrame,
         gone: pl.DataFrame,
@@ -403,7 +403,7 @@ class JoinOperator(StreamOperator):
         changes.add(come.filter(pl.Series(arrive)), kinds[arrive].astype(np.int8))
 
     def _emit_turned(
-        self, changes: Changes, came: Numbers, went: Numbers, other: Side, now: int
+        self, changes: JoinChanges, came: Numbers, went: Numbers, other: JoinSide, now: int
     ) -> None:
         """Emit rows of the other side that have found their first partner, or lost their last."""
         rows, counts = np.unique(np.concatenate((came, went)), return_counts=True)

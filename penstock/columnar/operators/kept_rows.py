@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.columnar.dtypes import schema_of
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.joins.room import JoinMemory
+from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.ranks import DeduplicateSpec
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.index import KeyIndex
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 
-class KeptRowsOperator(StreamOperator):
+class KeyedRowOperator(StreamOperator):
     """Keeps a row of each key, in the state table that the spec names."""
 
     spec: DeduplicateSpec | ChangelogNormalizeSpec
@@ -22,8 +22,8 @@ class KeptRowsOperator(StreamOperator):
         """Restore the stored rows from keyed state."""
         super().open(context)
         (table,) = self.spec.state_tables
-        self._slots = Slots()
-        self._rows = Side(
+        self._slots = KeyIndex()
+        self._rows = JoinSide(
             table.name,
             context.keyed_state,
             self._slots,
@@ -34,7 +34,7 @@ class KeptRowsOperator(StreamOperator):
             counts=False,
             max_parallelism=context.max_parallelism,
         )
-        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+        self._room = JoinMemory(context.keyed_state, self._slots, (self._rows,))
 
     def finish(self) -> None:
         """Drop all rows if no later row can change the output, so that the last checkpoint does not write them."""

@@ -13,7 +13,7 @@ from penstock.common.dropped_records import NULL_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 
-class LocalAggregateOperator(StreamOperator):
+class ColumnarLocalAggregateOperator(StreamOperator):
     """Emits the keys, then the end of the slice (Int64, epoch milliseconds in local time) if there are windows, then the accumulators."""
 
     def open(self, context: OperatorContext) -> None:

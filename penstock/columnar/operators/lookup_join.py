@@ -16,7 +16,7 @@ from penstock.columnar.specs.joins import LookupJoinSpec
 from penstock.errors import PenstockError
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.operators.async_io import AsyncWaitOperator
-from penstock.runtime.operators.async_queue import Entry
+from penstock.runtime.operators.async_queue import AsyncQueueEntry
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 _ROWS_PER_CALL: Final = 256
@@ -84,11 +84,11 @@ class AsyncLookupJoinOperator(AsyncWaitOperator):
         # Few rows per call while there are few rows, so that several calls are in flight.
         size = min(_ROWS_PER_CALL, max(1, -(-frame.height // self._lookup_spec.capacity)))
         self._waiting.extend(
-            Entry(_to_bytes(frame.slice(start, size)), None)
+            AsyncQueueEntry(_to_bytes(frame.slice(start, size)), None)
             for start in range(0, frame.height, size)
         )
         self._admit()
-        if self._flows:
+        if self._pipelined:
             self._step()
         else:
             self._run(self._all_asked)

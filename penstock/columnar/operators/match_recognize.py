@@ -16,7 +16,13 @@ from penstock.columnar.expressions import compile_expression
 from penstock.columnar.keys import keys_of
 from penstock.columnar.operators.window_join import no_timer
 from penstock.columnar.ordering import Ordering
-from penstock.columnar.patterns.leaves import EventMaker, Leaf, Leaves, column_of, numbers_from
+from penstock.columnar.patterns.leaves import (
+    EventMaker,
+    PatternLeaf,
+    PatternLeaves,
+    column_of,
+    numbers_from,
+)
 from penstock.columnar.patterns.plan import Conditions, pattern_plan, variables_of
 from penstock.columnar.specs.changes import MatchRecognizeSpec
 from penstock.columnar.specs.common import column
@@ -47,9 +53,9 @@ class MatchRecognizeOperator(StreamOperator):
         self._functions = open_functions(expressions, context.runtime_context)
         variables = variables_of(spec.pattern)
         rowtime = InputRef(spec.input_types[spec.order[0].index], spec.order[0].index)
-        self._leaves = Leaves(variables, dict(spec.subsets), spec.zone, rowtime)
+        self._leaves = PatternLeaves(variables, dict(spec.subsets), spec.zone, rowtime)
         conditions = Conditions(self._leaves, spec.definitions)
-        self._measures: list[tuple[pl.Expr, list[Leaf]]] = []
+        self._measures: list[tuple[pl.Expr, list[PatternLeaf]]] = []
         for rex in (*(_last_of(spec, index) for index in spec.keys), *_rexes(spec)):
             rest, leaves = self._leaves.split(rex)
             self._measures.append((compile_expression(rest, spec.zone), leaves))
@@ -73,9 +79,9 @@ class MatchRecognizeOperator(StreamOperator):
         )
         self._late = LateRecords(context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Continue with a new clock."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self._engine.nfa.clock = context.clock
 
     # Rows

@@ -59,7 +59,7 @@ class UpsertMaterializeOperator(StreamOperator):
             elif at is not None:
                 del there[at]
         self._emit(before, lists, now)
-        self._rows.relieve()
+        self._rows.trim_cache()
 
     def _live(self, entry: Entry | None, now: int) -> tuple[Row, ...]:
         if entry is None or (self.spec.ttl_ms and entry[0] <= now - self.spec.ttl_ms):

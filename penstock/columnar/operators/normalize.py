@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.joins.pairs import Changes, kinds_of
-from penstock.columnar.operators.kept_rows import KeptRowsOperator
+from penstock.columnar.joins.pairs import JoinChanges, kinds_of
+from penstock.columnar.operators.kept_rows import KeyedRowOperator
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.common import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.columnar.store.groups import Numbers
@@ -15,7 +15,7 @@ from penstock.columnar.store.index import rounds_of
 from penstock.columnar.store.rows import only
 
 
-class ChangelogNormalizeOperator(KeptRowsOperator):
+class ChangelogNormalizeOperator(KeyedRowOperator):
     """Keeps the last row of each key. A key's changes within a batch are one."""
 
     spec: ChangelogNormalizeSpec
@@ -57,7 +57,7 @@ class ChangelogNormalizeOperator(KeptRowsOperator):
         after = frame[pl.Series(both, dtype=pl.UInt32)]
         differs = _differs(before, after)
         new, gone = comes & ~known, known & ~comes
-        changes = Changes()
+        changes = JoinChanges()
         changes.add(only(rows.store.gather(stored[gone]), rows.schema), DELETE)
         changed = differs.to_numpy()
         if update_before:

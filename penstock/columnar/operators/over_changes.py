@@ -9,9 +9,9 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
-from penstock.columnar.joins.pairs import Changes, kinds_of
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.joins.pairs import JoinChanges, kinds_of
+from penstock.columnar.joins.room import JoinMemory
+from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.keys import physical
 from penstock.columnar.operators.join import net_by_key, net_by_row
 from penstock.columnar.operators.sort import rows_left
@@ -28,7 +28,7 @@ from penstock.columnar.specs.common import (
     column,
 )
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.times import millis
@@ -100,7 +100,7 @@ class _AnyOver(StreamOperator):
             call.close()
 
 
-class WholeOverOperator(_AnyOver):
+class BufferedOverOperator(_AnyOver):
     """Keeps all rows until the input has ended."""
 
     def open(self, context: OperatorContext) -> None:
@@ -125,7 +125,7 @@ class WholeOverOperator(_AnyOver):
         if not rows.height:
             return
         frame = rows[pl.Series(rows_left(rows), dtype=pl.UInt32)].drop(KIND)
-        groups = Slots().of_rows(frame, self.spec.keys)
+        groups = KeyIndex().of_rows(frame, self.spec.keys)
         if frame.height:
             self.output.emit(ColumnBatch(self._with_values(frame, groups)))
 
@@ -141,8 +141,8 @@ class ChangingOverOperator(_AnyOver):
     def open(self, context: OperatorContext) -> None:
         """Restore the stored rows from keyed state."""
         super().open(context)
-        self._slots = Slots()
-        self._rows = Side(
+        self._slots = KeyIndex()
+        self._rows = JoinSide(
             "over",
             context.keyed_state,
             self._slots,
@@ -154,7 +154,7 @@ class ChangingOverOperator(_AnyOver):
             max_parallelism=context.max_parallelism,
         )
         self._rows.track()
-        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+        self._room = JoinMemory(context.keyed_state, self._slots, (self._rows,))
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Compute the partitions that have changed, as they were and as they are."""
@@ -207,7 +207,7 @@ class ChangingOverOperator(_AnyOver):
         differs = pl.Series(np.zeros(len(stays), np.bool_))
         for name in before.columns[len(self._schema) :]:
             differs |= old[name].ne_missing(new[name])
-        changes = Changes()
+        changes = JoinChanges()
         go_kinds = np.where(replaced, UPDATE_BEFORE, DELETE).astype(np.int8)
         if not self.spec.update_before:
             gone, go_kinds = gone[~replaced], go_kinds[~replaced]

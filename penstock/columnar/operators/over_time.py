@@ -10,8 +10,8 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.joins.room import JoinMemory
+from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.keys import keys_of
 from penstock.columnar.operators.window_join import no_timer
 from penstock.columnar.ordering import fresh_groups
@@ -22,7 +22,7 @@ from penstock.columnar.specs.aggregates import OverAggregateSpec
 from penstock.columnar.specs.common import column
 from penstock.columnar.state import BOUND
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.times import millis_array
@@ -124,7 +124,7 @@ class RunningOverOperator(_TimedOver):
 
     def _fire(self, frame: pl.DataFrame, times: Numbers) -> None:
         keys = keys_of(frame, self.spec.keys)
-        groups = Slots().of(keys)
+        groups = KeyIndex().of(keys)
         # Rows whose values are known once all of their time have come are taken together.
         order = np.argsort(groups, kind="stable")
         ordered = groups[order]
@@ -139,7 +139,7 @@ class RunningOverOperator(_TimedOver):
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         self._emit(frame, [each.gather(pl.Series(back, dtype=pl.UInt32)) for each in found])
-        self._relieve()
+        self._trim_cache()
 
     def _entry(self, key: Any, now: int) -> list[Any]:
         """Return the accumulators of a key, to be changed."""
@@ -182,7 +182,7 @@ class RunningOverOperator(_TimedOver):
             found = found.gather(pl.Series(np.repeat(last, sizes), dtype=pl.UInt32))
         return found
 
-    def _relieve(self) -> None:
+    def _trim_cache(self) -> None:
         if len(self._live) > BOUND:
             self._flush()
             keep = len(self._live) // 2
@@ -250,8 +250,8 @@ class BoundedOverOperator(_TimedOver):
         keys = [column(index) for index in spec.keys]
         self._names = list(dict.fromkeys([*keys, *columns_of(spec.aggregates)]))
         schema = {name: self._schema[name] for name in self._names}
-        self._slots = Slots()
-        self._rows = Side(
+        self._slots = KeyIndex()
+        self._rows = JoinSide(
             "over",
             context.keyed_state,
             self._slots,
@@ -262,7 +262,7 @@ class BoundedOverOperator(_TimedOver):
             counts=False,
             max_parallelism=context.max_parallelism,
         )
-        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+        self._room = JoinMemory(context.keyed_state, self._slots, (self._rows,))
         self._swept: int | None = None
 
     def _judge(self, frame: pl.DataFrame, times: Numbers) -> Flags:

@@ -13,9 +13,9 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
-from penstock.columnar.joins.pairs import Changes
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.joins.pairs import JoinChanges
+from penstock.columnar.joins.room import JoinMemory
+from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.operators.join import net_by_key, net_by_row
 from penstock.columnar.ordering import Ordering, dense_ranks, fresh_groups, ranks, row_numbers
 from penstock.columnar.specs.common import (
@@ -27,8 +27,8 @@ from penstock.columnar.specs.common import (
 )
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
@@ -53,8 +53,8 @@ class RankOperator(StreamOperator):
         self._needed = list(self._ordering.columns) or [column(0)]
         if spec.end_column is not None and column(spec.end_column) not in self._needed:
             self._needed.append(column(spec.end_column))
-        self._slots = Slots()
-        self._rows = Side(
+        self._slots = KeyIndex()
+        self._rows = JoinSide(
             "ranked",
             context.keyed_state,
             self._slots,
@@ -67,8 +67,8 @@ class RankOperator(StreamOperator):
         )
         if not self._appends:
             self._rows.track()
-        self._room = Room(context.keyed_state, self._slots, (self._rows,))
-        self._limits = Growing(np.int64, _NO_LIMIT)  # of each slot
+        self._room = JoinMemory(context.keyed_state, self._slots, (self._rows,))
+        self._limits = GrowingArray(np.int64, _NO_LIMIT)  # of each slot
         self._is_numbered = self._can_be_numbered()
         self._has_limits = self._appends and self._is_numbered and not spec.ttl_ms
         self._place_again(np.arange(len(self._slots)))
@@ -91,7 +91,7 @@ class RankOperator(StreamOperator):
             self._place_again(absent)
         self._change(frame, slots, now)
         if self._room.look():
-            self._limits = Growing(np.int64, _NO_LIMIT)
+            self._limits = GrowingArray(np.int64, _NO_LIMIT)
 
     # Rows that cannot enter the ranking
 
@@ -271,7 +271,7 @@ class RankOperator(StreamOperator):
             if not self.spec.update_before:
                 kept = go_kinds != UPDATE_BEFORE
                 goes, go_kinds = goes[kept], go_kinds[kept]
-        changes = Changes()
+        changes = JoinChanges()
         changes.add(self._result(frame, rows, goes, before), go_kinds)
         in_order = np.lexsort((shown[comes], groups[comes]))
         comes, come_kinds = comes[in_order], come_kinds[in_order]

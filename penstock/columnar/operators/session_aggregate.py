@@ -13,7 +13,7 @@ from penstock.columnar.late_sessions import late_rows
 from penstock.columnar.operators.window_aggregate import WindowFunctions
 from penstock.columnar.session_store import Mask, SessionStore
 from penstock.columnar.specs.common import column
-from penstock.columnar.window_columns import WindowColumns
+from penstock.columnar.window_columns import WindowColumnBuilder
 from penstock.columnar.window_names import END, START, TIME
 from penstock.columnar.windows import LocalTime
 from penstock.common.dropped_records import NULL_TIME
@@ -31,7 +31,7 @@ class SessionAggregateOperator(StreamOperator):
         spec = self.spec
         self._functions = functions = WindowFunctions(spec, context, counts_rows=True)
         self._local = LocalTime(spec.window.zone)
-        self._columns = WindowColumns(spec.window.zone, spec.properties)
+        self._columns = WindowColumnBuilder(spec.window.zone, spec.properties)
         self._first = len(spec.keys) + len(spec.aggregates)
         self._store = SessionStore(
             context.keyed_state.table("sessions"),
@@ -43,9 +43,9 @@ class SessionAggregateOperator(StreamOperator):
         self._by_clock = spec.window.time is None
         self._bind(context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Continue with a new context."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self._bind(context)
 
     def _bind(self, context: OperatorContext) -> None:

@@ -15,7 +15,7 @@ from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.sessions import SessionTableFunctionSpec
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.rows import RowStore
-from penstock.columnar.window_columns import WindowColumns
+from penstock.columnar.window_columns import WindowColumnBuilder
 from penstock.columnar.window_names import END, START, TIME
 from penstock.columnar.windows import LocalTime
 from penstock.common.dropped_records import NULL_TIME
@@ -36,7 +36,7 @@ class SessionTableFunctionOperator(StreamOperator):
         super().open(context)
         window = self.spec.window
         self._local = LocalTime(window.zone)
-        self._columns = WindowColumns(window.zone, ("start", "end", "rowtime"))
+        self._columns = WindowColumnBuilder(window.zone, ("start", "end", "rowtime"))
         self._schema = {**schema_of(self.spec.input_types), KIND: pl.Int8()}
         self._store = RowStore(
             context.keyed_state.table("rows", namespaced=True),
@@ -50,9 +50,9 @@ class SessionTableFunctionOperator(StreamOperator):
         self._bind(context)
         self._note(self._store.gather(np.flatnonzero(self._store.alive))[TIME])
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Continue with a new context."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self._bind(context)
 
     def _bind(self, context: OperatorContext) -> None:

@@ -100,12 +100,12 @@ class RowTimes:
     def _look_at_times(self, frame: pl.DataFrame) -> None:
         """Check whether the first timestamps are plausible milliseconds."""
         rowtime = compile_expression(self._spec.rowtime, self._spec.zone)
-        look_at_times(
+        check_time_attribute(
             self._operator.timestamp_check, frame.select(rowtime.alias(_TIME)).to_series()
         )
 
 
-def look_at_times(check: TimestampCheck, times: pl.Series) -> None:
+def check_time_attribute(check: TimestampCheck, times: pl.Series) -> None:
     """Look at the time attribute of a batch."""
     known = millis(times).drop_nulls()
     if len(known):

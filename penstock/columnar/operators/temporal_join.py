@@ -9,13 +9,13 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.joins.bulk import comparable
-from penstock.columnar.joins.pairs import Pairing, gather_from, kinds_of
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.joins.pairs import JoinPairs, gather_from, kinds_of
+from penstock.columnar.joins.room import JoinMemory
+from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.specs.common import DELETE, INSERT, KIND, UPDATE_BEFORE, column
 from penstock.columnar.specs.joins import TemporalJoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.times import millis_array
@@ -33,11 +33,11 @@ class TemporalJoinOperator(StreamOperator):
         """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
-        self._pairing = Pairing(
+        self._pairing = JoinPairs(
             spec.left_types, spec.right_types, spec.condition, spec.zone, context.runtime_context
         )
-        self._slots = Slots()
-        self._right = Side(
+        self._slots = KeyIndex()
+        self._right = JoinSide(
             "right",
             context.keyed_state,
             self._slots,
@@ -48,7 +48,7 @@ class TemporalJoinOperator(StreamOperator):
             counts=False,
             max_parallelism=context.max_parallelism,
         )
-        self._room = Room(context.keyed_state, self._slots, (self._right,))
+        self._room = JoinMemory(context.keyed_state, self._slots, (self._right,))
         self._null_safe = (False,) * len(spec.left_keys)
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.expressions import compile_expression
-from penstock.columnar.operators.table_source import look_at_times
+from penstock.columnar.operators.table_source import check_time_attribute
 from penstock.columnar.specs.common import column
 from penstock.columnar.times import millis
 from penstock.columnar.watermark_cuts import watermark_cuts
@@ -42,7 +42,7 @@ class WatermarkOperator(StreamOperator):
         if frame[self._column].null_count():
             raise self._without_time()
         if not self._check.done:
-            look_at_times(self._check, frame[self._column])
+            check_time_attribute(self._check, frame[self._column])
         self._active_ms = self.context.clock()
         self._set_idle(idle=False)
         if not self.context.batch_mode and not self.context.auto_watermark_interval:
@@ -112,7 +112,7 @@ class WatermarkOperator(StreamOperator):
     def _check_idle(self, now: int) -> None:
         self._active_ms = min(self._active_ms, now)  # a clock that was set back
         due = self.next_wakeup()
-        if due is not None and self.context.pace.due(self.context.operator_id, due <= now):
+        if due is not None and self.context.decisions.due(self.context.operator_id, due <= now):
             self._set_idle(idle=True)
 
     def barrier(self) -> list[Any]:

@@ -12,11 +12,11 @@ from penstock.columnar.aggregates.plan import ROWS, AggregatePlan, counts_rows_o
 from penstock.columnar.aggregates.window_rows import key_names, row_sets, with_results
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import dtype_of
-from penstock.columnar.slice_store import Part, SliceStore
+from penstock.columnar.slice_store import SlicePart, SliceStore
 from penstock.columnar.specs.aggregates import WindowAggregateSpec
 from penstock.columnar.specs.common import WindowDefinition, column
 from penstock.columnar.times import Millis, millis_array
-from penstock.columnar.window_columns import WindowColumns
+from penstock.columnar.window_columns import WindowColumnBuilder
 from penstock.columnar.window_names import END, SLICE, START
 from penstock.columnar.windows import LocalTime, Slices
 from penstock.common.dropped_records import NULL_TIME
@@ -61,7 +61,9 @@ class WindowFunctions:
         for call in self.plan.all_rows:
             call.function.open(context.runtime_context)
 
-    def fold(self, frame: pl.DataFrame, extra: Sequence[str], more: Sequence[pl.Expr] = ()) -> Part:
+    def fold(
+        self, frame: pl.DataFrame, extra: Sequence[str], more: Sequence[pl.Expr] = ()
+    ) -> SlicePart:
         """Return the part that rows are; the columns `extra` are keys, too, and `more` is folded besides."""
         plan = self.plan
         frame = plan.signed(frame)
@@ -73,9 +75,9 @@ class WindowFunctions:
                 *(each.meta.output_name() for each in more),
                 *self.main,
             )
-        return Part(main, tuple(each.take(frame, extra) for each in self.sets))
+        return SlicePart(main, tuple(each.take(frame, extra) for each in self.sets))
 
-    def take_merged(self, frame: pl.DataFrame) -> Part:
+    def take_merged(self, frame: pl.DataFrame) -> SlicePart:
         """Return the part that rows of accumulators are: keys, the slice, accumulators.
 
         A batch may be put together of several that were folded apart, so a key and slice may be there more than once.
@@ -84,9 +86,9 @@ class WindowFunctions:
         main = frame.select(pl.col(column(at)).alias(name) for at, name in enumerate(names))
         if main.height > 1:
             main = main.group_by([*self.keys, SLICE], maintain_order=True).agg(self.merged)
-        return Part(main)
+        return SlicePart(main)
 
-    def merge(self, parts: Sequence[Part]) -> Part:
+    def merge(self, parts: Sequence[SlicePart]) -> SlicePart:
         """Return one part that says the same as several."""
         main = pl.concat([part.main for part in parts])
         main = main.group_by(self.keys).agg(self.merged) if self.keys else main.select(self.merged)
@@ -94,9 +96,9 @@ class WindowFunctions:
             each.merge(pl.concat([part.rows[at] for part in parts]))
             for at, each in enumerate(self.sets)
         )
-        return Part(main, rows)
+        return SlicePart(main, rows)
 
-    def results(self, part: Part) -> pl.DataFrame:
+    def results(self, part: SlicePart) -> pl.DataFrame:
         """Return keys and results of a part that has each key once."""
         main = with_results(part.main, self.sets, part.rows, self.plan, self.keys)
         if self.plan.retracts:
@@ -138,7 +140,7 @@ class WindowAggregateOperator(StreamOperator):
         zone = None if window is None else window.zone
         self._local = LocalTime(zone)
         self._by_clock = window is not None and window.time is None and spec.assigned is None
-        self._columns = WindowColumns(zone, spec.properties)
+        self._columns = WindowColumnBuilder(zone, spec.properties)
         self._first = len(spec.keys) + len(spec.aggregates)
         self._store = SliceStore(
             context.keyed_state.table("panes/windows", namespaced=True),
@@ -149,14 +151,14 @@ class WindowAggregateOperator(StreamOperator):
             in_memory=context.keyed_state.in_memory,
         )
         # CUMULATE: what the windows from a start have in common, by that start: the end of the last one, and its part.
-        self._cumulated: dict[int, tuple[int, Part]] = {}
+        self._cumulated: dict[int, tuple[int, SlicePart]] = {}
         self._next: int | None = None  # the next end of a window, as far as it is known
         self._find_next()
         self._bind(context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Continue with a new context."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self._bind(context)
 
     def _bind(self, context: OperatorContext) -> None:
@@ -236,7 +238,7 @@ class WindowAggregateOperator(StreamOperator):
         last = {end: self._local.timer(end - 1) for end in np.unique(ends).tolist()}
         self._late.drop(map(last.__getitem__, ends.tolist()), watermark)
 
-    def _add(self, part: Part) -> None:
+    def _add(self, part: SlicePart) -> None:
         assert self._slices is not None
         length = self._slices.length
         for (end,), each in _by(part, [SLICE]):
@@ -246,7 +248,7 @@ class WindowAggregateOperator(StreamOperator):
                 start = self._slices.start_of(end)
                 if self._cumulated.get(start, (end - 1,))[0] >= end:
                     del self._cumulated[start]
-        self._store.relieve()
+        self._store.trim_cache()
 
     def _process_assigned(self, frame: pl.DataFrame) -> None:
         """Process rows that already have windows."""
@@ -268,7 +270,7 @@ class WindowAggregateOperator(StreamOperator):
         for (start, end), part in _by(self._functions.fold(frame, [START, SLICE]), [START, SLICE]):
             self._store.add(TimeWindow(start, end), part)
             self._see(range(end, end + 1))
-        self._store.relieve()
+        self._store.trim_cache()
 
     # Time
 
@@ -354,10 +356,10 @@ class WindowAggregateOperator(StreamOperator):
         ]:
             del self._cumulated[start]
 
-    def _parts_of(self, slices: Slices, end: int) -> list[Part]:
+    def _parts_of(self, slices: Slices, end: int) -> list[SlicePart]:
         start, length = slices.start_of(end), slices.length
         known = self._cumulated.get(start)
-        parts: list[Part] = [] if known is None else [known[1]]
+        parts: list[SlicePart] = [] if known is None else [known[1]]
         for each in slices.slices_of(end):
             if known is None or each > known[0]:
                 parts += self._store.read(TimeWindow(each - length, each))
@@ -368,7 +370,7 @@ class WindowAggregateOperator(StreamOperator):
 
     # Results
 
-    def _emit(self, start: int, end: int, parts: list[Part]) -> None:
+    def _emit(self, start: int, end: int, parts: list[SlicePart]) -> None:
         if not parts:
             return
         part = parts[0] if len(parts) == 1 else self._functions.merge(parts)
@@ -395,14 +397,14 @@ class WindowAggregateOperator(StreamOperator):
         self._functions.close()
 
 
-def _by(part: Part, names: list[str]) -> Iterable[tuple[tuple[Any, ...], Part]]:
+def _by(part: SlicePart, names: list[str]) -> Iterable[tuple[tuple[Any, ...], SlicePart]]:
     """Partition a part by some columns, which are removed."""
     main = part.main
     first = main.select(names)
     if main.height == 1 or all(first[name].n_unique() == 1 for name in names):
         yield (
             tuple(first.row(0)),
-            Part(main.drop(names), tuple(each.drop(names) for each in part.rows)),
+            SlicePart(main.drop(names), tuple(each.drop(names) for each in part.rows)),
         )
         return
     mains = main.partition_by(names, as_dict=True, include_key=False)
@@ -410,7 +412,7 @@ def _by(part: Part, names: list[str]) -> Iterable[tuple[tuple[Any, ...], Part]]:
     for values, found in mains.items():
         yield (
             values,
-            Part(
+            SlicePart(
                 found,
                 tuple(
                     each.get(values, original.drop(names).clear())

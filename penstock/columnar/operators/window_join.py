@@ -8,7 +8,7 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.joins.bulk import join_frames
-from penstock.columnar.joins.pairs import Pairing
+from penstock.columnar.joins.pairs import JoinPairs
 from penstock.columnar.specs.common import column
 from penstock.columnar.specs.joins import WindowJoinSpec
 from penstock.columnar.store.rows import only
@@ -27,7 +27,7 @@ class WindowJoinOperator(StreamOperator):
         """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
-        self._pairing = Pairing(
+        self._pairing = JoinPairs(
             spec.left_types, spec.right_types, spec.condition, spec.zone, context.runtime_context
         )
         backend, groups = context.keyed_state, context.max_parallelism

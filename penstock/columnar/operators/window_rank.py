@@ -14,7 +14,7 @@ from penstock.columnar.ordering import Ordering, fresh_groups, row_numbers
 from penstock.columnar.specs.common import column
 from penstock.columnar.specs.ranks import WindowRankSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots
+from penstock.columnar.store.index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.windows import LocalTime
@@ -70,7 +70,7 @@ class WindowRankOperator(StreamOperator):
 
     def _number(self, frame: pl.DataFrame) -> tuple[Numbers, Numbers]:
         """Return the positions of rows, window after window, each in order, and the numbers they have there."""
-        groups = Slots().of_rows(frame, self._groups)
+        groups = KeyIndex().of_rows(frame, self._groups)
         order = self._ordering.sorted(frame, groups)
         return order, row_numbers(fresh_groups(groups[order]))
 

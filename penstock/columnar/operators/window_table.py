@@ -7,7 +7,7 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.specs.common import column
-from penstock.columnar.window_columns import WindowColumns
+from penstock.columnar.window_columns import WindowColumnBuilder
 from penstock.columnar.windows import slices_of
 from penstock.common.dropped_records import NULL_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -24,7 +24,7 @@ class WindowTableFunctionOperator(StreamOperator):
         super().open(context)
         window = self.spec.window
         self._slices = slices_of(window)
-        self._columns = WindowColumns(window.zone, ("start", "end", "rowtime"))
+        self._columns = WindowColumnBuilder(window.zone, ("start", "end", "rowtime"))
         self._first = len(self.spec.input_types)
         group = context.runtime_context.get_metrics_group()
         self._without_time = group.counter(NULL_TIME)

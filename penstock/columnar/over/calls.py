@@ -11,7 +11,7 @@ import polars as pl
 from penstock.columnar.aggregates.rowwise import RowAggregate, hashable, row_aggregate
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.ordering import dense_ranks, ranks, row_numbers
-from penstock.columnar.over.frames import Frames, window_minima
+from penstock.columnar.over.frames import OrderedFrames, window_minima
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.values import column_of, listed, series_of
@@ -89,7 +89,7 @@ class OverCall:
         if self._slow is not None:
             self._slow.close()
 
-    def over(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def over(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         """Return the values of the wanted rows (positions, ascending)."""
         if not len(wanted):
             return pl.Series([], dtype=self.dtype)
@@ -107,12 +107,12 @@ class OverCall:
 
     # Algorithms
 
-    def _count(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def _count(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         values = operand(frame, self.call.operands[0]) if self.call.operands else None
         before = _prefix(self._counts(frame, values).astype(np.int64))
         return pl.Series(before[frames.high[wanted]] - before[frames.low[wanted]])
 
-    def _sum(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def _sum(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         series = operand(frame, self.call.operands[0])
         counts = self._counts(frame, series)
         dtype = np.int64 if self.dtype.is_integer() else np.float64
@@ -127,7 +127,7 @@ class OverCall:
         sizes = known[high] - known[low]
         return finished(self.call.function, sums, sizes, self.dtype)
 
-    def _extreme(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def _extreme(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         series = operand(frame, self.call.operands[0])
         counts = self._counts(frame, series)
         codes = series.rank("dense").fill_null(0).to_numpy().astype(np.int64)
@@ -142,7 +142,7 @@ class OverCall:
         row_of[worst + 1] = -1
         return _gathered(series, row_of[best])
 
-    def _end(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def _end(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         series = operand(frame, self.call.operands[0])
         counts = self._counts(frame, series)
         size = frame.height
@@ -156,7 +156,7 @@ class OverCall:
         found = np.append(np.maximum.accumulate(earlier), -1)[high - 1]
         return _gathered(series, np.where((found >= low) & (high > low), found, -1))
 
-    def _shifted(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def _shifted(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         distance = constant(self.call, 1, 1)
         if self.call.function == "LAG":
             distance = -distance
@@ -169,7 +169,7 @@ class OverCall:
         default = operand(frame, self.call.operands[2]).cast(self.dtype)
         return found.zip_with(pl.Series(inside), default[pl.Series(wanted, dtype=pl.UInt32)])
 
-    def _place(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def _place(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         function = self.call.function
         sizes = (frames.ends - frames.starts)[wanted]
         if function == "CUME_DIST":
@@ -196,12 +196,12 @@ class OverCall:
             )
         )
 
-    def _row_by_row(self, frame: pl.DataFrame, frames: Frames, wanted: Numbers) -> pl.Series:
+    def _row_by_row(self, frame: pl.DataFrame, frames: OrderedFrames, wanted: Numbers) -> pl.Series:
         function = self._slow
         assert function is not None
         rows = rows_of(self.call, frame)
         counts = self._counts(frame).tolist()
-        window = Sliding(function, self.call.distinct)
+        window = SlidingAccumulator(function, self.call.distinct)
         results: list[Any] = []
         first = last = 0
         for low, high in zip(
@@ -222,7 +222,7 @@ class OverCall:
         return column_of("", results, self.dtype)
 
 
-class Sliding:
+class SlidingAccumulator:
     """An accumulator with rows that come and go; of equal ones, one counts if it is DISTINCT."""
 
     def __init__(self, function: RowAggregate, distinct: bool, content: Any = None) -> None:
@@ -277,7 +277,7 @@ def _prefix(values: Numbers) -> Numbers:
     return result
 
 
-def _float_sums(values: Numbers, frames: Frames, low: Numbers, high: Numbers) -> Numbers:
+def _float_sums(values: Numbers, frames: OrderedFrames, low: Numbers, high: Numbers) -> Numbers:
     """Add up what frames have: from the start of each if they are small, so that removed values leave no rounding error."""
     if int((high - low).sum()) <= _AT_ONCE * max(len(low), 1):
         bounds = np.stack((low, high), axis=1).ravel()

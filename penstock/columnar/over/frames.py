@@ -14,7 +14,7 @@ from penstock.columnar.store.groups import Numbers
 
 
 @dataclass(slots=True)
-class Frames:
+class OrderedFrames:
     """Rows in order. `starts`, `ends`: of the partition of each row; `peers`: behind the last row that is equal to it in ORDER BY."""
 
     fresh: Numbers
@@ -35,7 +35,7 @@ def frames_of(
     preceding: int | None,
     following: int | None,
     times: Numbers | None = None,
-) -> Frames:
+) -> OrderedFrames:
     """Return the frames of rows. `fresh`: a partition begins; `begins`: a row differs from the one before in ORDER BY.
 
     `times` are the numbers that the bounds of RANGE are distances of, ascending within a partition.
@@ -56,7 +56,9 @@ def frames_of(
             high = peers
         elif following is not None:
             high = _reach(fresh, times, following, "right")
-    return Frames(fresh, begins, starts, ends, peer_starts, peers, low, np.maximum(high, low))
+    return OrderedFrames(
+        fresh, begins, starts, ends, peer_starts, peers, low, np.maximum(high, low)
+    )
 
 
 def _stretches(begins: Numbers) -> tuple[Numbers, Numbers]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from penstock.columnar.aggregates.rowwise import row_aggregate
 from penstock.columnar.dtypes import dtype_of
-from penstock.columnar.over.calls import Sliding, constant, finished, operand, rows_of
+from penstock.columnar.over.calls import SlidingAccumulator, constant, finished, operand, rows_of
 from penstock.columnar.store.groups import Numbers
 from penstock.table.expressions.nodes import AggregateCall
 
@@ -255,11 +255,11 @@ class _Any(RunningCall):
         self._function.close()
 
     def create(self) -> list[Any]:
-        content: list[Any] = Sliding(self._function, self.call.distinct).content
+        content: list[Any] = SlidingAccumulator(self._function, self.call.distinct).content
         return content
 
     def add(self, accumulator: list[Any], row: Any, time: int) -> None:
-        Sliding(self._function, self.call.distinct, accumulator).add(row)
+        SlidingAccumulator(self._function, self.call.distinct, accumulator).add(row)
 
     def value(self, accumulator: list[Any]) -> Any:
         return self._function.result(accumulator[0])

@@ -38,7 +38,7 @@ EventsOf = Callable[[str], list[Event]]  # of a variable
 
 
 @dataclass(slots=True)
-class Leaf:
+class PatternLeaf:
     """A value of the rows of some variables (None: of all). `slots` are the places of what it reads in an event."""
 
     kind: str  # FIRST, LAST, AGGREGATE, PROCTIME
@@ -76,7 +76,7 @@ class Leaf:
 
 
 @dataclass(slots=True)
-class Leaves:
+class PatternLeaves:
     """All values that the expressions of a MATCH_RECOGNIZE read."""
 
     variables: tuple[str, ...]
@@ -92,11 +92,11 @@ class Leaves:
             self.rows.append(plain)
         return self.rows.index(plain) + 1
 
-    def split(self, rex: Rex) -> tuple[Rex, list[Leaf]]:
+    def split(self, rex: Rex) -> tuple[Rex, list[PatternLeaf]]:
         """Return an expression over leaves, which are its columns, and the leaves."""
-        leaves: list[Leaf] = []
+        leaves: list[PatternLeaf] = []
 
-        def place(leaf: Leaf) -> Rex:
+        def place(leaf: PatternLeaf) -> Rex:
             known = [each.rex for each in leaves]
             if leaf.rex not in known:
                 leaves.append(leaf)
@@ -113,27 +113,27 @@ class Leaves:
 
         return change(rex), leaves
 
-    def _leaf(self, rex: Rex) -> Leaf | None:
+    def _leaf(self, rex: Rex) -> PatternLeaf | None:
         if not isinstance(rex, Call):
             return None
         function = rex.function
         if function == REFERENCE:
-            return Leaf("LAST", rex, self._variables(rex), (self.slot(rex),))
+            return PatternLeaf("LAST", rex, self._variables(rex), (self.slot(rex),))
         if function in {"FIRST", "LAST"} and len(rex.operands) == 2:
             offset = rex.operands[1]
             assert isinstance(offset, Literal)
             value = rex.operands[0]
             slots = (self.slot(value),)
-            return Leaf(function, rex, self._variables(value), slots, int(offset.value))
+            return PatternLeaf(function, rex, self._variables(value), slots, int(offset.value))
         if function == "MATCH_ROWTIME":
             assert self.rowtime is not None
-            return Leaf("LAST", rex, None, (self.slot(self.rowtime),))
+            return PatternLeaf("LAST", rex, None, (self.slot(self.rowtime),))
         if function == "MATCH_PROCTIME":
-            return Leaf("PROCTIME", rex, None, ())
+            return PatternLeaf("PROCTIME", rex, None, ())
         if is_aggregate(function) and any(map(_is_reference, walk(rex))):
             operands = tuple(each for each in rex.operands if not isinstance(each, Symbol))
             call = AggregateCall(function, rex.operands, rex.type)
-            return Leaf(
+            return PatternLeaf(
                 "AGGREGATE",
                 rex,
                 self._variables(rex),
@@ -155,7 +155,7 @@ class Leaves:
         found = [each for name in sorted(names) for each in self.subsets.get(name, (name,))]
         return tuple(dict.fromkeys(found))
 
-    def rows_of(self, leaf: Leaf, events_of: EventsOf) -> list[Event]:
+    def rows_of(self, leaf: PatternLeaf, events_of: EventsOf) -> list[Event]:
         """Return the rows that a leaf reads, in their order."""
         names = self.variables if leaf.variables is None else leaf.variables
         if len(names) == 1:

@@ -13,10 +13,10 @@ from penstock.cep.engine import (
     Contiguity,
     PatternNode,
     PatternPlan,
-    Test,
+    UserCondition,
 )
 from penstock.columnar.expressions import compile_expression
-from penstock.columnar.patterns.leaves import Event, Leaf, Leaves
+from penstock.columnar.patterns.leaves import Event, PatternLeaf, PatternLeaves
 from penstock.columnar.patterns.residual import evaluator
 from penstock.columnar.specs.changes import MatchRecognizeSpec
 from penstock.table.expressions.nodes import Call, InputRef, Rex, rewrite
@@ -27,17 +27,17 @@ from penstock.table.types import BooleanType
 class Conditions:
     """The definitions of variables. Conditions on the row itself are computed in columns: a flag of its event."""
 
-    leaves: Leaves
+    leaves: PatternLeaves
     flags: list[pl.Expr]
-    _waiting: list[tuple[str, Rex, list[tuple[Rex, list[Leaf]]]]]
+    _waiting: list[tuple[str, Rex, list[tuple[Rex, list[PatternLeaf]]]]]
 
-    def __init__(self, leaves: Leaves, definitions: Sequence[tuple[str, Rex]]) -> None:
+    def __init__(self, leaves: PatternLeaves, definitions: Sequence[tuple[str, Rex]]) -> None:
         self.leaves = leaves
         self.flags = []
         self._waiting = []
         for variable, rex in definitions:
             own: list[Rex] = []
-            others: list[tuple[Rex, list[Leaf]]] = []
+            others: list[tuple[Rex, list[PatternLeaf]]] = []
             for each in _conjuncts(rex):
                 rest, found = leaves.split(each)
                 if all(leaf.is_current(variable) for leaf in found):
@@ -46,7 +46,7 @@ class Conditions:
                     others.append((rest, found))
             self._waiting.append((variable, _all_of(own), others))
 
-    def _of_row(self, rex: Rex, leaves: Sequence[Leaf]) -> Rex:
+    def _of_row(self, rex: Rex, leaves: Sequence[PatternLeaf]) -> Rex:
         """Return an expression over leaves that are the row itself as one over the row."""
         rows = self.leaves.rows
 
@@ -55,9 +55,9 @@ class Conditions:
 
         return rewrite(rex, change)
 
-    def compiled(self) -> dict[str, Test]:
+    def compiled(self) -> dict[str, UserCondition]:
         """Return the conditions of variables; all that reads rows must have been split before."""
-        found: dict[str, Test] = {}
+        found: dict[str, UserCondition] = {}
         start = len(self.leaves.rows) + 1
         for variable, own, others in self._waiting:
             slot = None
@@ -65,10 +65,10 @@ class Conditions:
                 slot = start + len(self.flags)
                 self.flags.append(compile_expression(own, self.leaves.zone))
             if not others:
-                found[variable] = Test(_flag(slot))
+                found[variable] = UserCondition(_flag(slot))
                 continue
             steps = [(leaves, evaluator(rest, leaves, self.leaves.zone)) for rest, leaves in others]
-            found[variable] = Test(
+            found[variable] = UserCondition(
                 _over_match(variable, slot, steps, self.leaves), takes_context=True
             )
         return found
@@ -97,7 +97,10 @@ def _flag(slot: int | None) -> Callable[[Event], Any]:
 
 
 def _over_match(
-    variable: str, slot: int | None, steps: Sequence[tuple[list[Leaf], Any]], leaves: Leaves
+    variable: str,
+    slot: int | None,
+    steps: Sequence[tuple[list[PatternLeaf], Any]],
+    leaves: PatternLeaves,
 ) -> Callable[[Event, Any], Any]:
     """Return a condition that looks at the rows that the match has, and at the row that may become one more."""
 
@@ -119,7 +122,7 @@ def _over_match(
     return holds
 
 
-def pattern_plan(spec: MatchRecognizeSpec, conditions: dict[str, Test]) -> PatternPlan:
+def pattern_plan(spec: MatchRecognizeSpec, conditions: dict[str, UserCondition]) -> PatternPlan:
     """Return the pattern."""
     nodes = [_node(each, conditions) for each in _sequence(spec.pattern)]
     if spec.within_ms is not None:
@@ -134,7 +137,7 @@ def _sequence(pattern: Any) -> list[Any]:
     return [pattern]
 
 
-def _node(pattern: Any, conditions: dict[str, Test]) -> PatternNode:
+def _node(pattern: Any, conditions: dict[str, UserCondition]) -> PatternNode:
     least, most = pattern.least, pattern.most
     # An optional row, or a fixed number of rows, is taken if it fits: there is nothing to be greedy about.
     greedy = pattern.greedy and (least, most) != (0, 1) and least != most

@@ -11,7 +11,7 @@ import polars as pl
 from penstock.columnar.aggregates.rowwise import wrapped
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.expressions import compile_expression
-from penstock.columnar.patterns.leaves import Leaf, column_of, plain_values
+from penstock.columnar.patterns.leaves import PatternLeaf, column_of, plain_values
 from penstock.columnar.specs.common import column
 from penstock.table import types as t
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex
@@ -34,7 +34,7 @@ _COMPUTE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def evaluator(rex: Rex, leaves: Sequence[Leaf], zone: str) -> Evaluate:
+def evaluator(rex: Rex, leaves: Sequence[PatternLeaf], zone: str) -> Evaluate:
     """Return a function that computes an expression over leaves from their values."""
     simple = _simple(rex)
     if simple is not None:

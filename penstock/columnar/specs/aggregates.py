@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from penstock.columnar.specs.common import SortKey, WindowDefinition
 from penstock.columnar.specs.stateless import Types
-from penstock.graph.operator_specs import Implementation, OperatorSpec, StateTable
+from penstock.graph.operator_specs import Implementation, OperatorSpec, StateTableDescription
 from penstock.table.expressions.nodes import AggregateCall
 
 
@@ -16,16 +16,16 @@ class GroupAggregateSpec(OperatorSpec):
     """GROUP BY without windows. Output: the keys, then one column per aggregate.
 
     `retracts`: the input has -U or -D rows. `update_before`: -U rows are needed behind. One change per key and batch: that is a mini-batch.
-    Without keys, an empty bounded input gives one row. A key whose last row was retracted gives -D. `phase`: see `LocalAggregateSpec`.
+    Without keys, an empty bounded input gives one row. A key whose last row was retracted gives -D. `phase`: see `ColumnarLocalAggregateSpec`.
     """
 
     operator = "penstock.columnar.operators.group_aggregate:GroupAggregateOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (
-        StateTable("groups", text="accumulators"),
-        StateTable("distinct", internal=True, scope="values"),
-        StateTable("rows", internal=True),
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("groups", text="accumulators"),
+        StateTableDescription("distinct", internal=True, scope="values"),
+        StateTableDescription("rows", internal=True),
     )
 
     input_types: Types
@@ -41,14 +41,14 @@ class GroupAggregateSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalAggregateSpec(OperatorSpec):
+class ColumnarLocalAggregateSpec(OperatorSpec):
     """The first phase of two: one row per key and batch, before the exchange: keys, then the columns of the accumulators.
 
     With a window, the end of the slice (Int64) stands between keys and accumulators. What comes behind has `merges`, the keys 0, 1, ... and the same aggregates;
     all of them are such that `penstock.columnar.aggregates.is_mergeable`.
     """
 
-    operator = "penstock.columnar.operators.local_aggregate:LocalAggregateOperator"
+    operator = "penstock.columnar.operators.local_aggregate:ColumnarLocalAggregateOperator"
     checks_output = False
 
     input_types: Types
@@ -71,9 +71,9 @@ class WindowAggregateSpec(OperatorSpec):
     operator = "penstock.columnar.operators.window_aggregate:WindowAggregateOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (
-        StateTable("windows", text="accumulators", scope="window"),
-        StateTable("sessions", internal=True),
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("windows", text="accumulators", scope="window"),
+        StateTableDescription("sessions", internal=True),
     )
 
     input_types: Types
@@ -112,9 +112,9 @@ class OverAggregateSpec(OperatorSpec):
     operator = "penstock.columnar.operators.over_time:RunningOverOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (
-        StateTable("over", internal=True),
-        StateTable("waiting", internal=True),
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("over", internal=True),
+        StateTableDescription("waiting", internal=True),
     )
 
     input_types: Types
@@ -137,7 +137,7 @@ class OverAggregateSpec(OperatorSpec):
         if self.mode == "CHANGES":
             return "penstock.columnar.operators.over_changes:ChangingOverOperator"
         if self.mode == "END":
-            return "penstock.columnar.operators.over_changes:WholeOverOperator"
+            return "penstock.columnar.operators.over_changes:BufferedOverOperator"
         if self.preceding is None:
             return self.operator
         return "penstock.columnar.operators.over_time:BoundedOverOperator"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from penstock.columnar.specs.common import SortKey
 from penstock.columnar.specs.stateless import Types
-from penstock.graph.operator_specs import OperatorSpec, StateTable
+from penstock.graph.operator_specs import OperatorSpec, StateTableDescription
 from penstock.graph.operator_specs.patterns import RUNS
 
 
@@ -18,7 +18,9 @@ class ChangelogNormalizeSpec(OperatorSpec):
     operator = "penstock.columnar.operators.normalize:ChangelogNormalizeOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("rows", text="rows"),)
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("rows", text="rows"),
+    )
 
     input_types: Types
     keys: tuple[int, ...]
@@ -34,7 +36,9 @@ class UpsertMaterializeSpec(OperatorSpec):
     operator = "penstock.columnar.operators.materialize:UpsertMaterializeOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("rows", internal=True),)
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("rows", internal=True),
+    )
 
     input_types: Types
     keys: tuple[int, ...]
@@ -49,7 +53,9 @@ class FinalTableSpec(OperatorSpec):
     operator = "penstock.columnar.operators.final_table:FinalTableOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("rows", internal=True),)
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("rows", internal=True),
+    )
 
     input_types: Types
     keys: tuple[int, ...]
@@ -91,14 +97,17 @@ class NotNullSpec(OperatorSpec):
 class MatchRecognizeSpec(OperatorSpec):
     """MATCH_RECOGNIZE on the engine of penstock.cep, ordered by event time or arrival.
 
-    `pattern` is a tree of penstock.table.plan.nodes.PatternNode; `definitions` maps variables to conditions, `measures` are (name, expression). In both, columns of variables are Calls of `PATTERN REF`,
+    `pattern` is a tree of penstock.table.plan.nodes.RowPattern; `definitions` maps variables to conditions, `measures` are (name, expression). In both, columns of variables are Calls of `PATTERN REF`,
     FIRST, LAST and aggregates, as the logical plan has them.
     """
 
     operator = "penstock.columnar.operators.match_recognize:MatchRecognizeOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (RUNS, StateTable("waiting", internal=True))
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        RUNS,
+        StateTableDescription("waiting", internal=True),
+    )
 
     input_types: Types
     keys: tuple[int, ...]

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.columnar.specs.stateless import Types
-from penstock.graph.operator_specs import OperatorSpec, StateTable
+from penstock.graph.operator_specs import OperatorSpec, StateTableDescription
 from penstock.graph.operator_specs.base import Implementation
 from penstock.graph.operator_specs.functions import IN_FLIGHT
 from penstock.table.expressions.nodes import Rex
 
 _SIDES = (
-    StateTable("left", internal=True, scope="run"),
-    StateTable("right", internal=True, scope="run"),
-    StateTable("left-spilled", internal=True),
-    StateTable("right-spilled", internal=True),
+    StateTableDescription("left", internal=True, scope="run"),
+    StateTableDescription("right", internal=True, scope="run"),
+    StateTableDescription("left-spilled", internal=True),
+    StateTableDescription("right-spilled", internal=True),
 )
 
 
@@ -33,7 +33,7 @@ class JoinSpec(OperatorSpec):
     operator = "penstock.columnar.operators.join:JoinOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = _SIDES
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = _SIDES
 
     kind: str
     left_types: Types
@@ -53,16 +53,16 @@ class JoinSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalJoinSpec(OperatorSpec):
+class ColumnarIntervalJoinSpec(OperatorSpec):
     """A join of append-only inputs whose times are near each other: left time between right time + `lower` and right time + `upper` (ms).
 
     INNER, LEFT, RIGHT, FULL, SEMI, ANTI. `rowtime`: else by processing time, and the time columns are None.
     """
 
-    operator = "penstock.columnar.operators.interval_join:IntervalJoinOperator"
+    operator = "penstock.columnar.operators.interval_join:ColumnarIntervalJoinOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = _SIDES
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = _SIDES
 
     kind: str
     left_types: Types
@@ -85,7 +85,7 @@ class WindowJoinSpec(OperatorSpec):
     operator = "penstock.columnar.operators.window_join:WindowJoinOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = _SIDES
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = _SIDES
 
     kind: str
     left_types: Types
@@ -110,7 +110,7 @@ class TemporalJoinSpec(OperatorSpec):
     operator = "penstock.columnar.operators.temporal_join:RowTimeTemporalJoinOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = _SIDES
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = _SIDES
 
     kind: str
     left_types: Types

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from penstock.columnar.specs.common import SortKey
 from penstock.columnar.specs.stateless import Types
-from penstock.graph.operator_specs import OperatorSpec, StateTable
+from penstock.graph.operator_specs import OperatorSpec, StateTableDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class RankSpec(OperatorSpec):
     operator = "penstock.columnar.operators.rank:RankOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("ranked", internal=True),)
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("ranked", internal=True),
+    )
 
     input_types: Types
     keys: tuple[int, ...]
@@ -47,7 +49,9 @@ class DeduplicateSpec(OperatorSpec):
     operator = "penstock.columnar.operators.deduplicate:DeduplicateOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("kept", internal=True),)
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("kept", internal=True),
+    )
 
     input_types: Types
     keys: tuple[int, ...]
@@ -65,8 +69,8 @@ class WindowRankSpec(OperatorSpec):
     operator = "penstock.columnar.operators.window_rank:WindowRankOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (
-        StateTable("ranked", internal=True, scope="window"),
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("ranked", internal=True, scope="window"),
     )
 
     input_types: Types
@@ -89,9 +93,9 @@ class SortSpec(OperatorSpec):
     operator = "penstock.columnar.operators.sort:SortOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (
-        StateTable("waiting", internal=True),
-        StateTable("emitted", internal=True),
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("waiting", internal=True),
+        StateTableDescription("emitted", internal=True),
     )
 
     input_types: Types

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from penstock.columnar.specs.common import WindowDefinition
 from penstock.columnar.specs.stateless import Types
-from penstock.graph.operator_specs import OperatorSpec, StateTable
+from penstock.graph.operator_specs import OperatorSpec, StateTableDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,9 @@ class SessionTableFunctionSpec(OperatorSpec):
     operator = "penstock.columnar.operators.session_table:SessionTableFunctionOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("rows", internal=True),)
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = (
+        StateTableDescription("rows", internal=True),
+    )
 
     input_types: Types
     window: WindowDefinition

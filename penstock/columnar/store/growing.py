@@ -9,7 +9,7 @@ import numpy as np
 from penstock.columnar.store.groups import Numbers
 
 
-class Growing:
+class GrowingArray:
     """Numbers of one type, one after another; `values` are those that are there."""
 
     __slots__ = ("_fill", "_size", "_space")

@@ -19,7 +19,7 @@ from penstock.columnar.store.segments import NONE, Segments
 MOST_PAIRS: Final = 4_000_000
 
 
-class Slots:
+class KeyIndex:
     """Gives each key a number, in the order in which keys come. Both sides of a join share it.
 
     As long as all keys are made of whole numbers, they are columns; else they are objects in a dictionary.

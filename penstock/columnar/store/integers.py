@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
+from penstock.columnar.store.growing import GrowingArray
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX: Final = np.uint64(0xFF51AFD7ED558CCD)
@@ -23,7 +23,7 @@ class NumberTable:
     """
 
     def __init__(self, width: int = 1) -> None:
-        self._columns = [Growing(np.int64) for _ in range(width)]
+        self._columns = [GrowingArray(np.int64) for _ in range(width)]
         self._fill_table(0)
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ import polars as pl
 
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers, group_keys, key_groups
-from penstock.columnar.store.growing import Growing
+from penstock.columnar.store.growing import GrowingArray
 from penstock.errors import InvalidProgramError
 
 _NUMBER: Final = "$number"  # the column that rows are known by in the state
@@ -63,9 +63,9 @@ class RowStore:
         self._groups = max_parallelism
         self._parts: list[pl.DataFrame] = []
         self._whole: pl.DataFrame | None = None
-        self._numbers = Growing(np.int64)
-        self._alive = Growing(np.bool_)
-        self._saved_here = Growing(np.bool_)  # whether it is this store that saves the row
+        self._numbers = GrowingArray(np.int64)
+        self._alive = GrowingArray(np.bool_)
+        self._saved_here = GrowingArray(np.bool_)  # whether it is this store that saves the row
         self._next = 0
         self._clean = 0  # rows before this position are in the state
         self._runs: list[_Run] = []
@@ -270,7 +270,7 @@ class RowStore:
             size += len(piece or b"")
             if size > _MUCH and self._backend is not None:
                 size = 0
-                self._backend.relieve(at_once=True)
+                self._backend.trim_cache(at_once=True)
         return entries
 
     def _restore(self) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
+from penstock.columnar.store.growing import GrowingArray
 
 NONE: Final = -1
 _DEEPEST: Final = 32  # segments of a list, before they become one
@@ -21,9 +21,9 @@ class Segments:
     """
 
     def __init__(self) -> None:
-        self._rows = Growing(np.int64)
-        self._start, self._length = Growing(np.int64), Growing(np.int64)
-        self._before, self._depth, self._total = (Growing(np.int64) for _ in range(3))
+        self._rows = GrowingArray(np.int64)
+        self._start, self._length = GrowingArray(np.int64), GrowingArray(np.int64)
+        self._before, self._depth, self._total = (GrowingArray(np.int64) for _ in range(3))
         self._garbage = 0
 
     @property

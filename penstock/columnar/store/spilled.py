@@ -34,16 +34,16 @@ class SpilledRows:
         lists: list[list[Row]] = read_many(self._table, keys, ())
         found = [row for rows in lists for row in rows]
         sizes = list(map(len, lists))
-        self._relieve(len(found))
+        self._trim_cache(len(found))
         frame = pl.DataFrame(found, schema=self._physical, orient="row").cast(self._schema)  # type: ignore[arg-type]
         return frame, np.repeat(np.arange(len(keys)), sizes)
 
-    def _relieve(self, rows: int) -> None:
+    def _trim_cache(self, rows: int) -> None:
         """Evict cached objects of the table: the rows are kept as columns here."""
         self._in_use += rows
         if self._in_use > _MOST_IN_USE:
             self._in_use = 0
-            self._backend.relieve(at_once=True)
+            self._backend.trim_cache(at_once=True)
 
     def add(self, keys: list[Any], frame: pl.DataFrame, counts: list[int]) -> None:
         """Give keys more rows: the next `counts` of the frame."""
@@ -63,7 +63,7 @@ class SpilledRows:
             more = rows[start : start + count]
             self._table.put(key, [*there, *more] if there else more)
             start += count
-        self._relieve(len(rows) + sum(map(len, before)))
+        self._trim_cache(len(rows) + sum(map(len, before)))
 
     def forget(self, keys: list[Any]) -> None:
         """Remove the rows of keys."""

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import Growing
+from penstock.columnar.store.growing import GrowingArray
 from penstock.columnar.store.rows import RowStore
 
 _DUE = "$due"
@@ -27,7 +27,7 @@ class WaitingRows:
     ) -> None:
         self._schema = list(schema)
         self._store = RowStore(table, {**schema, _DUE: pl.Int64()}, keys, max_parallelism)
-        self._due = Growing(np.int64)
+        self._due = GrowingArray(np.int64)
         self._due.extend(self._store.frame[_DUE].to_numpy() if len(self._store) else ())
         self._first = int(self._due.values.min()) if len(self._due) else None
 

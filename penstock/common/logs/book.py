@@ -18,7 +18,7 @@ LOCAL: Final = "local"  # the taskmanager of a process that runs its tasks itsel
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """A line with its number: later ones have higher numbers."""
 
     number: int
@@ -33,12 +33,12 @@ class Entry:
 
 @dataclass(slots=True)
 class _Page:
-    entries: deque[Entry]
+    entries: deque[LogEntry]
     characters: int = 0
     left_out: int = 0
 
 
-class LogBook:
+class LogBuffer:
     """Keeps lines. Any thread may add and read."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class LogBook:
             job_id = line.scope.job_id or ""
             page = self._pages.pop(job_id, None) or _Page(deque())
             self._pages[job_id] = page  # the last is the one that was written to last
-            page.entries.append(Entry(self._next, line))
+            page.entries.append(LogEntry(self._next, line))
             page.characters += size
             self._next += 1
             while len(page.entries) > LINES_OF_A_JOB or page.characters > CHARACTERS_OF_A_JOB:
@@ -64,8 +64,8 @@ class LogBook:
                 del self._pages[next(iter(self._pages))]
 
     def entries(
-        self, wanted: Callable[[Entry], bool] = lambda _: True, *, job_id: str | None = None
-    ) -> list[Entry]:
+        self, wanted: Callable[[LogEntry], bool] = lambda _: True, *, job_id: str | None = None
+    ) -> list[LogEntry]:
         """Return the lines that are wanted, of one job or of all, in their order."""
         with self._lock:
             pages = [self._pages.get(job_id)] if job_id is not None else self._pages.values()
@@ -79,9 +79,9 @@ class LogBook:
             return 0 if page is None else page.left_out
 
 
-_book = LogBook()
+_book = LogBuffer()
 
 
-def log_book() -> LogBook:
+def log_book() -> LogBuffer:
     """Return the book of this process."""
     return _book

@@ -26,7 +26,7 @@ _inside = threading.local()
 OFF_TERMINAL: Final = {"penstock_off_terminal": True}
 
 
-class RecordTaker:
+class LogRecordFactory:
     """Creates log records with the previous factory, adds their scope, and passes each to all receivers."""
 
     def __init__(self, before: Callable[..., logging.LogRecord]) -> None:
@@ -65,8 +65,8 @@ def take_records(name: str, take: Take) -> None:
     """
     with _installing:
         factory = logging.getLogRecordFactory()
-        if not isinstance(factory, RecordTaker):
-            factory = RecordTaker(factory)
+        if not isinstance(factory, LogRecordFactory):
+            factory = LogRecordFactory(factory)
             logging.setLogRecordFactory(factory)
         factory.takers = {**factory.takers, name: take}
 

@@ -26,7 +26,7 @@ class Support(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class OptionRule:
     """The class of an option, with one line about it; `behaves_as` is the value that Penstock behaves by, if that is not the default."""
 
     support: Support
@@ -40,10 +40,10 @@ _TABLES: Final = (
     (Support.UNSUPPORTED, UNSUPPORTED),
     (Support.NO_MEANING, NO_MEANING),
 )
-_WORKS: Final = Rule(Support.WORKS)
+_WORKS: Final = OptionRule(Support.WORKS)
 
 
-def rule_of(key: str, *, defined: bool) -> Rule:
+def rule_of(key: str, *, defined: bool) -> OptionRule:
     """Return the rule for a key of the list. What is `defined` in this package works, unless a rule names its very key.
 
     >>> rule_of("pekko.ask.timeout", defined=False).support.value
@@ -54,7 +54,7 @@ def rule_of(key: str, *, defined: bool) -> Rule:
     for pattern in (key,) if defined else _patterns(key):
         for support, table in _TABLES:
             if pattern in table:
-                return Rule(support, table[pattern], BEHAVES_AS.get(key))
+                return OptionRule(support, table[pattern], BEHAVES_AS.get(key))
     if defined:
         return _WORKS
     raise LookupError(f"no rule says how far option '{key}' is supported")

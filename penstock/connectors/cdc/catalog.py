@@ -42,7 +42,7 @@ def connect(options: CdcOptions, name: str, *, replication: bool = False) -> Any
             **dict(options.connection),
         )
     except psycopg.OperationalError as error:
-        raise ServerAwayError(
+        raise ServerUnavailableError(
             f"cannot connect to the PostgreSQL server {options.server}",
             detail=str(error).strip(),
             hint="check hostname, port, database, user and password, and that pg_hba.conf allows this user"
@@ -50,7 +50,7 @@ def connect(options: CdcOptions, name: str, *, replication: bool = False) -> Any
         ) from error
 
 
-class ServerAwayError(PenstockError, ConnectionError):
+class ServerUnavailableError(PenstockError, ConnectionError):
     """A server does not answer, for now."""
 
 
@@ -76,7 +76,7 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CdcTable:
     """A captured table."""
 
     schema: str
@@ -146,7 +146,7 @@ ORDER BY k.place
 """
 
 
-def find_tables(connection: Any, options: CdcOptions) -> list[Table]:
+def find_tables(connection: Any, options: CdcOptions) -> list[CdcTable]:
     """Return the tables that the options name."""
     found = [
         (oid, schema, name, identity)
@@ -162,11 +162,11 @@ def find_tables(connection: Any, options: CdcOptions) -> list[Table]:
     return [_table(connection, *each) for each in found]
 
 
-def _table(connection: Any, oid: int, schema: str, name: str, identity: str) -> Table:
+def _table(connection: Any, oid: int, schema: str, name: str, identity: str) -> CdcTable:
     columns = connection.execute(_COLUMNS, [oid]).fetchall()
     by_name = {row[0]: row for row in columns}
     key = [by_name[column] for (column,) in connection.execute(_KEY, [oid, identity])]
-    return Table(
+    return CdcTable(
         schema,
         name,
         identity,
@@ -190,7 +190,7 @@ def _key_column(row: Sequence[Any]) -> KeyColumn:
     return KeyColumn(name, type_name, base if base in TEXT_KEYS else "text", native=False)
 
 
-def published(connection: Any, publication: str, table: Table) -> Table:
+def published(connection: Any, publication: str, table: CdcTable) -> CdcTable:
     """Return a table with the columns and the row filter of a publication."""
     if connection.info.server_version < 150000:
         return table
@@ -205,7 +205,7 @@ def published(connection: Any, publication: str, table: Table) -> Table:
     kept = [
         (name, oid) for name, oid in zip(table.columns, table.types, strict=True) if name in names
     ]
-    return Table(
+    return CdcTable(
         table.schema,
         table.name,
         table.identity,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.connectors.cdc.catalog import connect, load_types
-from penstock.connectors.cdc.chunks import Chunk
-from penstock.connectors.cdc.mailbox import Mailbox
+from penstock.connectors.cdc.chunks import SnapshotChunk
+from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import Segment, parse_lsn
-from penstock.connectors.cdc.values import Types
+from penstock.connectors.cdc.values import PostgresTypes
 
 _FETCHES_AHEAD: Final = 2
 
@@ -31,15 +31,17 @@ class ChunkFetch:
     def __init__(
         self,
         options: CdcOptions,
-        chunk: Chunk,
+        chunk: SnapshotChunk,
         position: tuple[Segment, ...],
         wake: Callable[[], None],
     ) -> None:
         self._options = options
         self._chunk = chunk
         self._start = position
-        self.types = Types()
-        self.mailbox: Mailbox[Fetched | Exception] = Mailbox(_FETCHES_AHEAD, wake, lambda: None)
+        self.types = PostgresTypes()
+        self.mailbox: BoundedQueue[Fetched | Exception] = BoundedQueue(
+            _FETCHES_AHEAD, wake, lambda: None
+        )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-cdc-rows", daemon=True)
         self._thread.start()

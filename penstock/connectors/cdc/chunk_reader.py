@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from penstock.connectors.cdc.catalog import ServerAwayError
+from penstock.connectors.cdc.catalog import ServerUnavailableError
 from penstock.connectors.cdc.changes import READ, Change
 from penstock.connectors.cdc.chunk_fetch import ChunkFetch, Fetched
-from penstock.connectors.cdc.chunks import Chunk
+from penstock.connectors.cdc.chunks import SnapshotChunk
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import Segment
 from penstock.connectors.cdc.table_changes import BadValueError, RowConverter
 from penstock.connectors.source import (
     MalformedRecord,
-    OneLook,
+    NonBlockingReadLimits,
     ReadLimits,
     SourceBatch,
     SourceSplit,
@@ -49,13 +49,13 @@ class ChunkReader:
             if fetched is not None:
                 self._position = fetched.position
                 yield self._batch(split.payload, fetched)
-            elif isinstance(limits, OneLook) or limits.expired:
+            elif isinstance(limits, NonBlockingReadLimits) or limits.expired:
                 yield SourceBatch([], self._position or None)
             else:
                 self._wait(limits)
         self.stop()
 
-    def _next(self, chunk: Chunk) -> Fetched | None:
+    def _next(self, chunk: SnapshotChunk) -> Fetched | None:
         if self._fetch is None:
             if time.monotonic() < self._try_at:
                 return None
@@ -73,7 +73,7 @@ class ChunkReader:
         import psycopg
 
         self._stop_fetch()
-        if not isinstance(error, ServerAwayError | psycopg.OperationalError):
+        if not isinstance(error, ServerUnavailableError | psycopg.OperationalError):
             raise error
         now = time.monotonic()
         self._away_since = self._away_since or now
@@ -97,7 +97,7 @@ class ChunkReader:
             return max(0.0, self._try_at - time.monotonic())
         return float("inf") if self._fetch.mailbox.sleeps() else 0.0
 
-    def _batch(self, chunk: Chunk, fetched: Fetched) -> SourceBatch:
+    def _batch(self, chunk: SnapshotChunk, fetched: Fetched) -> SourceBatch:
         assert self._fetch is not None
         table, options = chunk.table, self._options
         rows = RowConverter(table.columns, table.types, self._fetch.types)

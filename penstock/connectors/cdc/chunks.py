@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.cdc.catalog import Table, escaped, quoted
+from penstock.connectors.cdc.catalog import CdcTable, escaped, quoted
 from penstock.connectors.cdc.positions import Segment, TableSnapshot, Visibility
 from penstock.connectors.cdc.values import comparable
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class SnapshotChunk:
     """The rows of a table with keys after `lower` and up to `upper`; None is unbounded.
 
     `started_ms` is when the snapshot of the tables began: changes in the log are not older.
     """
 
-    table: Table
+    table: CdcTable
     lower: tuple[str, ...] | None
     upper: tuple[str, ...] | None
     started_ms: int
@@ -53,7 +53,7 @@ class Chunk:
         return query, parameters
 
 
-def boundary_query(table: Table, after: tuple[str, ...] | None) -> tuple[str, list[str]]:
+def boundary_query(table: CdcTable, after: tuple[str, ...] | None) -> tuple[str, list[str]]:
     """Return the statement that finds the key that is N rows after another one; N is its last parameter."""
     key = ", ".join(column.expression for column in table.key)
     texts = ", ".join(f"{column.expression}::text" for column in table.key)
@@ -69,7 +69,7 @@ def boundary_query(table: Table, after: tuple[str, ...] | None) -> tuple[str, li
 
 
 def table_snapshot(
-    table: Table, chunks: Iterable[tuple[Chunk, Sequence[Segment]]]
+    table: CdcTable, chunks: Iterable[tuple[SnapshotChunk, Sequence[Segment]]]
 ) -> TableSnapshot:
     """Return the snapshots that the chunks of a table were read with, in the order of keys."""
     parts: list[tuple[tuple[str, ...] | None, str]] = []

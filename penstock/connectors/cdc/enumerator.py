@@ -15,8 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.common import clock
-from penstock.connectors.cdc.catalog import ServerAwayError, Table, connect, find_tables, published
-from penstock.connectors.cdc.chunks import Chunk, boundary_query, table_snapshot
+from penstock.connectors.cdc.catalog import (
+    CdcTable,
+    ServerUnavailableError,
+    connect,
+    find_tables,
+    published,
+)
+from penstock.connectors.cdc.chunks import SnapshotChunk, boundary_query, table_snapshot
 from penstock.connectors.cdc.options import CdcOptions, StartupMode
 from penstock.connectors.cdc.positions import Segment, StreamPosition, parse_lsn
 from penstock.connectors.cdc.slots import (
@@ -51,13 +57,13 @@ class CdcState:
     """
 
     owner: str
-    tables: tuple[Table, ...] = ()
+    tables: tuple[CdcTable, ...] = ()
     start_lsn: int = 0
     started_ms: int = 0
     table: int = 0
     number: int = 0
     lower: tuple[str, ...] | None = None
-    chunks: dict[str, Chunk] = field(default_factory=dict)
+    chunks: dict[str, SnapshotChunk] = field(default_factory=dict)
     ends: dict[str, tuple[Segment, ...]] = field(default_factory=dict)
     streaming: bool = False
 
@@ -88,7 +94,7 @@ class CdcEnumerator(SplitEnumerator):
     def _away_errors() -> tuple[type[Exception], ...]:
         import psycopg
 
-        return (ServerAwayError, psycopg.OperationalError)
+        return (ServerUnavailableError, psycopg.OperationalError)
 
     def _wait(self, error: Exception) -> list[SourceSplit]:
         """Retry later, unless the server has been unreachable for too long or was never reachable."""
@@ -135,7 +141,7 @@ class CdcEnumerator(SplitEnumerator):
             return self._chunks()
         return [self._log(CdcState(owner, start_lsn=start))]
 
-    def _prepare_log(self, tables: Sequence[Table], owner: str) -> int:
+    def _prepare_log(self, tables: Sequence[CdcTable], owner: str) -> int:
         """Create publication and slot, and return the position from which the log is read."""
         options, connection = self._options, self._connection
         check_server(connection, options)
@@ -185,7 +191,7 @@ class CdcEnumerator(SplitEnumerator):
         assert state is not None
         table = state.tables[state.table]
         upper = self._boundary(table, state.lower) if table.chunkable else None
-        chunk = Chunk(table, state.lower, upper, state.started_ms)
+        chunk = SnapshotChunk(table, state.lower, upper, state.started_ms)
         split_id = f"{table}:{state.number}"
         state.chunks[split_id] = chunk
         if upper is None:
@@ -194,7 +200,7 @@ class CdcEnumerator(SplitEnumerator):
             self._state = replace(state, number=state.number + 1, lower=upper)
         return SourceSplit(split_id, chunk, None, bounded=True)
 
-    def _boundary(self, table: Table, lower: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def _boundary(self, table: CdcTable, lower: tuple[str, ...] | None) -> tuple[str, ...] | None:
         query, parameters = boundary_query(table, lower)
         row = self._connection.execute(
             query, [*parameters, self._options.chunk_size - 1]
@@ -251,7 +257,7 @@ class CdcEnumerator(SplitEnumerator):
             connection.close()
 
 
-def _check_keys(tables: Sequence[Table], options: CdcOptions) -> None:
+def _check_keys(tables: Sequence[CdcTable], options: CdcOptions) -> None:
     without = [str(table) for table in tables if not table.key]
     if without:
         raise InvalidProgramError(
@@ -261,7 +267,7 @@ def _check_keys(tables: Sequence[Table], options: CdcOptions) -> None:
         )
 
 
-def _check_identities(tables: Sequence[Table], options: CdcOptions) -> None:
+def _check_identities(tables: Sequence[CdcTable], options: CdcOptions) -> None:
     partial = [table for table in tables if table.identity != "f"]
     if partial:
         raise InvalidProgramError(

@@ -7,27 +7,32 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from penstock.connectors.cdc.catalog import ServerAwayError
+from penstock.connectors.cdc.catalog import ServerUnavailableError
 from penstock.connectors.cdc.changes import Change
 from penstock.connectors.cdc.chunks import SnapshotFilter
-from penstock.connectors.cdc.log_receiver import Got, LogReceiver, Reached
+from penstock.connectors.cdc.log_receiver import LogReceiver, ReachedPosition, ReceivedMessage
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.pgoutput import (
-    Begin,
-    Commit,
-    Delete,
-    Insert,
-    LogicalMessage,
-    Origin,
-    Relation,
-    Truncate,
-    TypeName,
-    Update,
+    PgOutputBegin,
+    PgOutputCommit,
+    PgOutputDelete,
+    PgOutputInsert,
+    PgOutputLogicalMessage,
+    PgOutputOrigin,
+    PgOutputRelation,
+    PgOutputTruncate,
+    PgOutputType,
+    PgOutputUpdate,
     decode,
 )
 from penstock.connectors.cdc.positions import StreamPosition, format_lsn
 from penstock.connectors.cdc.table_changes import BadValueError, TableChanges
-from penstock.connectors.source import MalformedRecord, OneLook, ReadLimits, SourceBatch
+from penstock.connectors.source import (
+    MalformedRecord,
+    NonBlockingReadLimits,
+    ReadLimits,
+    SourceBatch,
+)
 from penstock.errors import RecordError
 
 _PAUSE_S: Final = 0.2  # between two attempts to reach the server
@@ -50,7 +55,7 @@ class LogReader:
         # Of the connection:
         self._tables: dict[int, TableChanges | None] = {}
         self._filters: dict[tuple[str, str], SnapshotFilter] = {}
-        self._begin: Begin | None = None
+        self._begin: PgOutputBegin | None = None
         self._number = 0  # of the last change within the transaction
         # For metrics:
         self.fetch_lag_ms = 0
@@ -60,7 +65,7 @@ class LogReader:
 
     def read(self, position: StreamPosition, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield available records; wait for more only if that is allowed and there are none."""
-        waits = not isinstance(limits, OneLook)
+        waits = not isinstance(limits, NonBlockingReadLimits)
         if self._position != position:
             self.stop()
             self._position = position
@@ -134,7 +139,7 @@ class LogReader:
                 self._on_error(item)
                 break
             self._away_since = None
-            if isinstance(item, Reached):
+            if isinstance(item, ReachedPosition):
                 self._on_reached(item)
             else:
                 self._on_message(item, records, timestamps, malformed)
@@ -156,7 +161,7 @@ class LogReader:
     def _on_error(self, error: Exception) -> None:
         """Retry if the server may come back; else raise."""
         self.stop()
-        if not isinstance(error, ServerAwayError):
+        if not isinstance(error, ServerUnavailableError):
             raise error
         now = time.monotonic()
         self._away_since = self._away_since or now
@@ -164,7 +169,7 @@ class LogReader:
             raise error
         self._try_at = now + _PAUSE_S
 
-    def _on_reached(self, reached: Reached) -> None:
+    def _on_reached(self, reached: ReachedPosition) -> None:
         """Advance although there was no change, so that the server need not keep log that it has sent completely."""
         assert self._position is not None
         if self._begin is None and reached.lsn > self._position.lsn:
@@ -172,36 +177,36 @@ class LogReader:
 
     def _on_message(
         self,
-        got: Got,
+        got: ReceivedMessage,
         records: list[Any],
         timestamps: list[int],
         malformed: list[MalformedRecord],
     ) -> None:
         message = decode(got.data)
         match message:
-            case Begin():
+            case PgOutputBegin():
                 self._begin, self._number = message, 0
                 self.active_ms = got.at_ms
                 self.fetch_lag_ms = got.at_ms - message.commit_us // 1000
-            case Commit():
+            case PgOutputCommit():
                 self._on_commit(message)
-            case Relation():
+            case PgOutputRelation():
                 self._on_relation(message)
-            case Insert() | Update() | Delete():
+            case PgOutputInsert() | PgOutputUpdate() | PgOutputDelete():
                 begin = self._next_number()
                 if self._is_new(begin):
                     self._emit(message, begin, records, timestamps, malformed)
                     self._advance(begin)
-            case Truncate():
+            case PgOutputTruncate():
                 begin = self._next_number()
                 if self._is_new(begin):
                     for oid in message.relations:
                         self._emit_truncation(oid, begin, records, timestamps, malformed)
                     self._advance(begin)
-            case TypeName() | Origin() | LogicalMessage():
+            case PgOutputType() | PgOutputOrigin() | PgOutputLogicalMessage():
                 pass  # the receiving thread has loaded the types; the other messages are not changes
 
-    def _next_number(self) -> Begin:
+    def _next_number(self) -> PgOutputBegin:
         self._number += 1
         if self._begin is None:
             raise RecordError(
@@ -210,22 +215,22 @@ class LogReader:
             )
         return self._begin
 
-    def _is_new(self, begin: Begin) -> bool:
+    def _is_new(self, begin: PgOutputBegin) -> bool:
         """Whether the change is after the position: the server starts with whole transactions, and sometimes with older ones."""
         assert self._position is not None
         return self._position.order < (begin.lsn, self._number)
 
-    def _advance(self, begin: Begin) -> None:
+    def _advance(self, begin: PgOutputBegin) -> None:
         assert self._position is not None
         self._position = self._position.at(begin.lsn, self._number)
 
-    def _on_commit(self, commit: Commit) -> None:
+    def _on_commit(self, commit: PgOutputCommit) -> None:
         assert self._position is not None
         self._begin = None
         if commit.end_lsn > self._position.lsn:
             self._position = self._position.at(commit.end_lsn)
 
-    def _on_relation(self, relation: Relation) -> None:
+    def _on_relation(self, relation: PgOutputRelation) -> None:
         receiver, oid = self._receiver, relation.oid
         assert receiver is not None
         if not self._options.wants(relation.schema, relation.name):
@@ -237,8 +242,8 @@ class LogReader:
 
     def _emit(
         self,
-        message: Insert | Update | Delete,
-        begin: Begin,
+        message: PgOutputInsert | PgOutputUpdate | PgOutputDelete,
+        begin: PgOutputBegin,
         records: list[Any],
         timestamps: list[int],
         malformed: list[MalformedRecord],
@@ -256,7 +261,7 @@ class LogReader:
     def _emit_truncation(
         self,
         oid: int,
-        begin: Begin,
+        begin: PgOutputBegin,
         records: list[Any],
         timestamps: list[int],
         malformed: list[MalformedRecord],
@@ -269,18 +274,18 @@ class LogReader:
             if change is not None:
                 self._deserialize(change, records, timestamps)
         except Exception as error:  # noqa: BLE001 - the deserialiser may be the user's
-            malformed.append(self._malformed(Truncate((oid,)), error, table, begin))
+            malformed.append(self._malformed(PgOutputTruncate((oid,)), error, table, begin))
 
     def _deserialize(self, change: Change, records: list[Any], timestamps: list[int]) -> None:
         found = self._options.deserializer.deserialize(change)
         records += found
         timestamps += [change.commit_ms] * len(found)
 
-    def _filtered(self, begin: Begin) -> bool:
+    def _filtered(self, begin: PgOutputBegin) -> bool:
         assert self._position is not None
         return begin.lsn < self._position.caught_up
 
-    def _table(self, oid: int, begin: Begin) -> TableChanges | None:
+    def _table(self, oid: int, begin: PgOutputBegin) -> TableChanges | None:
         if oid not in self._tables:
             raise RecordError(
                 f"the log of {self._options.server} has a change of an unknown table",
@@ -289,7 +294,7 @@ class LogReader:
         return self._tables[oid]
 
     def _malformed(
-        self, message: Any, error: Exception, table: TableChanges, begin: Begin
+        self, message: Any, error: Exception, table: TableChanges, begin: PgOutputBegin
     ) -> MalformedRecord:
         origin = {
             "server": self._options.server,

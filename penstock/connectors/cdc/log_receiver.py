@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from penstock.connectors.cdc.catalog import (
-    ServerAwayError,
+    ServerUnavailableError,
     connect,
     load_types,
     primary_key,
     quoted,
 )
-from penstock.connectors.cdc.mailbox import Mailbox
+from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
-from penstock.connectors.cdc.pgoutput import POSTGRES_EPOCH_US, Relation, decode
+from penstock.connectors.cdc.pgoutput import POSTGRES_EPOCH_US, PgOutputRelation, decode
 from penstock.connectors.cdc.positions import StreamPosition, format_lsn
 from penstock.connectors.cdc.slots import check_slot, find_slot, free_slot
-from penstock.connectors.cdc.values import Types
+from penstock.connectors.cdc.values import PostgresTypes
 from penstock.errors import ConfigurationError
 
 QUEUE_BYTES: Final = 8 * 1024 * 1024
@@ -38,21 +38,21 @@ _OVERHEAD: Final = 100  # bytes of memory per message in addition to its data
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedPosition:
     """The server has sent all that was committed before this position."""
 
     lsn: int
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
+class ReceivedMessage:
     """A pgoutput message, and its arrival time in epoch milliseconds."""
 
     data: bytes
     at_ms: int
 
 
-Item: TypeAlias = Got | Reached | Exception
+Item: TypeAlias = ReceivedMessage | ReachedPosition | Exception
 
 
 class LogReceiver:
@@ -75,7 +75,7 @@ class LogReceiver:
         self._confirmed = confirmed
         self._told = 0  # the position last confirmed to the server
         self._received = 0
-        self.types = Types()
+        self.types = PostgresTypes()
         self.primary_keys: dict[int, tuple[str, ...]] = {}  # by relation
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
@@ -85,7 +85,7 @@ class LogReceiver:
         self._ended = (
             threading.Lock()
         )  # held while writing to the pipe, so that the pipe is not closed meanwhile
-        self.mailbox: Mailbox[Item] = Mailbox(QUEUE_BYTES, wake, self._poke)
+        self.mailbox: BoundedQueue[Item] = BoundedQueue(QUEUE_BYTES, wake, self._poke)
         self._thread = threading.Thread(target=self._run, name="penstock-cdc-log", daemon=True)
         self._thread.start()
 
@@ -95,11 +95,11 @@ class LogReceiver:
             self._confirmed = lsn
             self._poke()
 
-    def stop(self, patience_s: float = 5.0) -> None:
+    def stop(self, timeout_s: float = 5.0) -> None:
         """Stop the thread and release the slot."""
         self._stopped.set()
         self._poke()
-        self._thread.join(patience_s)
+        self._thread.join(timeout_s)
 
     def _poke(self) -> None:
         with self._ended:
@@ -132,7 +132,7 @@ class LogReceiver:
         import psycopg
 
         if isinstance(error, psycopg.OperationalError):
-            return ServerAwayError(
+            return ServerUnavailableError(
                 f"lost the connection to the PostgreSQL server {self._options.server}",
                 detail=str(error).strip(),
             )
@@ -162,7 +162,7 @@ class LogReceiver:
         if result.status != _copy_both():
             message = result.error_message.decode(errors="replace").strip()
             if "is active" in message:  # another reader was faster; retried
-                raise ServerAwayError(
+                raise ServerUnavailableError(
                     f"the replication slot '{options.slot}' of {options.server} is in use",
                     detail=message,
                 )
@@ -182,7 +182,7 @@ class LogReceiver:
             has_capacity = self._take_over(pgconn)
             now = time.monotonic()
             if now - self.attended_s > UNATTENDED_S and not self.mailbox.empty:
-                raise ServerAwayError(
+                raise ServerUnavailableError(
                     f"the task has not read the log of {self._options.server} for {UNATTENDED_S:g} s"
                 )
             if now >= heartbeat_due:
@@ -225,7 +225,7 @@ class LogReceiver:
                 detail=message,
                 hint="it was dropped, or created after the slot: drop the slot and start the job without a checkpoint",
             )
-        return ServerAwayError(
+        return ServerUnavailableError(
             f"the server {options.server} ended the replication", detail=message or "no message"
         )
 
@@ -233,7 +233,7 @@ class LogReceiver:
         if data[:1] == b"k":
             lsn, _, reply = _KEEPALIVE.unpack_from(data, 1)
             self._received = max(self._received, lsn)
-            self.mailbox.put(Reached(lsn), _OVERHEAD)
+            self.mailbox.put(ReachedPosition(lsn), _OVERHEAD)
             if reply:
                 self._send_status(pgconn)
             return
@@ -241,12 +241,14 @@ class LogReceiver:
         message = data[_HEADER:]
         if message[:1] == b"R":
             self._learn(message)
-        self.mailbox.put(Got(message, int(time.time() * 1000)), len(message) + _OVERHEAD)
+        self.mailbox.put(
+            ReceivedMessage(message, int(time.time() * 1000)), len(message) + _OVERHEAD
+        )
 
     def _learn(self, message: bytes) -> None:
         """Load types and keys that the log does not contain before the task gets the relation, as the task must not block."""
         relation = decode(message)
-        assert isinstance(relation, Relation)
+        assert isinstance(relation, PgOutputRelation)
         missing = self.types.missing(column.type_oid for column in relation.columns)
         wants_key = relation.identity == "f" and not self._options.before_images
         if not missing and not wants_key:

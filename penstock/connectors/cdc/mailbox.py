@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Mailbox(Generic[T]):
+class BoundedQueue(Generic[T]):
     """A queue between one producer thread and one consumer thread, bounded by weight.
 
     The bound is kept by `put` blocking, or by the producer checking `full` before it fetches more. A consumer that found nothing

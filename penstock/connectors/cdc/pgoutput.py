@@ -27,7 +27,7 @@ Value: TypeAlias = str | bytes | Unchanged | None
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class PgOutputBegin:
     """A transaction begins; `lsn` is that of its commit."""
 
     lsn: int
@@ -36,7 +36,7 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class PgOutputCommit:
     """A transaction ends; `end_lsn` is right after its commit record."""
 
     lsn: int
@@ -45,7 +45,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PgOutputColumn:
     """A column of a relation; `key` if it is part of the replica identity."""
 
     name: str
@@ -55,21 +55,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class PgOutputRelation:
     """A table's definition from here on. `identity` is d (primary key), n (nothing), f (full) or i (an index)."""
 
     oid: int
     schema: str
     name: str
     identity: str
-    columns: tuple[Column, ...]
+    columns: tuple[PgOutputColumn, ...]
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class TypeName:
+class PgOutputType:
     """A type that is not built into PostgreSQL."""
 
     oid: int
@@ -78,7 +78,7 @@ class TypeName:
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class PgOutputInsert:
     """A new row."""
 
     relation: int
@@ -86,7 +86,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class PgOutputUpdate:
     """A changed row; `key` has the old values of the replica identity only, `old` all of them; both None if the key is the same."""
 
     relation: int
@@ -96,7 +96,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class PgOutputDelete:
     """A deleted row, by its replica identity or as a whole."""
 
     relation: int
@@ -105,14 +105,14 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class PgOutputTruncate:
     """Tables that were truncated together."""
 
     relations: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class PgOutputOrigin:
     """The transaction came from another server."""
 
     lsn: int
@@ -120,7 +120,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class LogicalMessage:
+class PgOutputLogicalMessage:
     """A message written by pg_logical_emit_message()."""
 
     lsn: int
@@ -130,16 +130,16 @@ class LogicalMessage:
 
 
 Message: TypeAlias = (
-    Begin
-    | Commit
-    | Relation
-    | TypeName
-    | Insert
-    | Update
-    | Delete
-    | Truncate
-    | Origin
-    | LogicalMessage
+    PgOutputBegin
+    | PgOutputCommit
+    | PgOutputRelation
+    | PgOutputType
+    | PgOutputInsert
+    | PgOutputUpdate
+    | PgOutputDelete
+    | PgOutputTruncate
+    | PgOutputOrigin
+    | PgOutputLogicalMessage
 )
 
 _BEGIN = struct.Struct(">QqI")
@@ -186,23 +186,23 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
     return data[at:end].decode(), end + 1
 
 
-def _begin(data: bytes) -> tuple[Begin, int]:
+def _begin(data: bytes) -> tuple[PgOutputBegin, int]:
     lsn, micros, xid = _BEGIN.unpack_from(data, 1)
-    return Begin(lsn, micros + POSTGRES_EPOCH_US, xid), 21
+    return PgOutputBegin(lsn, micros + POSTGRES_EPOCH_US, xid), 21
 
 
-def _commit(data: bytes) -> tuple[Commit, int]:
+def _commit(data: bytes) -> tuple[PgOutputCommit, int]:
     _, lsn, end_lsn, micros = _COMMIT.unpack_from(data, 1)
-    return Commit(lsn, end_lsn, micros + POSTGRES_EPOCH_US), 26
+    return PgOutputCommit(lsn, end_lsn, micros + POSTGRES_EPOCH_US), 26
 
 
-def _origin(data: bytes) -> tuple[Origin, int]:
+def _origin(data: bytes) -> tuple[PgOutputOrigin, int]:
     (lsn,) = _U64.unpack_from(data, 1)
     name, end = _string(data, 9)
-    return Origin(lsn, name), end
+    return PgOutputOrigin(lsn, name), end
 
 
-def _relation(data: bytes) -> tuple[Relation, int]:
+def _relation(data: bytes) -> tuple[PgOutputRelation, int]:
     (oid,) = _U32.unpack_from(data, 1)
     schema, at = _string(data, 5)
     name, at = _string(data, at)
@@ -215,15 +215,15 @@ def _relation(data: bytes) -> tuple[Relation, int]:
         column, at = _string(data, at + 1)
         type_oid, modifier = _COLUMN.unpack_from(data, at)
         at += 8
-        columns.append(Column(column, type_oid, modifier, bool(flags & 1)))
-    return Relation(oid, schema or "pg_catalog", name, identity, tuple(columns)), at
+        columns.append(PgOutputColumn(column, type_oid, modifier, bool(flags & 1)))
+    return PgOutputRelation(oid, schema or "pg_catalog", name, identity, tuple(columns)), at
 
 
-def _type(data: bytes) -> tuple[TypeName, int]:
+def _type(data: bytes) -> tuple[PgOutputType, int]:
     (oid,) = _U32.unpack_from(data, 1)
     schema, at = _string(data, 5)
     name, at = _string(data, at)
-    return TypeName(oid, schema or "pg_catalog", name), at
+    return PgOutputType(oid, schema or "pg_catalog", name), at
 
 
 def _tuple(data: bytes, at: int) -> tuple[tuple[Value, ...], int]:
@@ -250,27 +250,27 @@ def _tuple(data: bytes, at: int) -> tuple[tuple[Value, ...], int]:
     return tuple(values), at
 
 
-def _insert(data: bytes) -> tuple[Insert, int]:
+def _insert(data: bytes) -> tuple[PgOutputInsert, int]:
     (relation,) = _U32.unpack_from(data, 1)
     _expect(data, 5, "N")
     new, end = _tuple(data, 6)
-    return Insert(relation, new), end
+    return PgOutputInsert(relation, new), end
 
 
-def _update(data: bytes) -> tuple[Update, int]:
+def _update(data: bytes) -> tuple[PgOutputUpdate, int]:
     (relation,) = _U32.unpack_from(data, 1)
     key, old, at = _old(data, 5)
     _expect(data, at, "N")
     new, end = _tuple(data, at + 1)
-    return Update(relation, key, old, new), end
+    return PgOutputUpdate(relation, key, old, new), end
 
 
-def _delete(data: bytes) -> tuple[Delete, int]:
+def _delete(data: bytes) -> tuple[PgOutputDelete, int]:
     (relation,) = _U32.unpack_from(data, 1)
     key, old, end = _old(data, 5)
     if key is None and old is None:
         raise ValueError("it does not name the deleted row")
-    return Delete(relation, key, old), end
+    return PgOutputDelete(relation, key, old), end
 
 
 def _old(data: bytes, at: int) -> tuple[tuple[Value, ...] | None, tuple[Value, ...] | None, int]:
@@ -289,19 +289,19 @@ def _expect(data: bytes, at: int, kind: str) -> None:
         raise ValueError(f"byte {at} is {data[at : at + 1]!r} instead of {kind!r}")
 
 
-def _truncate(data: bytes) -> tuple[Truncate, int]:
+def _truncate(data: bytes) -> tuple[PgOutputTruncate, int]:
     count, _ = _TRUNCATE.unpack_from(data, 1)
     end = 6 + 4 * count
-    return Truncate(struct.unpack_from(f">{count}I", data, 6)), end
+    return PgOutputTruncate(struct.unpack_from(f">{count}I", data, 6)), end
 
 
-def _message(data: bytes) -> tuple[LogicalMessage, int]:
+def _message(data: bytes) -> tuple[PgOutputLogicalMessage, int]:
     flags = data[1]
     (lsn,) = _U64.unpack_from(data, 2)
     prefix, at = _string(data, 10)
     (length,) = _U32.unpack_from(data, at)
     end = at + 4 + length
-    return LogicalMessage(lsn, prefix, bytes(data[at + 4 : end]), bool(flags & 1)), end
+    return PgOutputLogicalMessage(lsn, prefix, bytes(data[at + 4 : end]), bool(flags & 1)), end
 
 
 _DECODERS: Final[dict[int, Callable[[bytes], tuple[Message, int]]]] = {

@@ -12,7 +12,7 @@ from penstock.connectors.cdc.log_reader import LogReader
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import as_stream_position
 from penstock.connectors.source import (
-    OneLook,
+    NonBlockingReadLimits,
     ReadLimits,
     SourceBatch,
     SourceReader,
@@ -64,7 +64,7 @@ class CdcReader(SourceReader):
     ) -> Iterator[SourceBatch]:
         reader = self._chunks.get(split.split_id)
         if reader is None:
-            while len(self._chunks) >= CHUNKS_AT_ONCE and isinstance(limits, OneLook):
+            while len(self._chunks) >= CHUNKS_AT_ONCE and isinstance(limits, NonBlockingReadLimits):
                 yield SourceBatch([], position)  # read once another chunk is finished
             while len(self._chunks) >= CHUNKS_AT_ONCE:  # a chunk that this task no longer reads
                 self._chunks.pop(next(iter(self._chunks))).stop()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.connectors.cdc.blockers import describe_blockers
-from penstock.connectors.cdc.catalog import Table, connect, quoted
+from penstock.connectors.cdc.catalog import CdcTable, connect, quoted
 from penstock.connectors.cdc.options import CdcOptions, PublicationMode
 from penstock.connectors.cdc.positions import StreamPosition, format_lsn, parse_lsn
 from penstock.errors import ConfigurationError, InvalidProgramError, RestoreRefusedError
@@ -111,7 +111,7 @@ def create_slot(options: CdcOptions, name: str) -> int:
     The server waits for all open transactions that have written something, including those of other databases.
     """
     with connect(options, name, replication=True) as connection:
-        result = _execute_patiently(
+        result = _execute_with_retries(
             connection.pgconn,
             f"CREATE_REPLICATION_SLOT {quoted(options.slot)} LOGICAL pgoutput NOEXPORT_SNAPSHOT",
             lambda: _log_blockers(options, name, connection.info.backend_pid),
@@ -126,18 +126,18 @@ def create_slot(options: CdcOptions, name: str) -> int:
         return parse_lsn(bytes(result.get_value(0, 1)).decode())
 
 
-def _execute_patiently(pgconn: Any, command: str, on_wait: Callable[[], None]) -> Any:
+def _execute_with_retries(pgconn: Any, command: str, on_wait: Callable[[], None]) -> Any:
     """Run a command of the replication protocol and return its result; `on_wait` is called while that takes long."""
     pgconn.send_query(command.encode())
     while pgconn.flush():
         select.select([], [pgconn.socket], [])
-    patience_s = FIRST_REPORT_S
+    timeout_s = FIRST_REPORT_S
     while pgconn.is_busy():
-        if select.select([pgconn.socket], [], [], patience_s)[0]:
+        if select.select([pgconn.socket], [], [], timeout_s)[0]:
             pgconn.consume_input()
         else:
             on_wait()
-            patience_s = REPORTS_EVERY_S
+            timeout_s = REPORTS_EVERY_S
     result = pgconn.get_result()
     while pgconn.get_result() is not None:
         pass
@@ -158,7 +158,7 @@ def _log_blockers(options: CdcOptions, name: str, pid: int) -> None:
     )
 
 
-def ensure_publication(connection: Any, options: CdcOptions, tables: Sequence[Table]) -> bool:
+def ensure_publication(connection: Any, options: CdcOptions, tables: Sequence[CdcTable]) -> bool:
     """Create the publication, or add missing tables, depending on the options; return whether it was changed."""
     name = quoted(options.publication)
     row = connection.execute(
@@ -211,12 +211,12 @@ def _define(connection: Any, options: CdcOptions, statement: str) -> None:
         ) from error
 
 
-def wait_for_writers(connection: Any, patience_s: float) -> None:
+def wait_for_writers(connection: Any, timeout_s: float) -> None:
     """Wait until all current transactions have ended: their changes may be in no publication."""
     (xmax,) = connection.execute(
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
     ).fetchone()
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + timeout_s
     while True:
         (xmin,) = connection.execute(
             "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
@@ -226,7 +226,7 @@ def wait_for_writers(connection: Any, patience_s: float) -> None:
         if time.monotonic() > end:
             raise InvalidProgramError(
                 "transactions that began before the publication was changed are still open",
-                detail=f"waited for {patience_s:g} s; the oldest is {xmin}: "
+                detail=f"waited for {timeout_s:g} s; the oldest is {xmin}: "
                 f"{describe_blockers(connection, connection.info.backend_pid)}",
                 hint="end them: COMMIT PREPARED or ROLLBACK PREPARED '...', or pg_terminate_backend(...)",
             )

@@ -10,15 +10,15 @@ from penstock.connectors.cdc.chunks import SnapshotFilter
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.pgoutput import (
     UNCHANGED,
-    Begin,
-    Delete,
-    Insert,
-    Relation,
-    Update,
+    PgOutputBegin,
+    PgOutputDelete,
+    PgOutputInsert,
+    PgOutputRelation,
+    PgOutputUpdate,
     Value,
 )
 from penstock.connectors.cdc.positions import format_lsn
-from penstock.connectors.cdc.values import Converter, Types
+from penstock.connectors.cdc.values import Converter, PostgresTypes
 from penstock.errors import InvalidProgramError, RecordError
 
 
@@ -33,7 +33,7 @@ class BadValueError(RecordError):
 class RowConverter:
     """Converts the text values of a row to Python values."""
 
-    def __init__(self, columns: Sequence[str], types: Sequence[int], known: Types) -> None:
+    def __init__(self, columns: Sequence[str], types: Sequence[int], known: PostgresTypes) -> None:
         self.columns = tuple(columns)
         self._converters: list[Converter] = [known.converter(oid) for oid in types]
 
@@ -59,8 +59,8 @@ class TableChanges:
     def __init__(
         self,
         options: CdcOptions,
-        relation: Relation,
-        types: Types,
+        relation: PgOutputRelation,
+        types: PostgresTypes,
         snapshot: SnapshotFilter | None,
         primary_key: Sequence[str] = (),
     ) -> None:
@@ -91,15 +91,20 @@ class TableChanges:
         return [names.index(name) for name in key]
 
     def changes(
-        self, message: Insert | Update | Delete, begin: Begin, number: int, *, filtered: bool
+        self,
+        message: PgOutputInsert | PgOutputUpdate | PgOutputDelete,
+        begin: PgOutputBegin,
+        number: int,
+        *,
+        filtered: bool,
     ) -> Change | None:
         """Return the change of a message, None if the snapshot contains it; raises BadValueError."""
         snapshot = self._snapshot if filtered else None
-        if isinstance(message, Insert):
+        if isinstance(message, PgOutputInsert):
             if snapshot is not None and self._has(snapshot, message.new, begin):
                 return None
             return self._change(CREATE, begin, number, None, message.new)
-        if isinstance(message, Delete):
+        if isinstance(message, PgOutputDelete):
             before = message.old if message.old is not None else message.key
             assert before is not None
             if snapshot is not None and self._has(snapshot, before, begin):
@@ -108,7 +113,11 @@ class TableChanges:
         return self._update(message, begin, number, snapshot)
 
     def _update(
-        self, message: Update, begin: Begin, number: int, snapshot: SnapshotFilter | None
+        self,
+        message: PgOutputUpdate,
+        begin: PgOutputBegin,
+        number: int,
+        snapshot: SnapshotFilter | None,
     ) -> Change | None:
         before = message.old if message.old is not None else message.key
         new = message.new
@@ -150,13 +159,13 @@ class TableChanges:
         )
         return self._change(UPDATE, begin, number, key_only, new, key=True)
 
-    def truncated(self, begin: Begin, number: int, *, filtered: bool) -> Change | None:
+    def truncated(self, begin: PgOutputBegin, number: int, *, filtered: bool) -> Change | None:
         """Return the truncation as a change, None if the snapshot contains it."""
         if filtered and self._snapshot is not None and self._snapshot.has_all(begin.xid):
             return None
         return self._change(TRUNCATE, begin, number, None, None)
 
-    def _has(self, snapshot: SnapshotFilter, row: tuple[Value, ...], begin: Begin) -> bool:
+    def _has(self, snapshot: SnapshotFilter, row: tuple[Value, ...], begin: PgOutputBegin) -> bool:
         key = [row[place] for place in self._key]
         if not all(isinstance(value, str) for value in key):
             raise RecordError(
@@ -169,7 +178,7 @@ class TableChanges:
     def _change(
         self,
         op: str,
-        begin: Begin,
+        begin: PgOutputBegin,
         number: int,
         before: tuple[Value, ...] | None,
         after: tuple[Value, ...] | None,

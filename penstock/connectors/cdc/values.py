@@ -195,7 +195,7 @@ BUILT_IN: Final[Mapping[int, TypeEntry]] = {
 }
 
 
-class Types:
+class PostgresTypes:
     """The converters of all types, by oid."""
 
     def __init__(self, entries: Mapping[int, TypeEntry] = BUILT_IN) -> None:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.connectors.batching import Batch, BatchLimits
+from penstock.connectors.batching import BatchLimits, RequestBatch
 from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter
-from penstock.connectors.http.client import RETRIED_STATUSES, Answer, HttpClient
+from penstock.connectors.http.client import RETRIED_STATUSES, HttpClient, HttpResponse
 from penstock.connectors.rejections import OnRejected, RejectedRecord, Rejections
 from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import Committer, EpochContext, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import AccessRefusedError, ConnectionFailedError
 
 
@@ -85,8 +85,8 @@ class _BulkWriter(SinkWriter):
             read_timeout_s=settings.socket_timeout_ms / 1000,
         )
         self._host = context.subtask  # index of the current host; on failure the next one is used
-        self._batch = Batch(settings.limits)
-        self._in_epoch = False
+        self._batch = RequestBatch(settings.limits)
+        self._in_checkpoint_interval = False
         self._rejections = Rejections(settings.on_rejected, context, restored)
         self._headers = _headers(settings)
         self._actions = self._bulks = None
@@ -95,9 +95,9 @@ class _BulkWriter(SinkWriter):
             self._bulks = context.metrics.counter("numBulks")
             context.metrics.gauge("numRetries", lambda: self._client.retries)
 
-    def begin(self, epoch: EpochContext) -> None:
-        self._in_epoch = True
-        self._rejections.begin(epoch)
+    def begin(self, checkpoint: CheckpointContext) -> None:
+        self._in_checkpoint_interval = True
+        self._rejections.begin(checkpoint)
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         add, actions = self._batch.add, self._emitter.actions
@@ -156,7 +156,7 @@ class _BulkWriter(SinkWriter):
         return self._send(pending[half:])
 
     def _look_at_items(
-        self, pending: list[_Pending], url: str, answer: Answer
+        self, pending: list[_Pending], url: str, answer: HttpResponse
     ) -> tuple[list[_Pending], str]:
         found = json.loads(answer.body)
         if not found.get("errors"):
@@ -167,7 +167,7 @@ class _BulkWriter(SinkWriter):
                 f"{url} answered with {len(items)} items to {len(pending)} actions",
                 hint="check that it is Elasticsearch or OpenSearch, and check any proxy in between",
             )
-        busy, refused = sort_out(items, [each.action for each in pending])
+        busy, refused = split_responses(items, [each.action for each in pending])
         if refused:
             self._rejections.take(
                 [
@@ -183,7 +183,7 @@ class _BulkWriter(SinkWriter):
         trouble = _reason(items[busy[0]]) if busy else ""
         return [pending[at] for at in busy], trouble
 
-    def _reject(self, pending: list[_Pending], url: str, answer: Answer) -> None:
+    def _reject(self, pending: list[_Pending], url: str, answer: HttpResponse) -> None:
         reason = answer.text()
         if answer.status in {401, 403, 404, 405}:  # not caused by the records
             raise AccessRefusedError(
@@ -206,7 +206,7 @@ class _BulkWriter(SinkWriter):
     def prepare_commit(self) -> list[Any]:
         if self._settings.flush_on_checkpoint:
             self._flush()
-        self._in_epoch = False
+        self._in_checkpoint_interval = False
         return self._rejections.prepare_commit()
 
     def snapshot(self) -> Any:
@@ -214,13 +214,13 @@ class _BulkWriter(SinkWriter):
 
     def close(self) -> None:
         # Without a guarantee, checkpoints do not flush: unless the job has failed, this is the last chance to send.
-        if len(self._batch) and not self._in_epoch:
+        if len(self._batch) and not self._in_checkpoint_interval:
             self._flush()
         self._client.close()
         self._rejections.close()
 
 
-def sort_out(
+def split_responses(
     items: Sequence[dict[str, Any]], actions: Sequence[BulkAction]
 ) -> tuple[list[int], list[int]]:
     """Return the indexes of the items to send again, and of those that were rejected.
@@ -229,7 +229,7 @@ def sort_out(
     else the earlier one would overwrite them.
 
     >>> acts = [BulkAction("index", "i", id, {}) for id in ["a", "b", "a", None]]
-    >>> sort_out([{"status": 429}, {"status": 400}, {"status": 200}, {"status": 201}], acts)
+    >>> split_responses([{"status": 429}, {"status": 400}, {"status": 200}, {"status": 201}], acts)
     ([0, 2], [1])
     """
     busy: list[int] = []

@@ -30,7 +30,9 @@ from penstock.files.file_system import FileSystem, resolve
 
 logger = logging.getLogger("penstock.connectors.files")
 
-_HIDDEN = re.compile(r"^\..*\.(?:inprogress\.(?P<epoch>\d+)\.[0-9a-f]+|concat)\.(?P<job>[^.]+)$")
+_HIDDEN = re.compile(
+    r"^\..*\.(?:inprogress\.(?P<checkpoint_id>\d+)\.[0-9a-f]+|concat)\.(?P<job>[^.]+)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class InProgressFile:
     name: str  # of the hidden file
     stem: str  # of the final file: prefix, subtask, checkpoint id, number
     subtask: int
-    epoch: int
+    checkpoint_id: int
     size: int
     records: int
     created_ms: int
@@ -133,7 +135,10 @@ def _is_due(group: list[InProgressFile], request: CommitRequest, policy: CommitP
     if policy.part_size is not None and sum(file.size for file in group) >= policy.part_size:
         return True
     if policy.checkpoints is not None:
-        return request.epoch - min(file.epoch for file in group) + 1 >= policy.checkpoints
+        return (
+            request.checkpoint_id - min(file.checkpoint_id for file in group) + 1
+            >= policy.checkpoints
+        )
     due = _due_time(group, policy)
     return due is not None and request.now_ms >= due
 
@@ -197,13 +202,17 @@ class FileCommitter(Committer):
         """Return the hidden files (relative to the base path) that committables or pending files name."""
         return {file.path for file in committables}
 
-    def sweep(self, keep: set[str], job_id: str, up_to_epoch: int | None = None) -> list[str]:
+    def sweep(
+        self, keep: set[str], job_id: str, up_to_checkpoint_id: int | None = None
+    ) -> list[str]:
         """Delete hidden files of a job that no checkpoint names; return their paths.
 
         `keep` are paths as `referenced` returns them, of all checkpoints that may be restored. Writers must be idle, or
-        `up_to_epoch` must be older than the checkpoint that is being written.
+        `up_to_checkpoint_id` must be older than the checkpoint that is being written.
         """
-        return sweep_files(self._files, self._base, lambda path: path in keep, job_id, up_to_epoch)
+        return sweep_files(
+            self._files, self._base, lambda path: path in keep, job_id, up_to_checkpoint_id
+        )
 
     def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
         """Delete hidden files that no checkpoint names."""
@@ -267,7 +276,7 @@ def sweep_files(
     base: str,
     is_referenced: Callable[[str], bool],
     job_id: str | None,
-    up_to_epoch: int | None = None,
+    up_to_checkpoint_id: int | None = None,
 ) -> list[str]:
     """Delete hidden files below a path that nothing refers to; `is_referenced` gets relative paths."""
     deleted = []
@@ -276,8 +285,12 @@ def sweep_files(
         match = _HIDDEN.match(posixpath.basename(relative))
         if match is None or (job_id is not None and match["job"] != job_id):
             continue
-        epoch = match["epoch"]
-        if up_to_epoch is not None and epoch is not None and int(epoch) > up_to_epoch:
+        checkpoint_id = match["checkpoint_id"]
+        if (
+            up_to_checkpoint_id is not None
+            and checkpoint_id is not None
+            and int(checkpoint_id) > up_to_checkpoint_id
+        ):
             continue
         if not is_referenced(relative):
             files.delete(file.path)
@@ -285,9 +298,9 @@ def sweep_files(
     return sorted(deleted)
 
 
-def hidden_name(stem: str, epoch: int, attempt_tag: str, job_id: str) -> str:
+def hidden_name(stem: str, checkpoint_id: int, attempt_tag: str, job_id: str) -> str:
     """Return the name of an in-progress file: its suffix is the job that owns it and may sweep it."""
-    return f".{stem}.inprogress.{epoch}.{attempt_tag}.{job_id}"
+    return f".{stem}.inprogress.{checkpoint_id}.{attempt_tag}.{job_id}"
 
 
 def short_hash(*parts: str) -> str:

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.committer import InProgressFile, hidden_name, short_hash
-from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.files.file_system import FileSystem, resolve
 
 MAX_OPEN_FILES = 256
@@ -93,17 +93,17 @@ class FileWriter(SinkWriter):
         self._prefix = prefix
         self._part_size = part_size
         self._context = context
-        self._epoch = 0
+        self._checkpoint_id = 0
         self._tag = ""  # of the task attempt
         self._clock = clock
         self._open: dict[str, _OpenFile] = {}  # by bucket, least recently written first
         self._done: list[InProgressFile] = []
         self._count = 0
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Start the files of the next checkpoint."""
-        self._epoch = epoch.epoch
-        self._tag = short_hash(self._context.job_id, self._context.operator_id, epoch.attempt)
+        self._checkpoint_id = checkpoint.checkpoint_id
+        self._tag = short_hash(self._context.job_id, self._context.operator_id, checkpoint.attempt)
         self._count = 0
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
@@ -155,9 +155,9 @@ class FileWriter(SinkWriter):
 
     def _create(self, bucket: str, now_ms: int) -> _OpenFile:
         context = self._context
-        stem = f"{self._prefix}-{context.subtask}-{self._epoch}-{self._count}"
+        stem = f"{self._prefix}-{context.subtask}-{self._checkpoint_id}-{self._count}"
         self._count += 1
-        name = hidden_name(stem, self._epoch, self._tag, context.job_id)
+        name = hidden_name(stem, self._checkpoint_id, self._tag, context.job_id)
         stream = self._files.open_output(posixpath.join(self._folder(bucket), name))
         return _OpenFile(name, stem, stream, self._make_part(stream), now_ms)
 
@@ -173,7 +173,7 @@ class FileWriter(SinkWriter):
                 file.name,
                 file.stem,
                 self._context.subtask,
-                self._epoch,
+                self._checkpoint_id,
                 size,
                 file.records,
                 file.created_ms,

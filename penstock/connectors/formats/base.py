@@ -13,8 +13,8 @@ from typing import IO, Any
 
 from penstock.common.serialization import DeserializationSchema, deserialize_each
 from penstock.connectors.formats.lines import (
-    Chunk,
-    Recoded,
+    LineChunk,
+    Utf8Stream,
     check_charset,
     is_linewise,
     read_chunks,
@@ -43,11 +43,11 @@ class FilePart:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkLocation:
     """The location of a chunk of lines, for messages."""
 
     path: str
-    chunk: Chunk
+    chunk: LineChunk
 
     def offset(self, line: str, index: int) -> int:
         """Return the offset of a line's first byte; `index` is its index in the chunk, or less if lines were skipped."""
@@ -222,7 +222,7 @@ class LineFormat(StreamFormat):
         """Turn a line (without its end) into a record."""
         raise NotImplementedError
 
-    def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
+    def decode_lines(self, lines: list[str], place: ChunkLocation, faults: Faults) -> list[Any]:
         """Turn lines into records; `place` is the location of the lines in the file."""
         try:
             return list(map(self.decode, lines))
@@ -264,11 +264,11 @@ class LineFormat(StreamFormat):
         charset = self.charset if self.linewise else "utf-8"
         for chunk in self.chunks(part, files, position, batch_size):
             lines = self.text_lines(chunk, charset, part.path, faults)
-            yield self.decode_lines(lines, Place(part.path, chunk), faults), chunk.end
+            yield self.decode_lines(lines, ChunkLocation(part.path, chunk), faults), chunk.end
 
     def chunks(
         self, part: FilePart, files: FileSystem, position: int, batch_size: int
-    ) -> Iterator[Chunk]:
+    ) -> Iterator[LineChunk]:
         """Yield the lines of a part as bytes."""
         if part.end is not None and position >= part.end:
             return
@@ -276,20 +276,20 @@ class LineFormat(StreamFormat):
             text: Any = stream
             if not self.linewise:
                 errors = "strict" if self.on_error == "fail" else "replace"
-                text = io.BufferedReader(Recoded(stream, self.charset, errors))
+                text = io.BufferedReader(Utf8Stream(stream, self.charset, errors))
             try:
                 yield from read_chunks(text, position, part.end, batch_size, path=part.path)
             except UnicodeDecodeError as error:
                 raise not_text(error, part.path, position, error.object[:50]) from error
 
-    def text_lines(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
+    def text_lines(self, chunk: LineChunk, charset: str, path: str, faults: Faults) -> list[str]:
         """Decode a chunk of lines at once; line by line if it contains invalid bytes."""
         try:
             return split_text(str(chunk.data, charset))
         except UnicodeDecodeError:
             return self.undecodable(chunk, charset, path, faults)
 
-    def undecodable(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
+    def undecodable(self, chunk: LineChunk, charset: str, path: str, faults: Faults) -> list[str]:
         """Decode a chunk with invalid bytes."""
         lines: list[str] = []
         offset = chunk.start
@@ -317,11 +317,11 @@ class TextLineFormat(LineFormat):
 
         return Types.STRING()
 
-    def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
+    def decode_lines(self, lines: list[str], place: ChunkLocation, faults: Faults) -> list[Any]:
         """Return the lines."""
         return lines
 
-    def undecodable(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
+    def undecodable(self, chunk: LineChunk, charset: str, path: str, faults: Faults) -> list[str]:
         """Decode a chunk with invalid bytes; they become U+FFFD if that was requested."""
         if not self.replaces:
             return super().undecodable(chunk, charset, path, faults)

@@ -24,7 +24,7 @@ from penstock.connectors.formats.base import (
 )
 from penstock.connectors.formats.csv_schema import CsvSchema
 from penstock.connectors.formats.csv_text import RowFormatter, text_reader
-from penstock.connectors.formats.lines import Chunk
+from penstock.connectors.formats.lines import LineChunk
 from penstock.connectors.formats.rows import rows_of
 from penstock.errors import ArgumentTypeError, RecordError
 from penstock.files.file_info import FileInfo
@@ -106,7 +106,7 @@ class CsvReaderFormat(LineFormat):
         special = [schema.quote_char, schema.escape_char, "#" if schema.allow_comments else None]
         return not any(char is not None and char.encode(self.charset) in data for char in special)
 
-    def _pieces(self, chunk: Chunk, path: str, faults: Faults) -> list[tuple[str, int]]:
+    def _pieces(self, chunk: LineChunk, path: str, faults: Faults) -> list[tuple[str, int]]:
         """Return lines with their ends, each with its offset."""
         charset = self.charset if self.linewise else "utf-8"
         pieces: list[tuple[str, int]] = []

@@ -20,7 +20,7 @@ from penstock.common.serialization import (
     deserialize_each,
 )
 from penstock.common.types import Row
-from penstock.connectors.formats.base import Faults, LineFormat, Place
+from penstock.connectors.formats.base import ChunkLocation, Faults, LineFormat
 from penstock.connectors.formats.decimals import decimal_fitter, to_decimal
 from penstock.connectors.formats.field_types import INTEGER_KINDS, FieldType, row_type
 from penstock.connectors.formats.json_fast import (
@@ -66,7 +66,7 @@ class JsonLinesFormat(LineFormat):
             self._read = text_reader(self._row)
         return self._read(line)
 
-    def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
+    def decode_lines(self, lines: list[str], place: ChunkLocation, faults: Faults) -> list[Any]:
         """Parse the values of lines."""
         if "" in lines:
             lines = [line for line in lines if line]

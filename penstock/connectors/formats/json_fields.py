@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from penstock.common.suspicious_records import FIELDS, SuspicionCounter
+from penstock.common.suspicious_records import FIELDS, SuspiciousRecordCounter
 from penstock.connectors.formats.field_types import FieldType
 from penstock.connectors.formats.json_fast import loads
 
@@ -21,7 +21,7 @@ class FieldNameCheck:
 
     def __init__(self, row: FieldType, group: Any) -> None:
         self._row = row
-        self._counter = SuspicionCounter(group)
+        self._counter = SuspiciousRecordCounter(group)
         self._looked = 0
         self._found = False
         self._distinct: set[str] = (

@@ -23,7 +23,7 @@ _NOT_LINEWISE = frozenset({"utf-7", "hz", "utf-8-sig", "punycode", "idna"})
 
 
 @dataclass(slots=True)
-class Chunk:
+class LineChunk:
     """Whole lines as bytes. `start` is the offset of the first byte, `end` that of the byte after the last."""
 
     data: bytes
@@ -59,7 +59,7 @@ def read_chunks(
     *,
     path: str = "",
     block_bytes: int = BLOCK_BYTES,
-) -> Iterator[Chunk]:
+) -> Iterator[LineChunk]:
     """Yield the lines that begin in [position, end), about `lines` of them at a time.
 
     `end` None means the end of the stream. A stream that ends before `end` was truncated since it was planned: that is an
@@ -90,7 +90,7 @@ def read_chunks(
         chunk = source.take(cut)
         if end is not None and at + cut < end and not chunk.endswith(b"\n"):
             raise _shortened(path, end, at + cut)
-        yield Chunk(chunk, at, at + cut)
+        yield LineChunk(chunk, at, at + cut)
         at += cut
         width = 0.75 * width + 0.25 * cut / max(1, chunk.count(b"\n"))
 
@@ -194,7 +194,7 @@ def split_text(text: str) -> list[str]:
     return lines
 
 
-class Recoded(io.RawIOBase):
+class Utf8Stream(io.RawIOBase):
     """A stream of another charset recoded as UTF-8, for charsets whose line feeds cannot be found in the bytes."""
 
     def __init__(self, stream: IO[bytes], charset: str, errors: str) -> None:

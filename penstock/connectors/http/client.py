@@ -22,7 +22,7 @@ _LONGEST_RETRY_AFTER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """A response of a server."""
 
     status: int
@@ -69,7 +69,7 @@ class HttpClient:
         self._stopped = threading.Event()
         self.retries = 0  # for metrics
 
-    def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> HttpResponse:
         """Send a request, with retries on temporary failures; raise if the server does not recover in time."""
         pauses = self._backoff.pauses()
         while True:
@@ -88,7 +88,7 @@ class HttpClient:
 
     def send_once(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str]
-    ) -> tuple[Answer | None, str]:
+    ) -> tuple[HttpResponse | None, str]:
         """Send a request once; return the response, if there was one, and else the error."""
         if self._stopped.is_set():
             raise StoppedError
@@ -98,7 +98,7 @@ class HttpClient:
             )
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             return None, f"{type(error).__name__}: {error}"
-        answer = Answer(found.status, found.headers, found.data)
+        answer = HttpResponse(found.status, found.headers, found.data)
         return answer, f"{answer.status}: {answer.text()}"
 
     def wait(self, seconds: float) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from penstock.common.serialization import SerializationSchema
 from penstock.connectors.arguments import check_callable, check_int, check_one_of, check_texts
-from penstock.connectors.batching import Batch, BatchLimits
-from penstock.connectors.http.client import Answer, HttpClient
+from penstock.connectors.batching import BatchLimits, RequestBatch
+from penstock.connectors.http.client import HttpClient, HttpResponse
 from penstock.connectors.rejections import (
     FAIL,
     OnRejected,
@@ -26,7 +26,7 @@ from penstock.connectors.rejections import (
     check_on_rejected,
 )
 from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import Committer, EpochContext, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, RecordError
 
 ONE = "one"
@@ -158,8 +158,8 @@ class _HttpWriter(SinkWriter):
             options=sink.client_options,
         )
         self._threads = ThreadPoolExecutor(sink.max_in_flight, "penstock-http")
-        self._in_flight: deque[tuple[Future[Answer], _Request]] = deque()
-        self._batches: dict[str, Batch] = {}  # by URL
+        self._in_flight: deque[tuple[Future[HttpResponse], _Request]] = deque()
+        self._batches: dict[str, RequestBatch] = {}  # by URL
         self._rejections = Rejections(sink.on_rejected, context, restored)
         headers = {name.title(): value for name, value in sink.headers.items()}
         self._headers = {"Content-Type": sink.content_type, **headers}
@@ -168,8 +168,8 @@ class _HttpWriter(SinkWriter):
             context.metrics.gauge("numRetries", lambda: self._client.retries)
             context.metrics.gauge("numRequestsInFlight", lambda: len(self._in_flight))
 
-    def begin(self, epoch: EpochContext) -> None:
-        self._rejections.begin(epoch)
+    def begin(self, checkpoint: CheckpointContext) -> None:
+        self._rejections.begin(checkpoint)
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         sink = self._sink
@@ -181,7 +181,7 @@ class _HttpWriter(SinkWriter):
                 continue
             batch = self._batches.get(url)
             if batch is None:
-                batch = self._batches[url] = Batch(sink.limits)
+                batch = self._batches[url] = RequestBatch(sink.limits)
             if batch.add((value, data), len(data)):
                 self._flush(url, batch)
         self._take_answers(at_most=sink.max_in_flight)
@@ -203,7 +203,7 @@ class _HttpWriter(SinkWriter):
             return self._headers
         return {**self._headers, self._sink.idempotency_header: str(key(value))}
 
-    def _flush(self, url: str, batch: Batch) -> None:
+    def _flush(self, url: str, batch: RequestBatch) -> None:
         items = batch.take()
         if not items:
             return
@@ -236,7 +236,7 @@ class _HttpWriter(SinkWriter):
             for future, request in done:
                 self._take_answer(future.result(), request)
 
-    def _take_answer(self, answer: Answer, request: _Request) -> None:
+    def _take_answer(self, answer: HttpResponse, request: _Request) -> None:
         if answer.accepted:
             return
         target = f"{self._sink.method} {request.url}"

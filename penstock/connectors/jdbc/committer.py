@@ -23,9 +23,9 @@ from penstock.connectors.jdbc.postgres import PostgresSession
 from penstock.connectors.jdbc.session import open_session
 from penstock.connectors.jdbc.transactions import (
     Committable,
-    HeldRows,
     PreparedTransaction,
-    epoch_of,
+    StagedRows,
+    checkpoint_id_of,
     prefix_of,
     sink_prefix,
     subtask_of,
@@ -55,7 +55,7 @@ class JdbcCommitter(Committer):
         sink_id: str,
     ) -> None:
         self._session = open_session(connection, sql)
-        self._patience_s = connection.timeout_seconds
+        self._timeout_s = connection.timeout_seconds
         self._options = options
         self._sink_id = sink_id
         self._retrying(self._check, "be prepared for exactly-once writes")
@@ -66,7 +66,7 @@ class JdbcCommitter(Committer):
             return
         self._retrying(lambda: self._commit(request), "commit")
         for each in request.committables:
-            if isinstance(each, HeldRows) and each.output.path is not None:
+            if isinstance(each, StagedRows) and each.output.path is not None:
                 files, path = resolve(each.output.path)
                 files.delete(path)
 
@@ -131,11 +131,14 @@ class JdbcCommitter(Committer):
         named_here = {each.name for each in items}
         for prefix in sorted({prefix_of(each.name) for each in items}):
             self._roll_back(
-                lambda name: name not in named_here and epoch_of(name) <= request.epoch, prefix
+                lambda name: (
+                    name not in named_here and checkpoint_id_of(name) <= request.checkpoint_id
+                ),
+                prefix,
             )
         for each in todo:
-            if isinstance(each, HeldRows):
-                self._write(each, request.epoch)
+            if isinstance(each, StagedRows):
+                self._write(each, request.checkpoint_id)
 
     def _commit_prepared(self, each: PreparedTransaction) -> None:
         session = self._session
@@ -157,7 +160,7 @@ class JdbcCommitter(Committer):
     def _is_committed(self, name: str) -> bool:
         return name in self._session.noted(self._options.ledger_table, [name])
 
-    def _write(self, held: HeldRows, epoch: int) -> None:
+    def _write(self, held: StagedRows, checkpoint_id: int) -> None:
         try:
             self._try_to_write(held)
         except Exception as error:
@@ -167,10 +170,10 @@ class JdbcCommitter(Committer):
             # A cancelled attempt may still be running, with a transaction that it will never end. If the transaction of a current
             # attempt is terminated instead, the job restarts and repeats it.
             if not session.end_transactions_of(tag_of(prefix_of(held.name))):
-                raise self._given_way(held, epoch) from error
+                raise self._given_way(held, checkpoint_id) from error
             self._try_to_write(held)
 
-    def _try_to_write(self, held: HeldRows) -> None:
+    def _try_to_write(self, held: StagedRows) -> None:
         session = self._session
         session.begin()
         if isinstance(session, PostgresSession):
@@ -189,9 +192,9 @@ class JdbcCommitter(Committer):
                 raise
             raise session.explain(error, rows) from error
 
-    def _given_way(self, held: HeldRows, epoch: int) -> DatabaseError:
+    def _given_way(self, held: StagedRows, checkpoint_id: int) -> DatabaseError:
         """Roll back the later transactions that hold locks on these rows, so that the job repeats them; return the error."""
-        self._roll_back(lambda name: epoch_of(name) > epoch, prefix_of(held.name))
+        self._roll_back(lambda name: checkpoint_id_of(name) > checkpoint_id, prefix_of(held.name))
         return DatabaseError(
             "rows of the table are locked by other transactions",
             detail=f"waited {_LOCK_TIMEOUT_MS / 1000:g} s, at {self._session.target.name}, "
@@ -222,7 +225,7 @@ class JdbcCommitter(Committer):
 
     def _retrying(self, action: Callable[[], None], doing: str) -> None:
         """Run an action, with retries while the database is unreachable, for the connection timeout."""
-        end = time.monotonic() + self._patience_s
+        end = time.monotonic() + self._timeout_s
         pause = 0.1
         with named(self._session.target, doing):
             while True:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.connectors.jdbc.urls import Target
+from penstock.connectors.jdbc.urls import JdbcDatabase
 from penstock.errors import PenstockError, RecordError, SuppressRestartsError
 
 # By SQLSTATE: classes of connections (08), resources (53), and single ones: serialization failure, deadlock, object in use,
@@ -93,20 +93,20 @@ def is_about_rows(error: BaseException) -> bool:
     )
 
 
-def told(error: BaseException) -> str:
+def database_message(error: BaseException) -> str:
     """Return the database's error message, in one line."""
     original = getattr(error, "orig", None) or error
     return f"{type(original).__name__}: {' '.join(str(original).split())}"
 
 
 def refused(
-    error: BaseException, target: Target, doing: str, sql: str | None = None
+    error: BaseException, target: JdbcDatabase, doing: str, sql: str | None = None
 ) -> DatabaseError:
     """Create the error of a database that rejected a request, or could not be reached."""
     parts = [f"database: {target.name}"]
     if sql is not None:
         parts.append(f"statement: {' '.join(sql.split())}")
-    parts.append(told(error))
+    parts.append(database_message(error))
     hint = _HINTS.get(sqlstate(error) or "")
     if hint is None and may_pass(error):
         hint = "check that the server is up and reachable; the job may be restarted"
@@ -126,7 +126,7 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def bad_record(
-    error: BaseException, target: Target, sql: str, record: Any, number: int, count: int
+    error: BaseException, target: JdbcDatabase, sql: str, record: Any, number: int, count: int
 ) -> RecordError:
     """Create the error of a record that the database rejects."""
     shown = repr(record)
@@ -135,7 +135,7 @@ def bad_record(
     return RecordError(
         "the database rejected a record",
         detail=f"record: {shown} (number {number + 1} of a batch of {count}), database: {target.name}, "
-        f"statement: {' '.join(sql.split())}, {told(error)}",
+        f"statement: {' '.join(sql.split())}, {database_message(error)}",
         hint=_RECORD_HINTS.get(
             sqlstate(error) or "",
             "compare the record with the statement's parameters and the table's columns",
@@ -144,7 +144,7 @@ def bad_record(
 
 
 @contextmanager
-def named(target: Target, doing: str, sql: str | None = None) -> Iterator[None]:
+def named(target: JdbcDatabase, doing: str, sql: str | None = None) -> Iterator[None]:
     """Translate the driver's errors to ones that name the database and the action."""
     try:
         yield

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.common.extras import optional_module
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
-from penstock.connectors.jdbc.session import Rows, Session
+from penstock.connectors.jdbc.session import JdbcSession, Rows
 from penstock.connectors.jdbc.statements import translate
 
 _PLACEHOLDERS: dict[str, Callable[[int], str]] = {
@@ -53,7 +53,7 @@ class DriverStatement:
         return tuple(row)
 
 
-class GenericSession(Session):
+class GenericSession(JdbcSession):
     """A connection over SQLAlchemy."""
 
     def __init__(self, options: JdbcConnectionOptions, sql: str) -> None:

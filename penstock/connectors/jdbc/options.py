@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from penstock.connectors.jdbc.urls import Target, parse_url
+from penstock.connectors.jdbc.urls import JdbcDatabase, parse_url
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
@@ -59,7 +59,7 @@ class JdbcConnectionOptions:
         self._target = parse_url(url, user_name, password)
 
     @property
-    def target(self) -> Target:
+    def target(self) -> JdbcDatabase:
         """The database in the form of its driver."""
         return self._target
 

@@ -18,7 +18,7 @@ from typing import Any
 from penstock.common.extras import optional_module
 from penstock.connectors.jdbc.failures import may_pass, sqlstate
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
-from penstock.connectors.jdbc.session import Rows, Session
+from penstock.connectors.jdbc.session import JdbcSession, Rows
 from penstock.connectors.jdbc.statements import (
     PlainInsert,
     for_psycopg,
@@ -80,7 +80,7 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-class PostgresSession(Session):
+class PostgresSession(JdbcSession):
     """A connection to PostgreSQL."""
 
     def __init__(self, options: JdbcConnectionOptions, sql: str) -> None:

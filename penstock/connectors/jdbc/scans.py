@@ -10,11 +10,11 @@ from typing import Any
 from penstock.connectors.jdbc.generic import DriverStatement, create_engine, sqlalchemy
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
 from penstock.connectors.jdbc.postgres import connect
-from penstock.connectors.jdbc.splits import Part
+from penstock.connectors.jdbc.splits import SplitRange
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class JdbcScan:
     """A table or query to read, the column that splits it, and the columns of its unique key, if known."""
 
     relation: str  # the FROM clause
@@ -23,7 +23,7 @@ class Scan:
     quote: str = '"'
     every: tuple[str, ...] = ()  # all columns, if rows without a key cannot be ordered as text
 
-    def statement(self, part: Part, position: Any) -> tuple[str, list[Any]]:
+    def statement(self, part: SplitRange, position: Any) -> tuple[str, list[Any]]:
         """Return SQL with `?`, and its parameters, for the rows of a part that come after a position.
 
         With a key, a position is the values of the columns that the rows are ordered by. Without one it is the number of rows
@@ -47,20 +47,20 @@ class Scan:
             sql += f" LIMIT {2**62} OFFSET {int(position)}"
         return sql, parameters
 
-    def order_columns(self, part: Part) -> list[str]:
+    def order_columns(self, part: SplitRange) -> list[str]:
         """Return the columns whose values are a position in a part."""
         if not self.key:
             return []
         return self._ordered(part)
 
-    def _ordered(self, part: Part) -> list[str]:
+    def _ordered(self, part: SplitRange) -> list[str]:
         column = [] if self.column is None or part.nulls else [self.column]
         return [*column, *(name for name in self.key if name != self.column)]
 
-    def _order(self, part: Part) -> list[str]:
+    def _order(self, part: SplitRange) -> list[str]:
         return [self.quoted(name) for name in self._ordered(part)]
 
-    def _range(self, part: Part) -> tuple[list[str], list[Any]]:
+    def _range(self, part: SplitRange) -> tuple[list[str], list[Any]]:
         if self.column is None:
             return [], []
         column = self.quoted(self.column)

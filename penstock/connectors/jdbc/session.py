@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 Rows = Sequence[Sequence[Any]]
 
 
-class Session(ABC):
+class JdbcSession(ABC):
     """Writes rows with one statement, in transactions. It connects on first use, and again after `leave`."""
 
     def __init__(self, options: JdbcConnectionOptions, sql: str) -> None:
@@ -91,7 +91,7 @@ class Session(ABC):
         return bad_record(found, self.target, self.sql, rows[number], number, len(rows))
 
 
-def open_session(options: JdbcConnectionOptions, sql: str) -> Session:
+def open_session(options: JdbcConnectionOptions, sql: str) -> JdbcSession:
     """Return a session for the database's driver."""
     if options.target.kind == "postgresql":
         from penstock.connectors.jdbc.postgres import PostgresSession

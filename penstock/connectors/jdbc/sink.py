@@ -131,13 +131,13 @@ class JdbcSink(Sink):
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Open the writer of one subtask."""
-        from penstock.connectors.jdbc.writers import BatchWriter, HoldingWriter, TwoPhaseWriter
+        from penstock.connectors.jdbc.writers import BatchWriter, StagingWriter, TwoPhaseWriter
 
         session = open_session(self._connection, self._sql)
         if self._exactly_once is None:
             return BatchWriter(session, self._parameters, self._execution, context)
         if not isinstance(session, PostgresSession):
-            return HoldingWriter(self._parameters, context, self.sink_id)
+            return StagingWriter(self._parameters, context, self.sink_id)
         return TwoPhaseWriter(
             session, self._parameters, self._execution, self._exactly_once, context, self.sink_id
         )

@@ -12,9 +12,9 @@ from penstock.common.typeinfo import check_type
 from penstock.common.types import Row
 from penstock.connectors.jdbc.failures import may_pass, named, pauses
 from penstock.connectors.jdbc.options import JdbcConnectionOptions, text, whole_number
-from penstock.connectors.jdbc.scans import Cursor, Scan, ask, primary_key
+from penstock.connectors.jdbc.scans import Cursor, JdbcScan, ask, primary_key
 from penstock.connectors.jdbc.sink import check_options
-from penstock.connectors.jdbc.splits import Part, check_bound, cut
+from penstock.connectors.jdbc.splits import SplitRange, check_bound, cut
 from penstock.connectors.jdbc.statements import check_sql, count_parameters
 from penstock.connectors.source import (
     Boundedness,
@@ -243,13 +243,13 @@ class _Enumerator(SplitEnumerator):
         key = source.key
         if not key and source.table is not None:
             key = primary_key(source.connection, source.table)
-        scan = Scan(source.relation, source.column, key, _quote(source.connection))
+        scan = JdbcScan(source.relation, source.column, key, _quote(source.connection))
         if not key and source.connection.target.kind != "postgresql":
             scan = replace(scan, every=self._columns())
         if source.column is None:
-            return [SourceSplit("all", (scan, Part()))]
+            return [SourceSplit("all", (scan, SplitRange()))]
         column = scan.quoted(source.column)
-        nulls = Part(nulls=True)
+        nulls = SplitRange(nulls=True)
         low, high = source.bounds
         if low is None:
             low, high = ask(

@@ -13,7 +13,7 @@ Bound = int | float | Decimal | dt.date | dt.datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SplitRange:
     """A part of a table: `low <= column < high`. None is unbounded; `nulls` is the part whose column is NULL."""
 
     low: Any = None
@@ -21,7 +21,7 @@ class Part:
     nulls: bool = False
 
 
-def cut(low: Any, high: Any, count: int) -> list[Part]:
+def cut(low: Any, high: Any, count: int) -> list[SplitRange]:
     """Divide the values from low to high, inclusive, into at most `count` ranges of equal width; the first and last are open.
 
     Integers are divided like in Flink: if the ranges cannot be equal, the first ones have one more value.
@@ -35,7 +35,7 @@ def cut(low: Any, high: Any, count: int) -> list[Part]:
         if low < bound <= high and (not bounds or bound > bounds[-1]):
             bounds.append(bound)
     edges = [None, *bounds, None]
-    return [Part(edges[n], edges[n + 1]) for n in range(len(edges) - 1)]
+    return [SplitRange(edges[n], edges[n + 1]) for n in range(len(edges) - 1)]
 
 
 def _between(low: Any, high: Any, number: int, count: int) -> Any:

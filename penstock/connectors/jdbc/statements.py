@@ -30,19 +30,19 @@ _MYSQL_TEXT = re.compile(r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\"""", re.D
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class StatementToken:
     """A token of SQL: `kind` is text, comment, parameter, operator (of `??`), word, space or other."""
 
     kind: str
     text: str
 
 
-def tokens(sql: str, *, backslashes: bool = False) -> Iterator[Token]:
+def tokens(sql: str, *, backslashes: bool = False) -> Iterator[StatementToken]:
     """Tokenize SQL. With `backslashes` (MySQL) a quote after a backslash does not end a string."""
     at = 0
     while at < len(sql):
         if backslashes and sql[at] in "'\"" and (text := _MYSQL_TEXT.match(sql, at)):
-            yield Token("text", text[0])
+            yield StatementToken("text", text[0])
             at = text.end()
             continue
         match = _TOKEN.match(sql, at)
@@ -55,7 +55,7 @@ def tokens(sql: str, *, backslashes: bool = False) -> Iterator[Token]:
             kind = "comment"
         elif kind == "dollar":
             kind = "text"
-        yield Token(kind, sql[at:end])
+        yield StatementToken(kind, sql[at:end])
         at = end
 
 

@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from penstock.connectors.sink import EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.connectors.staged_sinks import StagedOutput
 
 _PREFIX = "penstock"
@@ -25,7 +25,7 @@ class PreparedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldRows:
+class StagedRows:
     """Rows that could not be written before the checkpoint was durable; they are written during the commit, under this name."""
 
     name: str
@@ -33,7 +33,7 @@ class HeldRows:
     output: StagedOutput
 
 
-Committable = PreparedTransaction | HeldRows
+Committable = PreparedTransaction | StagedRows
 
 
 def short_hash(*parts: str) -> str:
@@ -63,11 +63,11 @@ def job_prefix(job_id: str) -> str:
     return f"{_PREFIX}:{_plain(job_id, 60)}:"
 
 
-def transaction_name(context: WriterContext, epoch: EpochContext, sink_id: str) -> str:
+def transaction_name(context: WriterContext, checkpoint: CheckpointContext, sink_id: str) -> str:
     """Return the name of the transaction of one subtask and attempt for a checkpoint."""
     prefix = sink_prefix(context.job_id, sink_id)
-    attempt = short_hash(context.operator_id, epoch.attempt)
-    return f"{prefix}{epoch.epoch}:{context.subtask}:{attempt}"
+    attempt = short_hash(context.operator_id, checkpoint.attempt)
+    return f"{prefix}{checkpoint.checkpoint_id}:{context.subtask}:{attempt}"
 
 
 def tag_of(prefix: str, subtask: int | None = None) -> str:
@@ -83,7 +83,7 @@ def prefix_of(name: str) -> str:
     return name.rsplit(":", 3)[0] + ":"
 
 
-def epoch_of(name: str) -> int:
+def checkpoint_id_of(name: str) -> int:
     """Return the id of the checkpoint that a transaction was prepared for."""
     return int(name.rsplit(":", 3)[1])
 

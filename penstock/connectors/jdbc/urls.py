@@ -46,7 +46,7 @@ _DEFAULT_USER = {"mysql": "mysql+pymysql", "mariadb": "mysql+pymysql"}
 
 
 @dataclass(frozen=True)
-class Target:
+class JdbcDatabase:
     """A database: the driver's settings, and its name in messages (never with a password)."""
 
     kind: str  # "postgresql" or "sqlalchemy"
@@ -55,7 +55,7 @@ class Target:
     url: str = field(default="", repr=False)  # of SQLAlchemy
 
 
-def parse_url(url: str, user: str | None = None, password: str | None = None) -> Target:
+def parse_url(url: str, user: str | None = None, password: str | None = None) -> JdbcDatabase:
     """Parse a URL; user and password, if given, override those of the URL.
 
     >>> parse_url("jdbc:postgresql://db.example.com/shop?user=me&currentSchema=sales").name
@@ -81,7 +81,7 @@ def parse_url(url: str, user: str | None = None, password: str | None = None) ->
     return _sqlalchemy(text, user, password)
 
 
-def _pgjdbc(text: str, user: str | None, password: str | None) -> Target:
+def _pgjdbc(text: str, user: str | None, password: str | None) -> JdbcDatabase:
     rest, _, query = text.removeprefix("postgresql:").partition("?")
     hosts, database = "localhost", rest
     if rest.startswith("//"):
@@ -129,7 +129,7 @@ def _host_and_port(text: str, url: str) -> tuple[str, str]:
     return match[1].strip("[]") or "localhost", match[2] or "5432"
 
 
-def _libpq(text: str, user: str | None, password: str | None) -> Target:
+def _libpq(text: str, user: str | None, password: str | None) -> JdbcDatabase:
     parts = urlsplit("postgresql://" + text.partition("://")[2])
     settings: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
     account, _, hosts = parts.netloc.rpartition("@")
@@ -147,14 +147,14 @@ def _libpq(text: str, user: str | None, password: str | None) -> Target:
     return _postgres(settings, user, password)
 
 
-def _postgres(settings: dict[str, Any], user: str | None, password: str | None) -> Target:
+def _postgres(settings: dict[str, Any], user: str | None, password: str | None) -> JdbcDatabase:
     if user is not None:
         settings["user"] = user
     if password is not None:
         settings["password"] = password
     hosts = zip(str(settings["host"]).split(","), str(settings["port"]).split(","), strict=False)
     where = ",".join(f"{host}:{port}" for host, port in hosts)
-    return Target("postgresql", f"postgresql://{where}/{settings['dbname']}", settings)
+    return JdbcDatabase("postgresql", f"postgresql://{where}/{settings['dbname']}", settings)
 
 
 def _from_jdbc(text: str) -> str:
@@ -172,7 +172,7 @@ def _from_jdbc(text: str) -> str:
     )
 
 
-def _sqlalchemy(text: str, user: str | None, password: str | None) -> Target:
+def _sqlalchemy(text: str, user: str | None, password: str | None) -> JdbcDatabase:
     scheme, _, rest = text.partition("://")
     account, at, place = rest.partition("/")[0].rpartition("@")
     path = rest[len(account) + len(at) + len(place) :]
@@ -183,7 +183,7 @@ def _sqlalchemy(text: str, user: str | None, password: str | None) -> Target:
         secret = quote(password, safe="")
     login = name + (f":{secret}" if secret else "")
     full = f"{scheme}://{login}{'@' if login else ''}{place}{path}"
-    return Target("sqlalchemy", f"{scheme}://{place}{path.partition('?')[0]}", url=full)
+    return JdbcDatabase("sqlalchemy", f"{scheme}://{place}{path.partition('?')[0]}", url=full)
 
 
 def _without_password(url: str) -> str:

@@ -11,16 +11,16 @@ from penstock.connectors.jdbc.failures import may_pass, refused, sqlstate, with_
 from penstock.connectors.jdbc.options import JdbcExactlyOnceOptions, JdbcExecutionOptions
 from penstock.connectors.jdbc.parameters import Parameters
 from penstock.connectors.jdbc.postgres import PostgresSession
-from penstock.connectors.jdbc.session import Session
+from penstock.connectors.jdbc.session import JdbcSession
 from penstock.connectors.jdbc.transactions import (
     Committable,
-    HeldRows,
     PreparedTransaction,
+    StagedRows,
     sink_prefix,
     tag_of,
     transaction_name,
 )
-from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.connectors.staged_sinks import StagingBuffer
 from penstock.errors import PenstockError
 from penstock.metrics.metricbase import Counter
@@ -37,7 +37,7 @@ class BatchWriter(SinkWriter):
 
     def __init__(
         self,
-        session: Session,
+        session: JdbcSession,
         parameters: Parameters,
         execution: JdbcExecutionOptions,
         context: WriterContext,
@@ -96,7 +96,7 @@ class BatchWriter(SinkWriter):
         self._session.leave()
 
 
-class HoldingWriter(SinkWriter):
+class StagingWriter(SinkWriter):
     """Keeps the records of a checkpoint on checkpoint storage; the committer writes them: exactly once, for any database."""
 
     def __init__(self, parameters: Parameters, context: WriterContext, sink_id: str) -> None:
@@ -106,10 +106,10 @@ class HoldingWriter(SinkWriter):
         self._buffer = StagingBuffer(context)
         self._name = ""
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Start the next checkpoint's records."""
-        self._name = transaction_name(self._context, epoch, self._sink_id)
-        self._buffer.begin(epoch)
+        self._name = transaction_name(self._context, checkpoint, self._sink_id)
+        self._buffer.begin(checkpoint)
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         """Add records."""
@@ -117,7 +117,7 @@ class HoldingWriter(SinkWriter):
 
     def prepare_commit(self) -> list[Any]:
         """Return the collected records as a committable."""
-        return [HeldRows(self._name, clock.now_ms(), output) for output in self._buffer.finish()]
+        return [StagedRows(self._name, clock.now_ms(), output) for output in self._buffer.finish()]
 
     def close(self) -> None:
         """Discard records that were not handed over."""
@@ -151,7 +151,7 @@ class TwoPhaseWriter(SinkWriter):
         self._options = exactly_once
         self._context = context
         self._sink_id = sink_id
-        self._epoch = EpochContext(0, "")
+        self._checkpoint = CheckpointContext(0, "")
         self._rows: list[Sequence[Any]] = []
         self._has_ledger = False
         self._begun = False  # whether a transaction is open
@@ -163,9 +163,9 @@ class TwoPhaseWriter(SinkWriter):
         self._under_way: list[tuple[int, Committable]] = []
         self._held = _counter(context, "numRecordsHeld")
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Start the next checkpoint's records; the transaction begins with the first batch."""
-        self._epoch = epoch
+        self._checkpoint = checkpoint
         self._blocked = False
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
@@ -176,7 +176,7 @@ class TwoPhaseWriter(SinkWriter):
 
     def prepare_commit(self) -> list[Any]:
         """Send the rest and prepare the transaction; hand over rows that are blocked by locks of others."""
-        name = transaction_name(self._context, self._epoch, self._sink_id)
+        name = transaction_name(self._context, self._checkpoint, self._sink_id)
         if self._rows and not self._blocked and not self._waits_for_rows():
             self._send()
         committables: list[Committable] = []
@@ -188,12 +188,12 @@ class TwoPhaseWriter(SinkWriter):
         if self._rows:
             committables.append(self._hand_over(f"{name}+"))
         self._begun, self._put = False, 0
-        self._under_way += [(self._epoch.epoch, each) for each in committables]
+        self._under_way += [(self._checkpoint.checkpoint_id, each) for each in committables]
         return list(committables)
 
-    def on_committed(self, epoch: int) -> None:
+    def on_committed(self, checkpoint_id: int) -> None:
         """Record that transactions up to this checkpoint hold no locks any more."""
-        self._under_way = [each for each in self._under_way if each[0] > epoch]
+        self._under_way = [each for each in self._under_way if each[0] > checkpoint_id]
 
     def close(self) -> None:
         """Close the connection; the server rolls back an unprepared transaction."""
@@ -201,7 +201,7 @@ class TwoPhaseWriter(SinkWriter):
 
     def _waits_for_rows(self) -> bool:
         """Whether rows of an earlier checkpoint are still to be written: those of this one must not overtake them."""
-        names = [each.name for _, each in self._under_way if isinstance(each, HeldRows)]
+        names = [each.name for _, each in self._under_way if isinstance(each, StagedRows)]
         if not names:
             return False
         try:
@@ -255,15 +255,15 @@ class TwoPhaseWriter(SinkWriter):
         except Exception as error:
             raise refused(error, self._session.target, "prepare a transaction") from error
 
-    def _hand_over(self, name: str) -> HeldRows:
+    def _hand_over(self, name: str) -> StagedRows:
         if self._held is not None:
             self._held.inc(len(self._rows))
         buffer = StagingBuffer(self._context)
-        buffer.begin(self._epoch)
+        buffer.begin(self._checkpoint)
         buffer.write(pickle.dumps(self._rows, 5))
         self._rows = []
         (output,) = buffer.finish()
-        return HeldRows(name, clock.now_ms(), output)
+        return StagedRows(name, clock.now_ms(), output)
 
 
 def _counter(context: WriterContext, name: str) -> Counter | None:

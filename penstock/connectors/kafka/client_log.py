@@ -10,7 +10,7 @@ import logging
 import re
 from typing import Any, Final
 
-from penstock.common.repeated_lines import Line, RepeatedLines
+from penstock.common.repeated_lines import LogLineKind, RepeatedLineFilter
 
 # FAIL [shop-enumerator#consumer-2] [thrd:b1:9092/bootstrap]: b1:9092/bootstrap: Connect to ipv4#10.0.0.1:9092 failed: Connection refused (after 0ms in state ...)
 _LINE: Final = re.compile(r"([A-Z_]+) \[([^\]]*)\](?: \[thrd:[^\]]*\])?: (.*)", re.DOTALL)
@@ -20,22 +20,22 @@ _BROKER_ID: Final = re.compile(r"^(\S+?)/(?:bootstrap|\d+)(?=: )")
 _ADDRESS: Final = re.compile(r"Connect to \S+ failed: ")
 
 
-def read_client_line(record: logging.LogRecord) -> Line:
+def read_client_line(record: logging.LogRecord) -> LogLineKind:
     """Parse a client's log line. The key is the same for all clients, and all addresses of a broker."""
     text = record.getMessage()
     line = _LINE.fullmatch(text)
     if line is None:
-        return Line(text, text, record.levelno)
+        return LogLineKind(text, text, record.levelno)
     facility, client, said = line.groups()
     problem = _problem(said)
     left_out = _LEFT_OUT.search(said)
     times = 1 if left_out is None else 1 + int(left_out[1])
     name = client.partition("#")[0]
     if facility != "FAIL":
-        return Line((facility, problem), f"{name}: {problem}", record.levelno, times)
+        return LogLineKind((facility, problem), f"{name}: {problem}", record.levelno, times)
     # A failed attempt is an error for the client; for the job it is one only if it lasts too long.
     level = min(record.levelno, logging.WARNING)
-    return Line(_ADDRESS.sub("", problem), f"{name}: {problem}; retrying", level, times)
+    return LogLineKind(_ADDRESS.sub("", problem), f"{name}: {problem}; retrying", level, times)
 
 
 def _problem(text: str) -> str:
@@ -48,7 +48,7 @@ def _problem(text: str) -> str:
 
 
 client_log: Final = logging.getLogger("penstock.connectors.kafka.client")
-client_log.addFilter(RepeatedLines(read_client_line))
+client_log.addFilter(RepeatedLineFilter(read_client_line))
 
 
 def log_client_error(client: str, error: Any) -> None:

@@ -11,7 +11,7 @@ from penstock.common.extras import optional_module
 from penstock.connectors.kafka.client_log import client_log
 from penstock.connectors.kafka.offsets import KafkaTopicPartition, Offsets
 from penstock.connectors.kafka.properties import confluent_kafka
-from penstock.connectors.kafka.source_errors import error_of, hopeless, is_kind
+from penstock.connectors.kafka.source_errors import error_of, fatal_error, is_kind
 from penstock.connectors.kafka.source_options import SourceOptions
 from penstock.errors import PenstockError
 
@@ -20,11 +20,11 @@ _ANSWER_S: Final = 10.0
 _LAST_COMMIT_S: Final = 30.0  # as Kafka's own consumer waits when it is closed
 
 
-class KafkaAwayError(PenstockError, ConnectionError):
+class KafkaUnavailableError(PenstockError, ConnectionError):
     """The brokers do not answer, for now."""
 
 
-class Cluster:
+class KafkaCluster:
     """A connection of the driver. Not thread-safe, except for `commit`."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -194,12 +194,12 @@ class Cluster:
     def _on_error(self, error: Any) -> None:
         if is_kind(error, "_ALL_BROKERS_DOWN"):
             self._brokers_away = True
-        found = hopeless(error, self.options.servers, "the Kafka source")
+        found = fatal_error(error, self.options.servers, "the Kafka source")
         if found is not None and self._failure is None:
             self._failure = found
 
     def _check(self, error: Any, what: str) -> None:
-        found = hopeless(error, self.options.servers, what) if hasattr(error, "code") else None
+        found = fatal_error(error, self.options.servers, what) if hasattr(error, "code") else None
         if found is not None:
             raise found
 
@@ -212,12 +212,12 @@ class Cluster:
                 detail=f"{what} at {self.options.servers}: {problem}",
                 hint="check whether the topic was deleted",
             )
-        return KafkaAwayError(
+        return KafkaUnavailableError(
             f"the brokers did not answer: {problem}", detail=f"{what} at {self.options.servers}"
         )
 
-    def _away(self, error: Any, timeout: float) -> KafkaAwayError:
-        return KafkaAwayError(
+    def _away(self, error: Any, timeout: float) -> KafkaUnavailableError:
+        return KafkaUnavailableError(
             f"no Kafka broker answers at {self.options.servers}",
             detail=f"waited for {timeout:g} s: {error.str()}",
             hint="check bootstrap.servers, and that the brokers are up and reachable from the driver; "

@@ -41,7 +41,7 @@ class KafkaCommittable:
         return found.started_ms == self.started_ms
 
 
-class Verdict(enum.Enum):
+class CommitDecision(enum.Enum):
     """What to do with a committable."""
 
     COMMIT = "commit"
@@ -49,24 +49,24 @@ class Verdict(enum.Enum):
     LOST = "lost"  # it was aborted
 
 
-def judge(wanted: KafkaCommittable, found: Transaction | None) -> Verdict:
+def judge(wanted: KafkaCommittable, found: Transaction | None) -> CommitDecision:
     """Decide the fate of a transaction from its coordinator's state of the transactional id.
 
     A producer begins another transaction, and an id gets another producer, only after this one was committed: a later one proves
     that it was. The id alone is not enough, see above.
     """
     if found is None:
-        return Verdict.LOST
+        return CommitDecision.LOST
     if not wanted.describes(found):
         unused = found.state is TransactionState.EMPTY and _same_producer(wanted, found)
-        return Verdict.LOST if unused else Verdict.DONE
+        return CommitDecision.LOST if unused else CommitDecision.DONE
     if found.state in _ABORTED:
-        return Verdict.LOST
+        return CommitDecision.LOST
     if found.state is TransactionState.COMPLETE_COMMIT:
-        return Verdict.DONE
+        return CommitDecision.DONE
     if found.state in {TransactionState.ONGOING, TransactionState.PREPARE_COMMIT}:
-        return Verdict.COMMIT if _same_producer(wanted, found) else Verdict.LOST
-    return Verdict.LOST
+        return CommitDecision.COMMIT if _same_producer(wanted, found) else CommitDecision.LOST
+    return CommitDecision.LOST
 
 
 def _same_producer(wanted: KafkaCommittable, found: Transaction) -> bool:

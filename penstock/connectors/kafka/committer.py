@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from penstock.connectors.kafka.committable import (
+    CommitDecision,
     KafkaCommittable,
-    Verdict,
     judge,
     may_be_fenced,
     operator_prefix,
@@ -27,7 +27,7 @@ from penstock.connectors.sink import CommitRequest, Committer, CommitterContext
 _log = logging.getLogger("penstock.connectors.kafka")
 
 LOSS_HINT: Final = "set_ignore_lost_transactions(True)"
-_ABORT_PATIENCE_S: Final = 30.0
+_ABORT_TIMEOUT_S: Final = 30.0
 _STRAYS_EVERY_S: Final = 10.0
 
 
@@ -76,10 +76,10 @@ class KafkaCommitter(Committer):
         lost = []
         for each in wanted:
             verdict = self._commit(each, found.get(each.transactional_id))
-            if verdict is Verdict.LOST:
+            if verdict is CommitDecision.LOST:
                 lost.append(each)
         if lost:
-            self._report(lost, found, request.epoch)
+            self._report(lost, found, request.checkpoint_id)
         self._commits += 1
         self._abort_strays()
 
@@ -101,9 +101,9 @@ class KafkaCommitter(Committer):
             [name for name, each in found.items() if each.state is TransactionState.ONGOING], []
         )
 
-    def _commit(self, wanted: KafkaCommittable, found: Transaction | None) -> Verdict:
+    def _commit(self, wanted: KafkaCommittable, found: Transaction | None) -> CommitDecision:
         verdict = judge(wanted, found)
-        if verdict is Verdict.COMMIT:
+        if verdict is CommitDecision.COMMIT:
             self._transactions.commit(
                 wanted.transactional_id, wanted.producer_id, wanted.producer_epoch
             )
@@ -113,10 +113,10 @@ class KafkaCommitter(Committer):
         self,
         lost: Sequence[KafkaCommittable],
         found: Mapping[str, Transaction],
-        epoch: int,
+        checkpoint_id: int,
     ) -> None:
         reasons = "; ".join(_reason(each, found.get(each.transactional_id)) for each in lost)
-        what = f"checkpoint {epoch} refers to Kafka transactions that were aborted: their records are lost"
+        what = f"checkpoint {checkpoint_id} refers to Kafka transactions that were aborted: their records are lost"
         if self._ignores_losses:
             _log.error("%s: %s", what, reasons)
             return
@@ -165,7 +165,7 @@ class KafkaCommitter(Committer):
 
     def _wait_for_aborts(self, names: Sequence[str]) -> None:
         """Wait until readers of committed records are not blocked any more."""
-        end = time.monotonic() + _ABORT_PATIENCE_S
+        end = time.monotonic() + _ABORT_TIMEOUT_S
         while names and time.monotonic() < end:
             found = self._transactions.describe(names)
             names = [name for name, each in found.items() if each.state in _UNDER_WAY]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.connectors.kafka.cluster import Cluster, KafkaAwayError
+from penstock.connectors.kafka.cluster import KafkaCluster, KafkaUnavailableError
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition, Offsets
 from penstock.connectors.kafka.source_options import SourceOptions
 from penstock.connectors.kafka.subscription import Subscription, missing_topic
@@ -59,7 +59,7 @@ class AdoptedPartitions:
 def find_stops(plan: KafkaSourcePlan, partition: KafkaTopicPartition) -> Offsets:
     """Return the stopping offsets of a partition and of all other existing ones: they are requested together."""
     assert plan.stopping is not None
-    cluster = Cluster(plan.options)
+    cluster = KafkaCluster(plan.options)
     try:
         topics = cluster.topics(plan.options.start_timeout_s)
         there = plan.subscription.select(topics, plan.options.servers)
@@ -80,11 +80,11 @@ class KafkaEnumerator(SplitEnumerator):
         self,
         plan: KafkaSourcePlan,
         restored: Any = None,
-        connect: Callable[[SourceOptions], Cluster] = Cluster,
+        connect: Callable[[SourceOptions], KafkaCluster] = KafkaCluster,
     ) -> None:
         self._plan = plan
         self._connect = connect
-        self._cluster: Cluster | None = None
+        self._cluster: KafkaCluster | None = None
         self._begun = restored is not None
         self._adopted = plan.bounded and isinstance(restored, AdoptedPartitions)
         self._known: set[KafkaTopicPartition] = set(restored or ())
@@ -133,7 +133,7 @@ class KafkaEnumerator(SplitEnumerator):
         )
 
     def look_again(
-        self, cluster: Cluster, known: set[KafkaTopicPartition], wait_s: float = 1.0
+        self, cluster: KafkaCluster, known: set[KafkaTopicPartition], wait_s: float = 1.0
     ) -> list[SourceSplit]:
         """Return splits of unknown partitions, with their first offsets."""
         plan = self._plan
@@ -217,7 +217,7 @@ class KafkaEnumerator(SplitEnumerator):
             else:
                 self._connected().commit(new)
 
-    def _connected(self) -> Cluster:
+    def _connected(self) -> KafkaCluster:
         if self._cluster is None:
             self._cluster = self._connect(self._plan.options)
         return self._cluster
@@ -243,7 +243,7 @@ class _Watch:
     def __init__(
         self,
         enumerator: KafkaEnumerator,
-        cluster: Cluster,
+        cluster: KafkaCluster,
         options: SourceOptions,
         known: set[KafkaTopicPartition],
     ) -> None:
@@ -299,7 +299,7 @@ class _Watch:
             try:
                 self._look()
                 self._away = False
-            except KafkaAwayError as error:
+            except KafkaUnavailableError as error:
                 self._say_away(error)
             except Exception as error:  # noqa: BLE001 - raised in the next call
                 self._take_failure(error)
@@ -320,7 +320,7 @@ class _Watch:
         if now - self._wanted_at < _WANTED_S:
             self._ends = self._cluster.latest(self._wanted, _ENDS_S)
 
-    def _say_away(self, error: KafkaAwayError) -> None:
+    def _say_away(self, error: KafkaUnavailableError) -> None:
         if not self._away:
             self._away = True
             _log.warning("%s (%s); retrying", error.message, error.detail)

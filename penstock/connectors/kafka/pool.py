@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.connectors.kafka.committable import (
+    CommitDecision,
     KafkaCommittable,
-    Verdict,
     judge,
     transactional_id,
 )
@@ -40,7 +40,7 @@ class PooledProducer:
     producer_id: int
     producer_epoch: int
     waits_for: KafkaCommittable | None = None
-    epoch: int = 0
+    checkpoint_id: int = 0
 
     def is_in(self, found: Transaction | None) -> bool:
         """Whether it has not been fenced."""
@@ -127,10 +127,12 @@ class ProducerPool:
         for each in fenced:
             each.producer.let_go()
 
-    def hand_over(self, pooled: PooledProducer, committable: KafkaCommittable, epoch: int) -> None:
+    def hand_over(
+        self, pooled: PooledProducer, committable: KafkaCommittable, checkpoint_id: int
+    ) -> None:
         """Keep a producer until its transaction is committed."""
         pooled.waits_for = committable
-        pooled.epoch = epoch
+        pooled.checkpoint_id = checkpoint_id
         with self._lock:
             self._waiting.append(pooled)
 
@@ -138,11 +140,11 @@ class ProducerPool:
         """Take back a producer whose transaction is over."""
         self._add(pooled)
 
-    def settle(self, epoch: int) -> None:
+    def settle(self, checkpoint_id: int) -> None:
         """Take back the producers whose transactions up to this checkpoint are over."""
         with self._lock:
-            over = [each for each in self._waiting if each.epoch <= epoch]
-            self._waiting = [each for each in self._waiting if each.epoch > epoch]
+            over = [each for each in self._waiting if each.checkpoint_id <= checkpoint_id]
+            self._waiting = [each for each in self._waiting if each.checkpoint_id > checkpoint_id]
         for each in over:
             self._later(lambda each=each: self._recycle(each))  # type: ignore[misc]
 
@@ -167,7 +169,7 @@ class ProducerPool:
         if found.state is TransactionState.ONGOING:
             pooled.producer.abort()  # another attempt at the checkpoint was committed
             return True
-        if judge(wanted, found) is Verdict.LOST:
+        if judge(wanted, found) is CommitDecision.LOST:
             return False
         pooled.producer.commit()
         return True

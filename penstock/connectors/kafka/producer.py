@@ -19,7 +19,7 @@ _SLICE_S: Final = 1.0  # how long to wait for librdkafka before checking for err
 _UNASSIGNED: Final = -1
 # Permanent errors that librdkafka would retry until messages time out.
 _HOPELESS: Final = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"}
-_TOPIC_PATIENCE_S: Final = 2.0  # a topic that is created on first use takes a moment
+_TOPIC_TIMEOUT_S: Final = 2.0  # a topic that is created on first use takes a moment
 
 
 def producer_configuration(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class KafkaProducer:
             if found.error is None:
                 return len(found.partitions)
             now = time.monotonic()
-            absent_until = absent_until or now + _TOPIC_PATIENCE_S
+            absent_until = absent_until or now + _TOPIC_TIMEOUT_S
             passing = found.error.name() in {"LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART"}
             if not passing or now > absent_until:
                 raise self._error(found.error, "cannot write to a topic", topic)

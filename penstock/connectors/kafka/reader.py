@@ -23,12 +23,12 @@ from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTop
 from penstock.connectors.kafka.partition_buffer import PartitionBuffer
 from penstock.connectors.kafka.properties import confluent_kafka
 from penstock.connectors.kafka.record import KafkaRecord, KafkaRecordDeserializationSchema
-from penstock.connectors.kafka.source_errors import hopeless, is_kind
+from penstock.connectors.kafka.source_errors import fatal_error, is_kind
 from penstock.connectors.kafka.source_options import SourceOptions
 from penstock.connectors.kafka.subscription import missing_topic
 from penstock.connectors.source import (
     MalformedRecord,
-    OneLook,
+    NonBlockingReadLimits,
     ReadLimits,
     SourceBatch,
     SourceReader,
@@ -97,7 +97,7 @@ class KafkaReader(SourceReader):
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield the fetched records of the partition, from an offset on."""
         buffer = self._buffer_of(split, position)
-        flows = isinstance(limits, OneLook)
+        pipelined = isinstance(limits, NonBlockingReadLimits)
         while not buffer.done:
             messages = buffer.take(limits.batch_size)
             if not messages:
@@ -113,7 +113,7 @@ class KafkaReader(SourceReader):
                 buffer.next = buffer.end if stop is None else min(buffer.end, stop)
                 yield SourceBatch([], buffer.next)
                 continue
-            if not flows and self._may_wait(buffer, limits):
+            if not pipelined and self._may_wait(buffer, limits):
                 left = limits.remaining
                 self._fetch(limits.batch_size, _LOOK_S if left is None else min(left, _LOOK_S))
                 continue
@@ -331,7 +331,7 @@ class KafkaReader(SourceReader):
         )
 
     def _on_error(self, error: Any) -> None:
-        found = hopeless(error, self._options.servers, "the Kafka source")
+        found = fatal_error(error, self._options.servers, "the Kafka source")
         if found is not None:
             self._failure = self._failure or found
         else:

@@ -78,8 +78,8 @@ class KafkaSink(Sink):
         )
 
     def _transactions(self) -> Transactions:
-        patience_ms = int(self._properties.get("delivery.timeout.ms", DELIVERY_TIMEOUT_MS))
-        return Transactions(self._properties, patience_ms / 1000)
+        timeout_ms = int(self._properties.get("delivery.timeout.ms", DELIVERY_TIMEOUT_MS))
+        return Transactions(self._properties, timeout_ms / 1000)
 
     @property
     def _timeout_ms(self) -> int:

@@ -28,7 +28,7 @@ def is_kind(error: Any, *names: str) -> bool:
     return error.code() in {getattr(kinds, name) for name in names}
 
 
-def hopeless(error: Any, servers: str, what: str) -> PenstockError | None:
+def fatal_error(error: Any, servers: str, what: str) -> PenstockError | None:
     """Return the error to raise for a permanent error; None for others."""
     if is_kind(error, *_CREDENTIALS):
         return KafkaRefusedError(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from penstock.common.extras import optional_module
-from penstock.common.repeated_lines import RepeatedLines
+from penstock.common.repeated_lines import RepeatedLineFilter
 from penstock.connectors.kafka.client_properties import protocol_configuration
 from penstock.connectors.kafka.errors import KafkaConnectionError, KafkaSinkError
 from penstock.connectors.kafka.producer import KafkaProducer
@@ -26,7 +26,7 @@ from penstock.connectors.kafka.producer import KafkaProducer
 T = TypeVar("T")
 
 _log = logging.getLogger("penstock.connectors.kafka.transactions")
-_log.addFilter(RepeatedLines())
+_log.addFilter(RepeatedLineFilter())
 
 # A permanently fenced id is marked with this timeout, so that it is not fenced again.
 FENCED_TIMEOUT_MS: Final = 1
@@ -83,10 +83,10 @@ class Transactions:
     Thread-safe.
     """
 
-    def __init__(self, properties: Mapping[str, str], patience_s: float = 120.0) -> None:
+    def __init__(self, properties: Mapping[str, str], timeout_s: float = 120.0) -> None:
         self.bootstrap = properties.get("bootstrap.servers", "")
         self._properties = dict(properties)
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._client: Any = None
         self._stopped = False
@@ -196,7 +196,7 @@ class Transactions:
     def _ask(self, what: str, request: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
         """Send a request, with retries while the cluster may recover."""
         errors = optional_module("kafka.errors", extra="kafka", needed_by="KafkaSink")
-        end = time.monotonic() + self._patience_s
+        end = time.monotonic() + self._timeout_s
         pause, checked = 0.005, False
         while True:
             if self._stopped:
@@ -248,7 +248,7 @@ class Transactions:
         if time.monotonic() > end:
             raise KafkaConnectionError(
                 f"Kafka could not {what}",
-                detail=f"brokers: {self.bootstrap}; for {self._patience_s:.0f} s: {error}",
+                detail=f"brokers: {self.bootstrap}; for {self._timeout_s:.0f} s: {error}",
                 hint="check that the brokers are up and that bootstrap.servers and the security properties are right",
             ) from error
 

@@ -12,7 +12,7 @@ from penstock.connectors.kafka.pool import PooledProducer, ProducerPool
 from penstock.connectors.kafka.producer import KafkaProducer
 from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
 from penstock.connectors.kafka.transactions import Transactions, TransactionState
-from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
 
 
 class _Sending:
@@ -70,11 +70,11 @@ class KafkaWriter(SinkWriter):
         statistics = None if context.metrics is None else self._sending.on_statistics
         self._producer = KafkaProducer(properties, None, statistics)
         self._flushes = flushes
-        self._in_epoch = False
+        self._in_checkpoint_interval = False
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Start the next checkpoint."""
-        self._in_epoch = True
+        self._in_checkpoint_interval = True
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         """Send records."""
@@ -85,7 +85,7 @@ class KafkaWriter(SinkWriter):
         if self._flushes:
             self._producer.flush()
         self._producer.poll()
-        self._in_epoch = False
+        self._in_checkpoint_interval = False
         return []
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class KafkaWriter(SinkWriter):
         if producer.producer is None:
             return
         try:
-            if not self._in_epoch:
+            if not self._in_checkpoint_interval:
                 producer.flush()
         finally:
             producer.let_go()
@@ -123,13 +123,13 @@ class TransactionalWriter(SinkWriter):
             timeout_ms,
             None if context.metrics is None else self._sending.on_statistics,
         )
-        self._epoch = 0
+        self._checkpoint_id = 0
         self._current: PooledProducer | None = None  # between `begin` and `prepare_commit`
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Begin a transaction."""
-        self._epoch = epoch.epoch
-        current = self._pool.take(epoch.attempt.rpartition("-")[0])
+        self._checkpoint_id = checkpoint.checkpoint_id
+        current = self._pool.take(checkpoint.attempt.rpartition("-")[0])
         self._current = current
         current.producer.begin()
 
@@ -161,12 +161,12 @@ class TransactionalWriter(SinkWriter):
             current.producer.bootstrap,
         )
         self._current = None
-        self._pool.hand_over(current, committable, self._epoch)
+        self._pool.hand_over(current, committable, self._checkpoint_id)
         return [committable]
 
-    def on_committed(self, epoch: int) -> None:
+    def on_committed(self, checkpoint_id: int) -> None:
         """Reuse the producers whose transactions are committed."""
-        self._pool.settle(epoch)
+        self._pool.settle(checkpoint_id)
 
     def close(self) -> None:
         """Abort the current transaction; those that were handed over stay open."""

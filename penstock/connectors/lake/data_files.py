@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 
 from penstock.connectors.formats.arrow_rows import ArrowRows
 from penstock.connectors.formats.field_types import row_type
-from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 TARGET_FILE_SIZE: Final = 128 << 20
@@ -36,7 +36,7 @@ class DataFile:
     statistics: str = ""
 
 
-class Layout(ABC):
+class TableLayout(ABC):
     """Schema and location of a table's files; created in the task."""
 
     schema: Any  # of records
@@ -70,7 +70,7 @@ class LakeWriter(SinkWriter):
     table's own maintenance (VACUUM, orphan file removal) deletes.
     """
 
-    def __init__(self, context: WriterContext, layout: Layout, target_size: int) -> None:
+    def __init__(self, context: WriterContext, layout: TableLayout, target_size: int) -> None:
         self._layout = layout
         self._application = application_of(context)
         self._prefix = f"part-{context.job_id[:8]}-{context.operator_id[:8]}-{context.subtask}"
@@ -82,9 +82,9 @@ class LakeWriter(SinkWriter):
         self._open: dict[Any, _OpenFile] = {}
         self._finished: list[DataFile] = []
 
-    def begin(self, epoch: EpochContext) -> None:
+    def begin(self, checkpoint: CheckpointContext) -> None:
         """Start the files of the next checkpoint: their names contain the attempt."""
-        self._attempt = hashlib.sha256(epoch.attempt.encode()).hexdigest()[:16]
+        self._attempt = hashlib.sha256(checkpoint.attempt.encode()).hexdigest()[:16]
         self._count = 0
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:

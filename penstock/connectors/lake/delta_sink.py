@@ -14,7 +14,7 @@ from penstock.connectors.lake.data_files import (
     TARGET_FILE_SIZE,
     DataFile,
     LakeWriter,
-    Layout,
+    TableLayout,
     check_target_size,
     digest_of,
 )
@@ -30,7 +30,7 @@ from penstock.errors import ArgumentError
 
 # Metadata of a commit in the table's history.
 _APPLICATION = "penstock.application"
-_EPOCH = "penstock.epoch"
+_CHECKPOINT_ID = "penstock.checkpoint-id"
 _FILES = "penstock.files"
 
 
@@ -107,7 +107,7 @@ def _show(schema: Any) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-class DeltaLayout(Layout):
+class DeltaLayout(TableLayout):
     """Files below the table's directory; values of partition columns are in the table's log, not in the files."""
 
     def __init__(self, sink: DeltaSink) -> None:
@@ -197,8 +197,8 @@ class DeltaCommitter(Committer):
         for pause in (*_PAUSES_S, None):
             try:
                 table = self._open()
-                if not self._has(table, files[0].application, request.epoch, files):
-                    self._append(table, files, request.epoch)
+                if not self._has(table, files[0].application, request.checkpoint_id, files):
+                    self._append(table, files, request.checkpoint_id)
             except deltalake("exceptions").CommitFailedError:
                 if pause is None:
                     raise
@@ -206,7 +206,7 @@ class DeltaCommitter(Committer):
             else:
                 return
 
-    def _append(self, table: Any, files: Sequence[DataFile], epoch: int) -> None:
+    def _append(self, table: Any, files: Sequence[DataFile], checkpoint_id: int) -> None:
         library, application = deltalake(), files[0].application
         now = time.time_ns() // 1_000_000
         add = deltalake("transaction").AddAction
@@ -228,10 +228,10 @@ class DeltaCommitter(Committer):
             commit_properties=library.CommitProperties(
                 custom_metadata={
                     _APPLICATION: application,
-                    _EPOCH: str(epoch),
+                    _CHECKPOINT_ID: str(checkpoint_id),
                     _FILES: digest_of(files),
                 },
-                app_transactions=[library.Transaction(application, epoch)],
+                app_transactions=[library.Transaction(application, checkpoint_id)],
             ),
         )
 
@@ -248,13 +248,13 @@ class DeltaCommitter(Committer):
         )
 
     @staticmethod
-    def _has(table: Any, application: str, epoch: int, files: Sequence[DataFile]) -> bool:
+    def _has(table: Any, application: str, checkpoint_id: int, files: Sequence[DataFile]) -> bool:
         """Whether the files were added before.
 
         A checkpoint with this id may have been committed by an attempt that was discarded later: then these are other files.
         """
         last = table.transaction_version(application)
-        if last is None or last < epoch:
+        if last is None or last < checkpoint_id:
             return False
         digest = digest_of(files)
         return any(

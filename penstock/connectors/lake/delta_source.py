@@ -13,7 +13,7 @@ from penstock.connectors.lake.delta_tables import (
     deltalake,
     open_table,
 )
-from penstock.connectors.lake.table_files import Found, TableSource, check_columns
+from penstock.connectors.lake.table_files import TableFileListing, TableSource, check_columns
 from penstock.connectors.source import SourceSplit
 from penstock.errors import ArgumentError, RecordError
 
@@ -58,13 +58,13 @@ class DeltaSource(TableSource):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fragments": {}}
 
-    def first_files(self) -> Found:
+    def first_files(self) -> TableFileListing:
         """Return the files of the first version."""
         table = open_table(self.table_uri, self.storage_options, self.version)
         version = table.version()
         if self.start_at_latest:
-            return Found((), version)
-        return Found(self._splits(version, self._paths(table)), version)
+            return TableFileListing((), version)
+        return TableFileListing(self._splits(version, self._paths(table)), version)
 
     @staticmethod
     def _paths(table: Any) -> list[str]:
@@ -78,7 +78,7 @@ class DeltaSource(TableSource):
             SourceSplit(f"{version}:{path}", (version, path), 0, bounded=True) for path in paths
         )
 
-    def later_files(self, seen: int) -> Found:
+    def later_files(self, seen: int) -> TableFileListing:
         """Return the files that versions after `seen` have added."""
         table = open_table(self.table_uri, self.storage_options)
         splits: list[SourceSplit] = []
@@ -92,7 +92,7 @@ class DeltaSource(TableSource):
                 )
             if not removed:
                 splits += self._splits(version, added)
-        return Found(tuple(splits), table.version())
+        return TableFileListing(tuple(splits), table.version())
 
     def _changes(self, version: int) -> tuple[list[str], list[str]]:
         """Return the files that a version has added and removed, if it changed data."""

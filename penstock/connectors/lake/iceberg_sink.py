@@ -13,7 +13,7 @@ from penstock.connectors.lake.data_files import (
     TARGET_FILE_SIZE,
     DataFile,
     LakeWriter,
-    Layout,
+    TableLayout,
     check_target_size,
     digest_of,
 )
@@ -23,7 +23,7 @@ from penstock.errors import ArgumentError, UnsupportedOperationError
 
 # Properties of a snapshot.
 _APPLICATION = "penstock.application"
-_EPOCH = "penstock.epoch"
+_CHECKPOINT_ID = "penstock.checkpoint-id"
 _FILES = "penstock.files"
 
 _MOST_TRIES: Final = 10  # others may commit at the same time
@@ -86,7 +86,7 @@ def table_schema(table: Any) -> Any:
     return pyiceberg("io.pyarrow").schema_to_pyarrow(table.schema(), include_field_ids=False)
 
 
-class IcebergLayout(Layout):
+class IcebergLayout(TableLayout):
     """Files in the table's own location; each has rows of one partition."""
 
     def __init__(self, table: Any) -> None:
@@ -159,7 +159,7 @@ class IcebergCommitter(Committer):
                     [file.path for file in files],
                     snapshot_properties={
                         _APPLICATION: files[0].application,
-                        _EPOCH: str(request.epoch),
+                        _CHECKPOINT_ID: str(request.checkpoint_id),
                         _FILES: digest,
                     },
                     check_duplicate_files=False,  # it would read all manifests; the snapshots' properties are enough

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.lake.iceberg_tables import TableName, pyiceberg
-from penstock.connectors.lake.table_files import Found, TableSource, check_columns
+from penstock.connectors.lake.table_files import TableFileListing, TableSource, check_columns
 from penstock.connectors.source import SourceSplit
 from penstock.errors import ArgumentError, RecordError
 
@@ -66,20 +66,20 @@ class IcebergSource(TableSource):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plans": {}}
 
-    def first_files(self) -> Found:
+    def first_files(self) -> TableFileListing:
         """Return the files of the first snapshot."""
         current = self.name.require_table().current_snapshot()
         seen = self.snapshot_id or (None if current is None else current.snapshot_id)
         if seen is None or self.start_at_latest:
-            return Found((), seen)
-        return Found(self._splits(None, seen), seen)
+            return TableFileListing((), seen)
+        return TableFileListing(self._splits(None, seen), seen)
 
-    def later_files(self, seen: int | None) -> Found:
+    def later_files(self, seen: int | None) -> TableFileListing:
         """Return the files that snapshots after `seen` have added."""
         table = self.name.require_table()
         current = table.current_snapshot()
         if current is None or current.snapshot_id == seen:
-            return Found((), seen)
+            return TableFileListing((), seen)
         splits: list[SourceSplit] = []
         for snapshot in self._after(table, current, seen):
             operation = None if snapshot.summary is None else snapshot.summary.operation.value
@@ -91,7 +91,7 @@ class IcebergSource(TableSource):
                     detail=f"its operation is '{operation}'; the source cannot emit deletions",
                     hint="ignore_changes=True skips such snapshots; or start the job without a checkpoint, from the current table",
                 )
-        return Found(tuple(splits), current.snapshot_id)
+        return TableFileListing(tuple(splits), current.snapshot_id)
 
     def _after(self, table: Any, current: Any, seen: int | None) -> list[Any]:
         """Return the snapshots after one, the oldest first."""

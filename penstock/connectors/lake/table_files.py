@@ -22,7 +22,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TableFileListing:
     """Files of a table, and the state of the table (a version, a snapshot) up to which they are complete."""
 
     splits: tuple[SourceSplit, ...]
@@ -55,11 +55,11 @@ class TableSource(Source):
         return Boundedness.CONTINUOUS_UNBOUNDED if self.unbounded else Boundedness.BOUNDED
 
     @abstractmethod
-    def first_files(self) -> Found:
+    def first_files(self) -> TableFileListing:
         """Return the files to start with."""
 
     @abstractmethod
-    def later_files(self, seen: Any) -> Found:
+    def later_files(self, seen: Any) -> TableFileListing:
         """Return the files that were added after a state."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class TableSource(Source):
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""
-        return TableReader(self.batches)
+        return LakeTableReader(self.batches)
 
 
 class TableEnumerator(SplitEnumerator):
@@ -105,7 +105,7 @@ class TableEnumerator(SplitEnumerator):
         return (self._seen,) if self._begun else None
 
 
-class TableReader(SourceReader):
+class LakeTableReader(SourceReader):
     """Reads files; a position is the number of rows of a file that were read."""
 
     def __init__(self, batches: Callable[[SourceSplit, int], Iterator[Any]]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.connectors.arguments import check_callable, check_int, check_text
-from penstock.connectors.batching import Batch, BatchLimits
+from penstock.connectors.batching import BatchLimits, RequestBatch
 from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.redis.client import Connect, RedisCalls, check_connect
 from penstock.connectors.redis.commands import commands_of, show, size_of
@@ -24,7 +24,7 @@ from penstock.connectors.rejections import (
     check_on_rejected,
 )
 from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import Committer, EpochContext, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.staged_sinks import StagingBuffer
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
@@ -129,16 +129,16 @@ class _PipelineWriter(SinkWriter):
     def __init__(self, sink: RedisSink, context: WriterContext, restored: Any) -> None:
         self._mapper = sink.mapper
         self._calls = sink.calls()
-        self._batch = Batch(sink.limits)
+        self._batch = RequestBatch(sink.limits)
         self._flushes = sink.guarantee is not DeliveryGuarantee.NONE
-        self._in_epoch = False
+        self._in_checkpoint_interval = False
         self._rejections = Rejections(sink.on_rejected, context, restored)
         if context.metrics is not None:
             context.metrics.gauge("numRetries", lambda: self._calls.retries)
 
-    def begin(self, epoch: EpochContext) -> None:
-        self._in_epoch = True
-        self._rejections.begin(epoch)
+    def begin(self, checkpoint: CheckpointContext) -> None:
+        self._in_checkpoint_interval = True
+        self._rejections.begin(checkpoint)
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         mapper, add = self._mapper, self._batch.add
@@ -173,7 +173,7 @@ class _PipelineWriter(SinkWriter):
     def prepare_commit(self) -> list[Any]:
         if self._flushes:
             self._flush()
-        self._in_epoch = False
+        self._in_checkpoint_interval = False
         return self._rejections.prepare_commit()
 
     def snapshot(self) -> Any:
@@ -181,7 +181,7 @@ class _PipelineWriter(SinkWriter):
 
     def close(self) -> None:
         if (
-            len(self._batch) and not self._in_epoch
+            len(self._batch) and not self._in_checkpoint_interval
         ):  # without a guarantee: this is the last chance to send
             self._flush()
         self._calls.close()
@@ -195,11 +195,11 @@ class _StagingWriter(SinkWriter):
         self._mapper = sink.mapper
         self._context = context
         self._buffer = StagingBuffer(context)
-        self._epoch = EpochContext(0, "")
+        self._checkpoint = CheckpointContext(0, "")
 
-    def begin(self, epoch: EpochContext) -> None:
-        self._epoch = epoch
-        self._buffer.begin(epoch)
+    def begin(self, checkpoint: CheckpointContext) -> None:
+        self._checkpoint = checkpoint
+        self._buffer.begin(checkpoint)
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         mapper = self._mapper
@@ -217,7 +217,7 @@ class _StagingWriter(SinkWriter):
     def prepare_commit(self) -> list[Any]:
         context = self._context
         return [
-            StagedCommands(context.operator_id, self._epoch.attempt, output)
+            StagedCommands(context.operator_id, self._checkpoint.attempt, output)
             for output in self._buffer.finish()
         ]
 

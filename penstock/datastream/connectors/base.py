@@ -58,10 +58,10 @@ from typing import Any
 from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.function_sink import FunctionSink, SinkContext
 from penstock.connectors.sink import (
+    CheckpointContext,
     CommitRequest,
     Committer,
     CommitterContext,
-    EpochContext,
     Sink,
     SinkWriter,
     WriterContext,
@@ -96,11 +96,11 @@ class SupportsPreprocessing(ABC):
 
 __all__ = [
     "Boundedness",
+    "CheckpointContext",
     "CommitRequest",
     "Committer",
     "CommitterContext",
     "DeliveryGuarantee",
-    "EpochContext",
     "FunctionSink",
     "ReadLimits",
     "Sink",

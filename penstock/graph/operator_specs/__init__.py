@@ -17,7 +17,7 @@ from penstock.graph.operator_specs.base import (
     Implementation,
     OperatorSpec,
     OutputTimestamps,
-    StateTable,
+    StateTableDescription,
     TolerantSpec,
     spec_kinds,
 )
@@ -79,7 +79,7 @@ __all__ = [
     "ProcessSpec",
     "SinkSpec",
     "SourceSpec",
-    "StateTable",
+    "StateTableDescription",
     "TimestampsAndWatermarksSpec",
     "TolerantSpec",
     "WindowSpec",

@@ -28,7 +28,7 @@ class OutputTimestamps(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class StateTable:
+class StateTableDescription:
     """A table of keyed state that an operator owns, for readers of snapshots.
 
     `kind` is the form of its values (value, list, map, reducing, contents), `text` describes them. `scope` is the
@@ -63,7 +63,7 @@ class OperatorSpec:
     # Whether its output depends on when external calls complete, so that it may differ in a replay.
     waits_for_others: ClassVar[bool] = False
     # The tables of keyed state that it owns, besides those that users declare.
-    state_tables: ClassVar[tuple[StateTable, ...]] = ()
+    state_tables: ClassVar[tuple[StateTableDescription, ...]] = ()
     # The names of operator list states that it owns, besides those that users declare.
     operator_states: ClassVar[tuple[str, ...]] = ()
 

@@ -10,7 +10,7 @@ from penstock.graph.operator_specs.base import (
     SHOWN_IF_SET,
     OperatorSpec,
     OutputTimestamps,
-    StateTable,
+    StateTableDescription,
     TolerantSpec,
     timestamps_of,
 )
@@ -67,7 +67,7 @@ class KeyedProcessSpec(TolerantSpec):
         return timestamps_of(self.function)
 
 
-REDUCED = StateTable("reduced", "reducing", "the reduced value")
+REDUCED = StateTableDescription("reduced", "reducing", "the reduced value")
 
 
 @dataclass(frozen=True, slots=True)

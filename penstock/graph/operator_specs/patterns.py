@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.graph.operator_specs.base import OperatorSpec, OutputTimestamps, StateTable
+from penstock.graph.operator_specs.base import OperatorSpec, OutputTimestamps, StateTableDescription
 
-RUNS = StateTable("cep/runs", "value", "partial matches", internal=True)
-DYNAMIC_RUNS = StateTable("cep/dynamic-runs", "value", "partial matches", "pattern", internal=True)
-QUEUE = StateTable(
+RUNS = StateTableDescription("cep/runs", "value", "partial matches", internal=True)
+DYNAMIC_RUNS = StateTableDescription(
+    "cep/dynamic-runs", "value", "partial matches", "pattern", internal=True
+)
+QUEUE = StateTableDescription(
     "cep/queue", "list", "(timestamp, event) pairs that wait for the watermark", internal=True
 )
 

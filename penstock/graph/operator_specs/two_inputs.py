@@ -8,12 +8,14 @@ from typing import Any
 from penstock.graph.operator_specs.base import (
     OperatorSpec,
     OutputTimestamps,
-    StateTable,
+    StateTableDescription,
     timestamps_of,
 )
 
-LEFT = StateTable("interval-join-left", "list", "elements of the left side", "timestamp")
-RIGHT = StateTable("interval-join-right", "list", "elements of the right side", "timestamp")
+LEFT = StateTableDescription("interval-join-left", "list", "elements of the left side", "timestamp")
+RIGHT = StateTableDescription(
+    "interval-join-right", "list", "elements of the right side", "timestamp"
+)
 
 
 @dataclass(frozen=True, slots=True)

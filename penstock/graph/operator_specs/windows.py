@@ -9,11 +9,11 @@ from penstock.graph.operator_specs.base import (
     SHOWN_IF_SET,
     OperatorSpec,
     OutputTimestamps,
-    StateTable,
+    StateTableDescription,
 )
 
-CONTENTS = StateTable("window-contents", "contents", "contents of windows", "window")
-MERGING_SET = StateTable(
+CONTENTS = StateTableDescription("window-contents", "contents", "contents of windows", "window")
+MERGING_SET = StateTableDescription(
     "merging-window-set",
     "map",
     "windows in flight, and what their contents are kept under",
@@ -127,7 +127,7 @@ class GlobalAggregateSpec(OperatorSpec):
         return self.window.output_timestamps
 
 
-BLOCKS = StateTable(
+BLOCKS = StateTableDescription(
     "partition-blocks", "value", "records of a partition, in blocks", "block", internal=True
 )
 

@@ -30,12 +30,12 @@ from penstock.runtime.inspection.requests import (
 
 _MOST_TASKS: Final = 64  # inspected per kind of request
 _WATCH_S: Final = 1.0
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 
 Question = tuple[str, Any, TaskId | SlotId, InspectionRequest]  # purpose, name, target, request
 
 
-class Patient(Protocol):
+class DiagnosableJob(Protocol):
     """The controller of a job, as the diagnosis uses it."""
 
     def describe(self) -> dict[str, Any]:
@@ -54,20 +54,20 @@ class Patient(Protocol):
         """Return the backlogs of unbounded sources, by vertex, with their units."""
 
 
-def examine(patient: Patient, now_ms: int) -> Diagnosis:
+def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
     """Diagnose a job."""
-    slots = patient.slots()
-    job = read_figures(patient.describe(), now_ms, slots)
+    slots = diagnosable.slots()
+    job = read_figures(diagnosable.describe(), now_ms, slots)
     begun = time.monotonic()
-    before = patient.backlogs()
+    before = diagnosable.backlogs()
     asked = [
-        (what, name, patient.inspect(target, request))
+        (what, name, diagnosable.inspect(target, request))
         for what, name, target, request in questions(job)
     ]
-    wait([each for _, _, each in asked], _WATCH_S + _PATIENCE_S)
+    wait([each for _, _, each in asked], _WATCH_S + _TIMEOUT_S)
     if before:
         time.sleep(max(begun + _WATCH_S - time.monotonic(), 0.0))
-    after, seconds = patient.backlogs(), time.monotonic() - begun
+    after, seconds = diagnosable.backlogs(), time.monotonic() - begun
     answers: dict[str, dict[Any, Any]] = {"keys": {}, "details": {}, "processes": {}}
     unknown: dict[str, None] = {}
     for what, name, future in asked:
@@ -77,10 +77,10 @@ def examine(patient: Patient, now_ms: int) -> Diagnosis:
         else:
             unknown[f"{_NAMES[what]}: {error}"] = None
     if not slots and job.status == "RUNNING":
-        unknown[_EPOCHS] = None
+        unknown[_EPOCH_MODE] = None
         # Fall back to the watermarks of the last checkpoint.
         answers["details"] = {
-            task: TaskDetail(each) for task, each in patient.split_times().items()
+            task: TaskDetail(each) for task, each in diagnosable.split_times().items()
         }
     job = replace(
         job,
@@ -93,7 +93,7 @@ def examine(patient: Patient, now_ms: int) -> Diagnosis:
 
 
 _NAMES: Final = {"keys": "frequent keys", "details": "splits and states", "processes": "memory"}
-_EPOCHS: Final = (
+_EPOCH_MODE: Final = (
     "keys, states and memory: tasks can only be inspected in pipelined mode while the job runs"
 )
 

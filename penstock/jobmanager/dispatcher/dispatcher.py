@@ -45,7 +45,7 @@ class JobRegistry(Protocol):
         """Release a job. It stays visible if it has ended."""
 
 
-class Phase(enum.Enum):
+class DispatcherPhase(enum.Enum):
     """The phase of a Dispatcher: a standby until `recover`, and again after `suspend`."""
 
     STANDBY = "standby"
@@ -84,7 +84,7 @@ class Dispatcher:
         self._configuration = configuration or Configuration()
         self._lock = threading.RLock()
         self._jobs: dict[str, _RunningJob] = {}
-        self.phase = Phase.STANDBY
+        self.phase = DispatcherPhase.STANDBY
         self._leader: int | None = None
 
     # Starting jobs
@@ -115,9 +115,9 @@ class Dispatcher:
         `leader` is the fencing token of an elected leader: it fences off all leaders that were elected before.
         """
         with self._lock:
-            if self.phase is Phase.CLOSED:
+            if self.phase is DispatcherPhase.CLOSED:
                 raise NotLeaderError("the JobManager is shutting down")
-            self.phase = Phase.LEADING
+            self.phase = DispatcherPhase.LEADING
             self._leader = leader
             for submission in self._store.all():
                 if submission.job_id in self._jobs:
@@ -190,7 +190,7 @@ class Dispatcher:
             fenced = isinstance(result.exception(), FencedError)
             over = controller.get_job_status().is_globally_terminal_state() and not fenced
             with self._lock:
-                leading = self.phase is Phase.LEADING
+                leading = self.phase is DispatcherPhase.LEADING
                 if self._jobs.get(job_id) is started:
                     del self._jobs[job_id]
             if over and leading:
@@ -202,30 +202,30 @@ class Dispatcher:
             _delete(started.directory)
             started.ended.set_result(None)
 
-    def suspend(self, patience_s: float = 30.0) -> None:
+    def suspend(self, timeout_s: float = 30.0) -> None:
         """Become a standby: suspend all jobs, so that another JobManager resumes them from their last checkpoints."""
-        self._stop(Phase.STANDBY, patience_s)
+        self._stop(DispatcherPhase.STANDBY, timeout_s)
 
-    def close(self, patience_s: float = 30.0) -> None:
+    def close(self, timeout_s: float = 30.0) -> None:
         """Accept no more jobs and suspend all. They stay in the store; call `cancel_all` first to end them."""
-        self._stop(Phase.CLOSED, patience_s)
+        self._stop(DispatcherPhase.CLOSED, timeout_s)
 
-    def _stop(self, phase: Phase, patience_s: float) -> None:
+    def _stop(self, phase: DispatcherPhase, timeout_s: float) -> None:
         with self._lock:
-            if self.phase is not Phase.CLOSED:
+            if self.phase is not DispatcherPhase.CLOSED:
                 self.phase = phase
             jobs = list(self._jobs.values())
         for started in jobs:
             started.controller.suspend()
-        _wait_for(jobs, patience_s)
+        _wait_for(jobs, timeout_s)
 
-    def cancel_all(self, patience_s: float = 30.0) -> None:
+    def cancel_all(self, timeout_s: float = 30.0) -> None:
         """Cancel all jobs and wait until they have ended."""
         with self._lock:
             jobs = list(self._jobs.values())
         for started in jobs:
             started.controller.cancel()
-        _wait_for(jobs, patience_s)
+        _wait_for(jobs, timeout_s)
 
     def jobs(self) -> list[str]:
         """Return the ids of the jobs that have not ended."""
@@ -233,9 +233,9 @@ class Dispatcher:
             return list(self._jobs)
 
     def _check_leading(self) -> None:
-        if self.phase is Phase.LEADING:
+        if self.phase is DispatcherPhase.LEADING:
             return
-        if self.phase is Phase.CLOSED:
+        if self.phase is DispatcherPhase.CLOSED:
             raise NotLeaderError("the JobManager is shutting down", hint="start another session")
         raise NotLeaderError(
             "this JobManager is a standby", hint="submit the job to the leader of the session"
@@ -248,15 +248,15 @@ class Dispatcher:
         _delete(started.directory)
 
 
-def _wait_for(jobs: Sequence[_RunningJob], patience_s: float) -> None:
-    """Wait until jobs have ended, for at most `patience_s` in total; log those that have not."""
-    until = time.monotonic() + patience_s
+def _wait_for(jobs: Sequence[_RunningJob], timeout_s: float) -> None:
+    """Wait until jobs have ended, for at most `timeout_s` in total; log those that have not."""
+    until = time.monotonic() + timeout_s
     for started in jobs:
         try:
             started.ended.result(max(0.0, until - time.monotonic()))
         except TimeoutError:
             name = started.controller.master.job.name
-            _log.error("job '%s' did not end within %g s", name, patience_s)
+            _log.error("job '%s' did not end within %g s", name, timeout_s)
 
 
 def _write_files(submission: Submission) -> str | None:

@@ -7,7 +7,7 @@ import logging
 import threading
 from typing import Protocol
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import PenstockError
 from penstock.jobmanager.dispatcher.submission import Submission
 
@@ -60,7 +60,7 @@ class FileJobStore:
     """
 
     def __init__(self, directory: str) -> None:
-        self._storage = CheckpointStorage(directory)
+        self._storage = CheckpointFileSystem(directory)
 
     def put(self, submission: Submission) -> None:
         """Store a job."""

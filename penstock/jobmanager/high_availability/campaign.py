@@ -20,7 +20,7 @@ _LEADER_KNOWN_S = 5.0  # after this time the last known leader is outdated
 _log = logging.getLogger(__name__)
 
 
-class Campaign:
+class LeaderCampaign:
     """Takes part in the leader election of one cluster, for all jobs of a process.
 
     `on_granted` and `on_revoked` are called alternately, in their own thread. Work that must stop at once when leadership is lost is
@@ -149,7 +149,7 @@ class Campaign:
 class _Contender:
     """The contender of a campaign, called by the election."""
 
-    def __init__(self, campaign: Campaign) -> None:
+    def __init__(self, campaign: LeaderCampaign) -> None:
         self._campaign = campaign
 
     def on_granted(self, token: int) -> None:

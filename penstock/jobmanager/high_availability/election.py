@@ -36,7 +36,7 @@ class Candidate:
             return None
 
 
-class Contender(Protocol):
+class LeaderContender(Protocol):
     """Is notified of leadership. One call at a time, never from the election thread, so calls may block."""
 
     def on_granted(self, token: int) -> None:
@@ -52,7 +52,7 @@ class LeaderElection(Protocol):
     So leadership alone is not sufficient: writes of a leader carry its fencing token, and the larger token wins.
     """
 
-    def start(self, candidate: Candidate, contender: Contender) -> None:
+    def start(self, candidate: Candidate, contender: LeaderContender) -> None:
         """Take part in the election until `close`."""
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 
-from penstock.jobmanager.high_availability.election import Candidate, Contender
-from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.election import Candidate, LeaderContender
+from penstock.jobmanager.high_availability.leadership import LeadershipState
 
 
 class ElectionThread(ABC):
@@ -15,11 +15,11 @@ class ElectionThread(ABC):
     def __init__(self) -> None:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._leadership: Leadership | None = None
+        self._leadership: LeadershipState | None = None
 
-    def start(self, candidate: Candidate, contender: Contender) -> None:
+    def start(self, candidate: Candidate, contender: LeaderContender) -> None:
         """Take part in the election until `close`."""
-        self._leadership = Leadership(contender)
+        self._leadership = LeadershipState(contender)
         self._prepare()
         self._thread = threading.Thread(
             target=self._run,
@@ -33,7 +33,7 @@ class ElectionThread(ABC):
         """Prepare, before the thread starts."""
 
     @abstractmethod
-    def _run(self, candidate: Candidate, leadership: Leadership) -> None:
+    def _run(self, candidate: Candidate, leadership: LeadershipState) -> None:
         """Take part until the stop event is set."""
 
     @property

@@ -18,8 +18,8 @@ from penstock.common.kubernetes_cluster import cluster_settings
 from penstock.errors import ConfigurationError, ConnectionFailedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
-from penstock.jobmanager.high_availability.leadership import Leadership
-from penstock.jobmanager.high_availability.lease_core import LeaseCore, LeaseRecord, Step
+from penstock.jobmanager.high_availability.leadership import LeadershipState
+from penstock.jobmanager.high_availability.lease_core import LeaseAction, LeaseCore, LeaseRecord
 
 if TYPE_CHECKING:
     from kubernetes.client import CoordinationV1Api, V1Lease
@@ -96,7 +96,7 @@ class KubernetesElection(ElectionThread):
 
     # The election thread
 
-    def _run(self, candidate: Candidate, leadership: Leadership) -> None:
+    def _run(self, candidate: Candidate, leadership: LeadershipState) -> None:
         core = LeaseCore(candidate.id)
         while not self._stop.is_set():
             try:
@@ -109,20 +109,20 @@ class KubernetesElection(ElectionThread):
         if leads:
             self._release(candidate)
 
-    def _round(self, core: LeaseCore, candidate: Candidate, leadership: Leadership) -> None:
+    def _round(self, core: LeaseCore, candidate: Candidate, leadership: LeadershipState) -> None:
         lease = self._read()
         began = time.monotonic()
         step = core.observe(None if lease is None else _record(lease), began)
-        if step is Step.WAIT:
+        if step is LeaseAction.WAIT:
             leadership.revoke()
             return
-        if step is Step.RENEW and leadership.token is None:
+        if step is LeaseAction.RENEW and leadership.token is None:
             # Leadership was lost here because the lease was not renewed in time: the old term must not continue.
-            step = Step.TAKE
-        written = self._write(lease, candidate, taken=step is not Step.RENEW)
+            step = LeaseAction.TAKE
+        written = self._write(lease, candidate, taken=step is not LeaseAction.RENEW)
         if written is None:
             leadership.revoke()  # another candidate was faster
-        elif step is Step.RENEW:
+        elif step is LeaseAction.RENEW:
             leadership.extend(began + self._deadline_s)
         else:
             token = _token(written)

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from penstock.jobmanager.high_availability.election import Contender
+from penstock.jobmanager.high_availability.election import LeaderContender
 
 _log = logging.getLogger(__name__)
 
 
-class Leadership:
+class LeadershipState:
     """Whether this process is the leader, and until when that is certain. The election sets it, the contender is notified.
 
     An election that may lose its service sets the time until which leadership is certain; when it passes, a dedicated thread notifies
@@ -22,7 +22,7 @@ class Leadership:
     """
 
     def __init__(
-        self, contender: Contender, *, clock: Callable[[], float] = time.monotonic
+        self, contender: LeaderContender, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._contender = contender
         self._clock = clock

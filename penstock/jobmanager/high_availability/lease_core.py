@@ -20,7 +20,7 @@ class LeaseRecord:
     version: str
 
 
-class Step(enum.Enum):
+class LeaseAction(enum.Enum):
     """The action for a lease that was just read."""
 
     CREATE = "create it"
@@ -37,14 +37,14 @@ class LeaseCore:
         self._seen: LeaseRecord | None = None
         self._since = 0.0  # when this version was first seen
 
-    def observe(self, record: LeaseRecord | None, now: float) -> Step:
+    def observe(self, record: LeaseRecord | None, now: float) -> LeaseAction:
         """Record the current lease; return the action."""
         if record is None or self._seen is None or record.version != self._seen.version:
             self._seen, self._since = record, now
         if record is None:
-            return Step.CREATE
+            return LeaseAction.CREATE
         if record.holder == self._candidate:
-            return Step.RENEW
+            return LeaseAction.RENEW
         if not record.holder or now - self._since >= record.duration_s:
-            return Step.TAKE
-        return Step.WAIT
+            return LeaseAction.TAKE
+        return LeaseAction.WAIT

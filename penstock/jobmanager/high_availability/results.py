@@ -12,7 +12,7 @@ import logging
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import clock
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
@@ -66,7 +66,7 @@ class JobResult:
 class JobResults:
     """The results of a cluster's jobs. Writing is best effort: without a result the next leader runs the job from its last checkpoint."""
 
-    def __init__(self, storage: CheckpointStorage) -> None:
+    def __init__(self, storage: CheckpointFileSystem) -> None:
         self._storage = storage.child("results")
 
     def write(self, job_id: str, result: JobResult) -> None:

@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 
-from penstock.checkpoint.storage import HIGH_AVAILABILITY_WORDS, CheckpointStorage
+from penstock.checkpoint.storage import HIGH_AVAILABILITY_WORDS, CheckpointFileSystem
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.file_errors import is_lasting
@@ -28,7 +28,7 @@ class HighAvailability:
 
     type: str
     cluster_id: str
-    storage: CheckpointStorage
+    storage: CheckpointFileSystem
     configuration: Configuration
 
     @classmethod
@@ -49,7 +49,7 @@ class HighAvailability:
                 f"high-availability.cluster-id '{cluster}' is not a valid directory name",
                 hint="use letters, digits, '-', '_' and '.'",
             )
-        storage = CheckpointStorage(directory, words=HIGH_AVAILABILITY_WORDS).child(cluster)
+        storage = CheckpointFileSystem(directory, words=HIGH_AVAILABILITY_WORDS).child(cluster)
         return cls(kind, cluster, storage, configuration)
 
     def check_storage(self) -> None:

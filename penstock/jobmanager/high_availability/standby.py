@@ -16,7 +16,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobSuspendedError
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.high_availability.campaign import Campaign
+from penstock.jobmanager.high_availability.campaign import LeaderCampaign
 from penstock.jobmanager.high_availability.results import JobResult, JobResults
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.job_master import JobMaster
@@ -34,7 +34,7 @@ class StandbyController(LocalJobController):
     """
 
     def __init__(
-        self, campaign: Campaign, create_master: Callable[[int | None], JobMaster]
+        self, campaign: LeaderCampaign, create_master: Callable[[int | None], JobMaster]
     ) -> None:
         super().__init__(create_master(None))
         self._campaign = campaign
@@ -97,7 +97,7 @@ CreateMaster = Callable[[Configuration, str | None, int | None], JobMaster]
 
 
 def stand_by(
-    campaign: Campaign, create: CreateMaster, configuration: Configuration
+    campaign: LeaderCampaign, create: CreateMaster, configuration: Configuration
 ) -> StandbyController:
     """Return the controller of the next job of this program, which runs while this process is the leader. Checkpoints are on shared storage."""
     shared = campaign.services.with_shared_checkpoints(configuration)
@@ -115,17 +115,19 @@ def _end_in_order() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
 
 
-_campaigns: dict[tuple[str, str, str], Campaign] = {}
+_campaigns: dict[tuple[str, str, str], LeaderCampaign] = {}
 _starting = threading.Lock()
 
 
-def campaign_of(services: HighAvailability, serve: Callable[[Campaign], str]) -> Campaign:
+def campaign_of(
+    services: HighAvailability, serve: Callable[[LeaderCampaign], str]
+) -> LeaderCampaign:
     """Return the campaign of this process for a cluster; `serve` starts the REST server and returns its address."""
     key = services.type, services.cluster_id, services.storage.base
     with _starting:
         campaign = _campaigns.get(key)
         if campaign is None:
-            campaign = Campaign(services)
+            campaign = LeaderCampaign(services)
             campaign.start(serve(campaign))
             atexit.register(campaign.close)
             _end_in_order()

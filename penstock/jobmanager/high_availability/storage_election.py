@@ -16,24 +16,24 @@ from collections.abc import Iterator
 
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease, current_claim
 from penstock.checkpoint.lease_owner import LeaseOwner
-from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.repeated_lines import RepeatedLines
+from penstock.checkpoint.storage import CheckpointFileSystem
+from penstock.common.repeated_lines import RepeatedLineFilter
 from penstock.errors import ArgumentError, CheckpointError, FencedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
-from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.leadership import LeadershipState
 
 _BEATS = 4  # renewals per lease duration
 _CERTAIN = 0.75  # share of the lease duration for which a leader without renewals keeps leadership
 
 _log = logging.getLogger(__name__)
-_log.addFilter(RepeatedLines())
+_log.addFilter(RepeatedLineFilter())
 
 
 class StorageElection(ElectionThread):
     """The holder of the lease of a directory is the leader. Others take over `lease_s` after the last heartbeat."""
 
-    def __init__(self, storage: CheckpointStorage, *, lease_s: float) -> None:
+    def __init__(self, storage: CheckpointFileSystem, *, lease_s: float) -> None:
         if lease_s <= 0:
             raise ArgumentError(f"invalid lease duration: {lease_s} seconds")
         super().__init__()
@@ -52,7 +52,7 @@ class StorageElection(ElectionThread):
                 return None
             raise
 
-    def _run(self, candidate: Candidate, leadership: Leadership) -> None:
+    def _run(self, candidate: Candidate, leadership: LeadershipState) -> None:
         while not self._stop.is_set():
             try:
                 lease = self._acquire(candidate)
@@ -78,7 +78,9 @@ class StorageElection(ElectionThread):
             interrupted=self._stop.is_set,
         )
 
-    def _lead(self, lease: HeartbeatLease, candidate: Candidate, leadership: Leadership) -> None:
+    def _lead(
+        self, lease: HeartbeatLease, candidate: Candidate, leadership: LeadershipState
+    ) -> None:
         with self._stepping_down(lease, leadership):
             self._storage.write_atomic(_leader_name(lease.number), candidate.encode())
             leadership.grant(lease.number, self._certain_until(lease))
@@ -95,7 +97,7 @@ class StorageElection(ElectionThread):
                     leadership.extend(self._certain_until(lease))
 
     @contextlib.contextmanager
-    def _stepping_down(self, lease: HeartbeatLease, leadership: Leadership) -> Iterator[None]:
+    def _stepping_down(self, lease: HeartbeatLease, leadership: LeadershipState) -> Iterator[None]:
         try:
             yield
         except CheckpointError as error:

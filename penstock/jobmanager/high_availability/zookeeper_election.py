@@ -21,7 +21,7 @@ from penstock.common.extras import optional_module
 from penstock.errors import ConfigurationError, ConnectionFailedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
-from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.leadership import LeadershipState
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -50,7 +50,7 @@ class ZooKeeperElection(ElectionThread):
         self._client = _connect(quorum, session_s)
         self._path = path
         self._session_s = session_s
-        self._patience_s = 2 * session_s
+        self._timeout_s = 2 * session_s
         self._grace_s = session_s * _LEFT if tolerates_suspension else 0.0
         self._starting = threading.Lock()
         self._live: threading.Event | None = None
@@ -87,10 +87,10 @@ class ZooKeeperElection(ElectionThread):
         from kazoo.exceptions import KazooException, NoNodeError
 
         try:
-            if not self._start_client().wait(self._patience_s):
+            if not self._start_client().wait(self._timeout_s):
                 raise ConnectionFailedError(
                     "ZooKeeper does not answer",
-                    detail=f"no connection within {self._patience_s:g} s",
+                    detail=f"no connection within {self._timeout_s:g} s",
                 )
             nodes = self._nodes()
             return Candidate.decode(self._client.get(nodes[0])[0]) if nodes else None
@@ -142,7 +142,7 @@ class ZooKeeperElection(ElectionThread):
 
     # The election thread
 
-    def _run(self, candidate: Candidate, leadership: Leadership) -> None:
+    def _run(self, candidate: Candidate, leadership: LeadershipState) -> None:
         from kazoo.exceptions import KazooException
 
         first = False  # whether its node was the lowest at the last check
@@ -162,7 +162,7 @@ class ZooKeeperElection(ElectionThread):
                 self._stop.wait(_PAUSE_S)
                 self._work.set()
 
-    def _elect(self, candidate: Candidate, leadership: Leadership) -> bool:
+    def _elect(self, candidate: Candidate, leadership: LeadershipState) -> bool:
         """Gain leadership if this candidate's node is the lowest; return whether it is."""
         own = self._own_node(candidate)
         began = time.monotonic()

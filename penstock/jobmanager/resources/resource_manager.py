@@ -10,7 +10,7 @@ from collections.abc import Callable
 from penstock.errors import JobCancelledError
 from penstock.graph.stage import SlotDemand
 from penstock.jobmanager.resources.slot_pool import SlotPool, SlotRequest, SlotUse
-from penstock.jobmanager.running.modes import NoRoomError
+from penstock.jobmanager.running.modes import InsufficientSlotsError
 
 _POLL_S = 0.1
 _DEFAULT_TIMEOUT_S = 300.0  # the default of Flink's slot.request.timeout
@@ -117,18 +117,18 @@ class ResourceManager:
             return _DEFAULT_TIMEOUT_S if demand.timeout_s is None else demand.timeout_s
         return max(arriving_s, demand.timeout_s or 0.0)
 
-    def _refusal(self, demand: SlotDemand, waited_s: float) -> NoRoomError:
+    def _refusal(self, demand: SlotDemand, waited_s: float) -> InsufficientSlotsError:
         use, needs = self._pool.use(), max(demand.slots, 1)
         waited = f" after {waited_s:.0f} s" if waited_s >= 1 else ""
         if not self._pool.could_fit(demand.job_id):
-            return NoRoomError(
+            return InsufficientSlotsError(
                 f"the job needs {_count(needs)} to run{_how(demand)}, but Spark has {use.total}{waited}",
                 detail="a slot is a core of Spark that one subtask of each operator occupies while the job runs; "
                 "slot sharing groups add up",
                 hint=f"lower the parallelism, give Spark {needs} cores (spark.master, spark.cores.max), "
                 "set penstock.execution.mode to epochs, or slot.request.timeout to wait for more",
             )
-        return NoRoomError(
+        return InsufficientSlotsError(
             f"the job needs {_count(needs)} to run{_how(demand)}, but only {use.free} of Spark's {use.total} are free{waited}",
             detail=f"slots are allocated to {self._pool.holders(demand.job_id)}",
             hint="cancel one of these jobs, give Spark more cores (spark.master, spark.cores.max), or set "

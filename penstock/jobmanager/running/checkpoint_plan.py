@@ -11,19 +11,19 @@ from penstock.jobmanager.job import Job
 from penstock.runtime.network.routing import connected_sources
 
 
-def create_committers(job: Job, *, tasks_stay: bool) -> dict[str, Committer]:
+def create_committers(job: Job, *, pipelined: bool) -> dict[str, Committer]:
     """Return the committers of the sinks that have one, by operator id."""
-    created = {name: create_committer(job, name, tasks_stay=tasks_stay) for name in job.sinks()}
+    created = {name: create_committer(job, name, pipelined=pipelined) for name in job.sinks()}
     return {name: committer for name, committer in created.items() if committer is not None}
 
 
-def create_committer(job: Job, operator: str, *, tasks_stay: bool) -> Committer | None:
+def create_committer(job: Job, operator: str, *, pipelined: bool) -> Committer | None:
     """Open the committer of a sink; None if there is no such sink, or it has none."""
     sink = job.sinks().get(operator)
     committer = sink.create_committer() if sink is not None else None
     if committer is not None:
         interval_ms = job.checkpoints.interval_ms
-        committer.open(CommitterContext(job.job_id, operator, interval_ms, not tasks_stay))
+        committer.open(CommitterContext(job.job_id, operator, interval_ms, not pipelined))
     return committer
 
 

@@ -14,28 +14,28 @@ from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import CheckpointExistsError, ManifestStore
 from penstock.checkpoint.messages import (
-    AbortEpoch,
+    AbortCheckpoint,
     Ack,
     Channel,
+    CheckpointRestored,
     CommitFailed,
     CommitFinished,
     CommitSink,
+    CoordinatorEvent,
+    CoordinatorInstruction,
     DeleteCheckpoint,
     DeleteFiles,
     DeleteOrphans,
-    EpochAborted,
-    EpochCompleted,
-    Event,
-    FailEpoch,
-    Instruction,
+    FailExecution,
     ManifestFailed,
     ManifestWritten,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
     PipeFinished,
-    Restore,
-    Restored,
+    RestoreCheckpoint,
     RunPipe,
-    StartEpoch,
     TaskFailed,
+    TriggerCheckpoint,
     TriggerSources,
     WriteManifest,
 )
@@ -54,8 +54,8 @@ from penstock.jobmanager.running.checkpoint_plan import (
     expected_channels,
     operator_plans,
 )
-from penstock.jobmanager.running.driver import EpochFailedError, Listener
-from penstock.jobmanager.running.tidying import Tidying
+from penstock.jobmanager.running.driver import ExecutionFailedError, Listener
+from penstock.jobmanager.running.tidying import CheckpointCleaner
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.operators.redelivery import REDELIVERED
@@ -63,7 +63,7 @@ from penstock.runtime.operators.redelivery import REDELIVERED
 _log = logging.getLogger(__name__)
 
 StepHook = Callable[[str, int], None]
-Outcome = EpochCompleted | EpochAborted
+Outcome = NotifyCheckpointComplete | NotifyCheckpointAborted
 
 
 class Checkpoints:
@@ -71,7 +71,7 @@ class Checkpoints:
 
     `begin(number)` starts a checkpoint in the tasks. In epoch mode it runs the pipe to its end and calls `on_ack` meanwhile. In pipelined
     mode it sends the trigger to the sources, and `on_ack` is called as acknowledgements arrive. Each method returns the outcomes that it
-    caused, so that the driver can notify the tasks. After an EpochFailedError `restore` must be called.
+    caused, so that the driver can notify the tasks. After an ExecutionFailedError `restore` must be called.
 
     `step_hooks` are called as `(step, number)` around every instruction (`before write_manifest`, `after write_manifest`, ...):
     tests interrupt the protocol there.
@@ -85,7 +85,7 @@ class Checkpoints:
         listener: Listener | None = None,
         step_hooks: Sequence[StepHook] = (),
         *,
-        tasks_stay: bool = False,
+        pipelined: bool = False,
     ) -> None:
         self._job = job
         self._store = store
@@ -93,16 +93,16 @@ class Checkpoints:
         self._listener = listener
         self._statistics = CheckpointStatistics() if listener is None else listener.statistics
         self._step_hooks = step_hooks
-        self._tasks_stay = tasks_stay
-        self._what = "checkpoint" if tasks_stay else "epoch"
+        self._pipelined = pipelined
+        self._what = "checkpoint" if pipelined else "checkpoint_id"
         # By vertex: a source is the head of its chain.
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
-        self._committers: dict[str, Committer] = create_committers(job, tasks_stay=tasks_stay)
+        self._committers: dict[str, Committer] = create_committers(job, pipelined=pipelined)
         self._operators = operator_plans(job, self._committers)
         self._channels = expected_channels(job)
         self._parallelism = Counter(task.vertex for task in self._channels)
         self.coordinator = CheckpointCoordinator(
-            job.job_id, job.name, retained=job.checkpoints.retained, tasks_stay=tasks_stay
+            job.job_id, job.name, retained=job.checkpoints.retained, pipelined=pipelined
         )
         self.sources = [
             SourceCoordinator(operator_id, vertex, source, parallelism)
@@ -113,7 +113,7 @@ class Checkpoints:
         self._outcomes: list[Outcome] = []  # not returned to the caller yet
         self._cause: BaseException | None = None
         self._failures = CheckpointFailures(job.checkpoints.tolerable_failures)
-        self._tidying = Tidying(store)
+        self._tidying = CheckpointCleaner(store)
         self._sweeps_later = False
         self.finished = False  # whether the last completed checkpoint is the last of the job
 
@@ -125,12 +125,12 @@ class Checkpoints:
     @property
     def next_number(self) -> int:
         """The number of the next checkpoint."""
-        return self.coordinator.next_epoch
+        return self.coordinator.next_checkpoint_id
 
     @property
     def pending(self) -> list[int]:
         """The numbers of the pending checkpoints, oldest first."""
-        return self.coordinator.pending_epochs
+        return self.coordinator.pending_checkpoint_ids
 
     @property
     def expected(self) -> frozenset[TaskId]:
@@ -144,9 +144,9 @@ class Checkpoints:
         self._tidying.forget()
         self._collected.clear()
         retained = tuple(self._store.read_all())
-        restored = None if manifest is None else manifest.epoch
+        restored = None if manifest is None else manifest.checkpoint_id
         self._statistics.on_restore(restored, self._path_of(manifest), clock.now_ms())
-        self._handle(Restore(manifest, retained))
+        self._handle(RestoreCheckpoint(manifest, retained))
         # Files of the previous driver may still become part of its checkpoint, so they are kept until this driver completes one.
         self._sweeps_later = self._store.contested
         if not self._sweeps_later:
@@ -168,8 +168,8 @@ class Checkpoints:
         number = self.next_number
         self._collected[number] = []
         return self._handle(
-            StartEpoch(
-                epoch=number,
+            TriggerCheckpoint(
+                checkpoint_id=number,
                 operators=self._operators,
                 expected=self.expected,
                 now_ms=clock.now_ms(),
@@ -193,10 +193,10 @@ class Checkpoints:
     ) -> list[Outcome]:
         """Abort a checkpoint in pipelined mode; no effect if it is not pending.
 
-        If it has `failed` (it was declined, or it expired), and more in a row than the job tolerates, the job fails: EpochFailedError.
+        If it has `failed` (it was declined, or it expired), and more in a row than the job tolerates, the job fails: ExecutionFailedError.
         """
         self._cause = why if isinstance(why, CheckpointError) else None
-        return self._handle(AbortEpoch(number, str(why), failed=failed))
+        return self._handle(AbortCheckpoint(number, str(why), failed=failed))
 
     def abort_all(self, reason: str) -> list[Outcome]:
         """Abort all pending checkpoints: some tasks are restored from the last completed one."""
@@ -253,100 +253,113 @@ class Checkpoints:
 
     # Events in, instructions out
 
-    def _handle(self, event: Event) -> list[Outcome]:
-        events: deque[Event] = deque([event])
+    def _handle(self, event: CoordinatorEvent) -> list[Outcome]:
+        events: deque[CoordinatorEvent] = deque([event])
         while events:
             for instruction in self.coordinator.handle(events.popleft()):
                 events.extend(self._carry_out(instruction))
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
-    def _carry_out(self, instruction: Instruction) -> list[Event]:
+    def _carry_out(self, instruction: CoordinatorInstruction) -> list[CoordinatorEvent]:
         match instruction:
-            case RunPipe(epoch):
-                return self._step("run_pipe", epoch, lambda: self._run_pipe(epoch))
-            case TriggerSources(epoch):
-                return self._step("trigger", epoch, lambda: self._start(epoch))
+            case RunPipe(checkpoint_id):
+                return self._step("run_pipe", checkpoint_id, lambda: self._run_pipe(checkpoint_id))
+            case TriggerSources(checkpoint_id):
+                return self._step("trigger", checkpoint_id, lambda: self._start(checkpoint_id))
             case WriteManifest(manifest):
-                return self._step("write_manifest", manifest.epoch, lambda: self._write(manifest))
+                return self._step(
+                    "write_manifest", manifest.checkpoint_id, lambda: self._write(manifest)
+                )
             case CommitSink(operator, request):
                 return self._step(
-                    "commit_sink", request.epoch, lambda: self._commit(operator, request)
+                    "commit_sink", request.checkpoint_id, lambda: self._commit(operator, request)
                 )
-            case DeleteCheckpoint(epoch):
+            case DeleteCheckpoint(checkpoint_id):
                 return self._step(
-                    "delete_checkpoint", epoch, lambda: self._tidying.delete(instruction)
+                    "delete_checkpoint", checkpoint_id, lambda: self._tidying.delete(instruction)
                 )
             case DeleteFiles() | DeleteOrphans():
                 assert self.manifest is not None
                 return self._step(
-                    "delete_files", self.manifest.epoch, lambda: self._tidying.delete(instruction)
+                    "delete_files",
+                    self.manifest.checkpoint_id,
+                    lambda: self._tidying.delete(instruction),
                 )
-            case EpochCompleted():
+            case NotifyCheckpointComplete():
                 self._completed(instruction)
-            case EpochAborted():
+            case NotifyCheckpointAborted():
                 self._aborted(instruction)
-            case Restored(_, final):
+            case CheckpointRestored(_, final):
                 self.finished = final
-            case FailEpoch(epoch, reason, _):
+            case FailExecution(checkpoint_id, reason, _):
                 cause, self._cause = self._cause, None
-                self._statistics.on_fail(epoch, reason, clock.now_ms())
-                raise EpochFailedError(f"{self._what} {epoch} failed", detail=reason) from cause
+                self._statistics.on_fail(checkpoint_id, reason, clock.now_ms())
+                raise ExecutionFailedError(
+                    f"{self._what} {checkpoint_id} failed", detail=reason
+                ) from cause
             case _:
                 raise CheckpointError(f"unknown instruction {type(instruction).__name__}")
         return []
 
-    def _step(self, name: str, epoch: int, action: Callable[[], list[Event] | None]) -> list[Event]:
+    def _step(
+        self, name: str, checkpoint_id: int, action: Callable[[], list[CoordinatorEvent] | None]
+    ) -> list[CoordinatorEvent]:
         try:
             for hook in self._step_hooks:
-                hook(f"before {name}", epoch)
+                hook(f"before {name}", checkpoint_id)
             events = action()
             for hook in self._step_hooks:
-                hook(f"after {name}", epoch)
+                hook(f"after {name}", checkpoint_id)
         except Exception as error:  # the restart strategy decides about any error
-            raise EpochFailedError(
-                f"{self._what} {epoch} failed", detail=f"{name}: {type(error).__name__}: {error}"
+            raise ExecutionFailedError(
+                f"{self._what} {checkpoint_id} failed",
+                detail=f"{name}: {type(error).__name__}: {error}",
             ) from error
         return events or []
 
-    def _run_pipe(self, epoch: int) -> list[Event]:
-        return self._start(epoch) or [PipeFinished(epoch, clock.now_ms())]
+    def _run_pipe(self, checkpoint_id: int) -> list[CoordinatorEvent]:
+        return self._start(checkpoint_id) or [PipeFinished(checkpoint_id, clock.now_ms())]
 
-    def _start(self, epoch: int) -> list[Event]:
+    def _start(self, checkpoint_id: int) -> list[CoordinatorEvent]:
         try:
             self._store.check_lease()  # a fenced driver must not start a checkpoint
-            self._statistics.on_trigger(epoch, self._parallelism, clock.now_ms())
+            self._statistics.on_trigger(checkpoint_id, self._parallelism, clock.now_ms())
             if self._listener is not None:
-                self._listener.on_trigger(epoch)
-            self._begin(epoch)
+                self._listener.on_trigger(checkpoint_id)
+            self._begin(checkpoint_id)
         except Exception as error:  # noqa: BLE001 - any error fails the checkpoint
             self._cause = error
-            return [TaskFailed(epoch, str(error))]
+            return [TaskFailed(checkpoint_id, str(error))]
         return []
 
-    def _write(self, manifest: Manifest) -> list[Event]:
+    def _write(self, manifest: Manifest) -> list[CoordinatorEvent]:
         try:
             self._store.write(manifest)
         except PenstockError as error:
             self._cause = error
             fatal = isinstance(error, FencedError | CheckpointExistsError)
-            return [ManifestFailed(manifest.epoch, str(error), fatal=fatal)]
-        return [ManifestWritten(manifest.epoch)]
+            return [ManifestFailed(manifest.checkpoint_id, str(error), fatal=fatal)]
+        return [ManifestWritten(manifest.checkpoint_id)]
 
-    def _commit(self, operator: str, request: CommitRequest) -> list[Event]:
+    def _commit(self, operator: str, request: CommitRequest) -> list[CoordinatorEvent]:
         try:
             self._store.check_lease()
             pending = self._committer(operator).commit(request)
         except Exception as error:  # noqa: BLE001 - the user's committer may raise anything
             self._cause = error
-            return [CommitFailed(operator, request.epoch, f"{type(error).__name__}: {error}")]
-        return [CommitFinished(operator, request.epoch, pending)]
+            return [
+                CommitFailed(operator, request.checkpoint_id, f"{type(error).__name__}: {error}")
+            ]
+        return [CommitFinished(operator, request.checkpoint_id, pending)]
 
-    def _completed(self, outcome: EpochCompleted) -> None:
+    def _completed(self, outcome: NotifyCheckpointComplete) -> None:
         self.finished = outcome.final
         self._failures.on_success()
-        self._statistics.on_complete(outcome.epoch, self._path_of(self.manifest), clock.now_ms())
-        self.acks = self._collected.pop(outcome.epoch, [])
+        self._statistics.on_complete(
+            outcome.checkpoint_id, self._path_of(self.manifest), clock.now_ms()
+        )
+        self.acks = self._collected.pop(outcome.checkpoint_id, [])
         for source in self.sources:
             self._advance(source)
         self._sweep_if_due()
@@ -362,38 +375,40 @@ class Checkpoints:
                 durable += ack.progress
         source.on_checkpoint(durable)
 
-    def _aborted(self, outcome: EpochAborted) -> None:
-        self._collected.pop(outcome.epoch, None)
-        self._statistics.on_fail(outcome.epoch, outcome.reason, clock.now_ms())
+    def _aborted(self, outcome: NotifyCheckpointAborted) -> None:
+        self._collected.pop(outcome.checkpoint_id, None)
+        self._statistics.on_fail(outcome.checkpoint_id, outcome.reason, clock.now_ms())
         self._outcomes.append(outcome)
         cause, self._cause = self._cause, None
         if not outcome.failed:
             return
-        failure = CheckpointError(f"checkpoint {outcome.epoch} failed", detail=outcome.reason)
+        failure = CheckpointError(
+            f"checkpoint {outcome.checkpoint_id} failed", detail=outcome.reason
+        )
         failure.__cause__ = cause
         if self._failures.tolerates(failure):
             _log.warning(
-                "checkpoint %d failed, the job continues: %s", outcome.epoch, outcome.reason
+                "checkpoint %d failed, the job continues: %s", outcome.checkpoint_id, outcome.reason
             )
             return
-        raise EpochFailedError(failure.message, detail=outcome.reason) from (cause or failure)
+        raise ExecutionFailedError(failure.message, detail=outcome.reason) from (cause or failure)
 
     def _sweep_if_due(self) -> None:
         # In pipelined mode tasks run now, and no checkpoint refers yet to their files. They are deleted at the end of the job.
-        if self._tasks_stay or not self._sweeps_later or self._store.contested:
+        if self._pipelined or not self._sweeps_later or self._store.contested:
             return
         self._sweeps_later = False
         try:
             self.sweep()
         except FencedError as error:
-            raise EpochFailedError(error.message, detail=error.detail) from error
+            raise ExecutionFailedError(error.message, detail=error.detail) from error
         except Exception:  # noqa: BLE001 - leftover files are harmless
             _log.warning("files of failed attempts could not be deleted", exc_info=True)
 
     def _to_event(self, number: int, ack: TaskAck) -> Ack:
         states: dict[str, StateChain] = ack.keyed
         return Ack(
-            epoch=number,
+            checkpoint_id=number,
             task=ack.task,
             attempt=ack.attempt,
             upstream=tuple(Channel(task, token) for task, token in ack.upstream.items()),
@@ -402,8 +417,8 @@ class Checkpoints:
             in_flight=ack.in_flight,
             committables={name: tuple(items) for name, items in ack.committables.items()},
             carried={
-                epoch: {name: tuple(items) for name, items in by_name.items()}
-                for epoch, by_name in ack.carried.items()
+                checkpoint_id: {name: tuple(items) for name, items in by_name.items()}
+                for checkpoint_id, by_name in ack.carried.items()
             },
             splits={}
             if ack.progress is None
@@ -418,12 +433,12 @@ class Checkpoints:
     def _path_of(self, manifest: Manifest | None) -> str | None:
         if manifest is None or self._job.checkpoints.temporary:
             return None
-        return self._store.storage.path(f"chk-{manifest.epoch}")
+        return self._store.storage.path(f"chk-{manifest.checkpoint_id}")
 
     def _committer(self, operator: str) -> Committer:
         committer = self._committers.get(operator)
         if committer is None:
-            created = create_committer(self._job, operator, tasks_stay=self._tasks_stay)
+            created = create_committer(self._job, operator, pipelined=self._pipelined)
             if created is None:
                 raise CheckpointError(
                     f"the checkpoint has uncommitted output of sink '{operator}', but the job has no such sink",

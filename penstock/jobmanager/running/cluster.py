@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.graph.stage import Room, SlotDemand, StageDeployment
+from penstock.graph.stage import ClusterCapacity, SlotDemand, StageDeployment
 from penstock.jobmanager.running.epochs.pipe import Pipe
 
 OnEnd = Callable[[BaseException | None], None]
@@ -24,10 +24,10 @@ class RunningStage(Protocol):
 class Cluster(Pipe, Protocol):
     """Runs the tasks of jobs."""
 
-    def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
+    def capacity(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> ClusterCapacity:
         """Allocate the requested slots to a job, replacing its current ones; waits for them until it is interrupted.
 
-        Raises NoRoomError. The job holds them until `release`.
+        Raises InsufficientSlotsError. The job holds them until `release`.
         """
 
     def release(self, job_id: str) -> None:

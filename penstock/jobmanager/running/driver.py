@@ -25,7 +25,7 @@ from penstock.runtime.network.messages import TaskAck, TaskFailure
 from penstock.runtime.task.stage_messages import SlotReport
 
 
-class EpochFailedError(PenstockError, RuntimeError):
+class ExecutionFailedError(PenstockError, RuntimeError):
     """The job failed between two checkpoints; `__cause__` is the cause if it is an exception.
 
     `tasks` are the failed ones if others keep running; None: all.
@@ -35,7 +35,7 @@ class EpochFailedError(PenstockError, RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CheckpointSpan:
     """The start and end of a checkpoint, in seconds of time.monotonic()."""
 
     started_s: float
@@ -65,13 +65,13 @@ class Listener(Protocol):
     def on_report(self, report: SlotReport) -> None:
         """The subtasks of a slot report their metrics."""
 
-    def on_trigger(self, epoch: int) -> None:
+    def on_trigger(self, checkpoint_id: int) -> None:
         """A checkpoint was triggered."""
 
-    def on_ack(self, epoch: int, ack: TaskAck) -> None:
+    def on_ack(self, checkpoint_id: int, ack: TaskAck) -> None:
         """A subtask has acknowledged a checkpoint."""
 
-    def on_completed(self, span: Span) -> None:
+    def on_completed(self, span: CheckpointSpan) -> None:
         """A checkpoint was completed."""
 
 
@@ -130,11 +130,11 @@ class Driver(Protocol):
     def advance(self, savepoint: SavepointRequest | None) -> bool:
         """Run to the next completed checkpoint; False if interrupted before.
 
-        For a savepoint it is triggered at once. Raises EpochFailedError, after which `restore` must be called.
+        For a savepoint it is triggered at once. Raises ExecutionFailedError, after which `restore` must be called.
         """
 
     def settle(self) -> None:
-        """Complete a checkpoint of all processed records, so that another plan repeats nothing; raises EpochFailedError."""
+        """Complete a checkpoint of all processed records, so that another plan repeats nothing; raises ExecutionFailedError."""
 
     def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
         """Send an inspection request to a running task or slot. Thread-safe."""

@@ -1,14 +1,14 @@
-"""The journal of a job: the data with which `penstock replay` runs an epoch again locally.
+"""The journal of a job: the data with which `penstock replay` runs an interval again locally.
 
-Here an epoch is the interval between two checkpoints, in both modes; its number is that of the second one.
+Here an interval is the interval between two checkpoints, in both modes; its number is that of the second one.
 
 ```
-<base>/<job id>/epochs/<N>             the last attempt of epoch N: start checkpoint, assigned splits, traces
-<base>/<job id>/epochs/<N>.failed      the last failed attempt of epoch N
-<base>/<job id>/epochs/plan-<hash>     the vertices with the user's code, once for each plan
+<base>/<job id>/journal/<N>             the last attempt of checkpoint N: start checkpoint, assigned splits, traces
+<base>/<job id>/journal/<N>.failed      the last failed attempt of checkpoint N
+<base>/<job id>/journal/plan-<hash>     the vertices with the user's code, once for each plan
 ```
 
-A record is written before its epoch runs, so that it exists after any failure, and again afterwards with the traces of tasks. It is
+A record is written before its interval runs, so that it exists after any failure, and again afterwards with the traces of tasks. It is
 deleted with the checkpoint that it starts from. The journal never fails a job: records that cannot be written are missing later. A
 fenced driver leaves the journal to its successor.
 """
@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from penstock.checkpoint.manifest import Manifest
-from penstock.checkpoint.manifest_store import EPOCHS, ManifestStore
+from penstock.checkpoint.manifest_store import JOURNAL, ManifestStore
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import clock, cloudpickling
 from penstock.errors import CheckpointError
 from penstock.graph.deployment import JobSettings, LevelDeployment, VertexDeployment
@@ -46,12 +46,12 @@ _HEADER = b"penstock journal %d" % VERSION
 Outcome = Literal["running", "completed", "failed"]
 
 _log = logging.getLogger(__name__)
-_RECORD_NAME = re.compile(rf"{EPOCHS}/(\d+)(\.failed)?")
+_RECORD_NAME = re.compile(rf"{JOURNAL}/(\d+)(\.failed)?")
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """The part of the journal that epochs share: vertices with the user's code, and its import path."""
+    """The part of the journal that intervals share: vertices with the user's code, and its import path."""
 
     job_name: str
     settings: JobSettings
@@ -64,16 +64,16 @@ class PlanRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class EpochRecord:
-    """One attempt of one epoch.
+class IntervalRecord:
+    """One attempt of one interval.
 
-    `base` is the job's own checkpoint from which the epoch started; None if it started without state, or from another job's checkpoint
+    `base` is the job's own checkpoint from which the interval started; None if it started without state, or from another job's checkpoint
     (`foreign`), which is part of `restore` then. `failure` is the failure of a task, or the text of another failure. `flows`: it ran in
     pipelined mode, and its traces have the order of calls.
     """
 
     job_id: str
-    epoch: int
+    checkpoint_id: int
     base: int | None
     foreign: bool
     attempt: int
@@ -86,12 +86,12 @@ class EpochRecord:
     outcome: Outcome = "running"
     failure: TaskFailure | str | None = None
     traces: tuple[SlotTrace, ...] = ()
-    flows: bool = False
+    pipelined: bool = False
 
     @property
     def before(self) -> int:
         """The checkpoint that a replay needs, 0 if none."""
-        return self.base if self.base is not None else self.epoch - 1
+        return self.base if self.base is not None else self.checkpoint_id - 1
 
     @property
     def seconds(self) -> float | None:
@@ -145,23 +145,23 @@ class _Unpickler(pickle.Unpickler):
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """The start of an epoch: its number, if known, and the restore points of its subtasks."""
+class IntervalStart:
+    """The start of an interval: its number, if known, and the restore points of its subtasks."""
 
-    epoch: int
+    checkpoint_id: int
     attempt: int
     restore: Mapping[TaskId, Any]
     assignments: Mapping[TaskId, Any]
     state_io: Any
     deadline: float | None = None
-    flows: bool = False
+    pipelined: bool = False
 
     @classmethod
-    def of(cls, levels: Sequence[LevelDeployment]) -> Beginning:
-        """Return the start of an epoch in epoch mode."""
+    def of(cls, levels: Sequence[LevelDeployment]) -> IntervalStart:
+        """Return the start of an interval in interval mode."""
         first = levels[0]
         return cls(
-            first.epoch,
+            first.checkpoint_id,
             first.attempt_number,
             {key: point for level in levels for key, point in level.restore.items()},
             {key: each for level in levels for key, each in level.assignments.items()},
@@ -170,8 +170,8 @@ class Beginning:
         )
 
 
-class Entry:
-    """The entry of the running epoch: collects the traces of its tasks."""
+class JournalEntry:
+    """The entry of the running interval: collects the traces of its tasks."""
 
     def __init__(self) -> None:
         self.traces: list[SlotTrace] = []
@@ -188,19 +188,19 @@ class Journal:
     def __init__(self, store: ManifestStore) -> None:
         self._check_lease = store.check_lease
         # Losing a record in a power failure is acceptable: no fsync.
-        self._storage = CheckpointStorage(store.storage.base, sync=False)
+        self._storage = CheckpointFileSystem(store.storage.base, sync=False)
         self._job_id = store.job_id
         self._signer = store.signer
         self._plan: tuple[Job, str] | None = None
-        self._kept: dict[str, tuple[int, str]] | None = None  # by name: base epoch, plan
+        self._kept: dict[str, tuple[int, str]] | None = None  # by name: base interval, plan
 
     @contextmanager
     def entry(
         self, job: Job, base: Manifest | None, levels: Sequence[LevelDeployment]
-    ) -> Iterator[Entry]:
-        """Write the record of an epoch before the body runs it and again afterwards, if the job has a journal."""
-        entry = Entry()
-        record = self.begin(job, base, Beginning.of(levels))
+    ) -> Iterator[JournalEntry]:
+        """Write the record of an interval before the body runs it and again afterwards, if the job has a journal."""
+        entry = JournalEntry()
+        record = self.begin(job, base, IntervalStart.of(levels))
         try:
             yield entry
         except Exception as error:
@@ -208,29 +208,34 @@ class Journal:
             raise
         self.completed(record, entry.traces)
 
-    def begin(self, job: Job, base: Manifest | None, beginning: Beginning) -> EpochRecord | None:
-        """Record the start of an epoch; None if the job has no journal, or it cannot be written."""
+    def begin(
+        self, job: Job, base: Manifest | None, beginning: IntervalStart
+    ) -> IntervalRecord | None:
+        """Record the start of an interval; None if the job has no journal, or it cannot be written."""
         if not job.settings.journal:
             return None
-        record: EpochRecord | None = self._attempt(self._begin, job, base, beginning)
+        record: IntervalRecord | None = self._attempt(self._begin, job, base, beginning)
         return record
 
     def completed(
-        self, record: EpochRecord | None, traces: Sequence[SlotTrace], epoch: int | None = None
+        self,
+        record: IntervalRecord | None,
+        traces: Sequence[SlotTrace],
+        checkpoint_id: int | None = None,
     ) -> None:
-        """Record that an epoch was completed; by the checkpoint `epoch`, if earlier ones were aborted."""
+        """Record that an interval was completed; by the checkpoint `checkpoint_id`, if earlier ones were aborted."""
         if record is None:
             return
-        number = record.epoch if epoch is None else epoch
-        done = replace(record, epoch=number, outcome="completed", traces=tuple(traces))
+        number = record.checkpoint_id if checkpoint_id is None else checkpoint_id
+        done = replace(record, checkpoint_id=number, outcome="completed", traces=tuple(traces))
         self._attempt(self._note_end, record_name(number), done)
-        if number != record.epoch:
-            self._attempt(self._delete, record_name(record.epoch))
+        if number != record.checkpoint_id:
+            self._attempt(self._delete, record_name(record.checkpoint_id))
 
     def failed(
-        self, record: EpochRecord | None, error: Exception, traces: Sequence[SlotTrace]
+        self, record: IntervalRecord | None, error: Exception, traces: Sequence[SlotTrace]
     ) -> None:
-        """Record that an epoch failed."""
+        """Record that an interval failed."""
         if record is not None:
             self._attempt(self._note_failure, record, error, traces)
 
@@ -241,14 +246,14 @@ class Journal:
             _log.warning("cannot write the journal for `penstock replay`: %s", error)
             return None
 
-    def _begin(self, job: Job, base: Manifest | None, beginning: Beginning) -> EpochRecord:
+    def _begin(self, job: Job, base: Manifest | None, beginning: IntervalStart) -> IntervalRecord:
         own = base is not None and base.job_id == self._job_id
         if self._kept is None:
             self._kept = self._find_records()
-        record = EpochRecord(
+        record = IntervalRecord(
             job_id=self._job_id,
-            epoch=beginning.epoch,
-            base=base.epoch if base is not None and own else None,
+            checkpoint_id=beginning.checkpoint_id,
+            base=base.checkpoint_id if base is not None and own else None,
             foreign=base is not None and not own,
             attempt=beginning.attempt,
             started_ms=clock.now_ms(),
@@ -257,15 +262,15 @@ class Journal:
             state_io=beginning.state_io,
             restore=_dump(beginning.restore, base if own else None),
             assignments=_dump(beginning.assignments, None),
-            flows=beginning.flows,
+            pipelined=beginning.pipelined,
         )
         # First, because it may replace the last record that refers to an old plan.
-        self._write(record_name(record.epoch), record)
+        self._write(record_name(record.checkpoint_id), record)
         self._prune(record.before, job.checkpoints.retained, record.plan)
         return record
 
     def _note_failure(
-        self, record: EpochRecord, error: Exception, traces: Sequence[SlotTrace]
+        self, record: IntervalRecord, error: Exception, traces: Sequence[SlotTrace]
     ) -> None:
         failed = replace(record, outcome="failed", failure=f"{type(error).__name__}: {error}")
         if isinstance(error, TaskFailedError):
@@ -275,13 +280,13 @@ class Journal:
                 failure=replace(error.failure, trace=None),
                 traces=(*traces, last) if last is not None else tuple(traces),
             )
-        self._note_end(record_name(record.epoch, failed=True), failed)
+        self._note_end(record_name(record.checkpoint_id, failed=True), failed)
 
-    def _note_end(self, name: str, record: EpochRecord) -> None:
-        self._check_lease()  # epochs may take long
+    def _note_end(self, name: str, record: IntervalRecord) -> None:
+        self._check_lease()  # intervals may take long
         self._write(name, record)
 
-    def _write(self, name: str, record: EpochRecord) -> None:
+    def _write(self, name: str, record: IntervalRecord) -> None:
         self._storage.write_atomic(name, _encode(record, self._signer))
         if self._kept is not None:
             self._kept[name] = (record.before, record.plan)
@@ -309,7 +314,7 @@ class Journal:
             ),
             self._signer,
         )
-        name = f"{EPOCHS}/plan-{hashlib.sha256(data).hexdigest()[:16]}"
+        name = f"{JOURNAL}/plan-{hashlib.sha256(data).hexdigest()[:16]}"
         if not self._storage.exists(name):
             self._storage.write_atomic(name, data)
         self._plan = (job, name)
@@ -318,7 +323,7 @@ class Journal:
     def _find_records(self) -> dict[str, tuple[int, str]]:
         """Return the records of earlier runs of the job."""
         found = {}
-        for name in self._storage.list(f"{EPOCHS}/"):
+        for name in self._storage.list(f"{JOURNAL}/"):
             if _RECORD_NAME.fullmatch(name):
                 record = self._attempt(read_record, self._storage, name, self._signer)
                 found[name] = (record.before, record.plan) if record is not None else (-1, "")
@@ -339,30 +344,32 @@ class Journal:
         self._kept[plan] = (-1, plan)
 
 
-def record_name(epoch: int, *, failed: bool = False) -> str:
+def record_name(checkpoint_id: int, *, failed: bool = False) -> str:
     """Return the name of a record, relative to the job's directory.
 
     >>> record_name(7), record_name(7, failed=True)
-    ('epochs/7', 'epochs/7.failed')
+    ('journal/7', 'journal/7.failed')
     """
-    return f"{EPOCHS}/{epoch}.failed" if failed else f"{EPOCHS}/{epoch}"
+    return f"{JOURNAL}/{checkpoint_id}.failed" if failed else f"{JOURNAL}/{checkpoint_id}"
 
 
-def list_records(storage: CheckpointStorage) -> list[tuple[int, bool]]:
-    """Return the epochs in the journal of a job's directory, in order, each with whether it is a failed attempt."""
-    found = (_RECORD_NAME.fullmatch(name) for name in storage.list(f"{EPOCHS}/"))
+def list_records(storage: CheckpointFileSystem) -> list[tuple[int, bool]]:
+    """Return the intervals in the journal of a job's directory, in order, each with whether it is a failed attempt."""
+    found = (_RECORD_NAME.fullmatch(name) for name in storage.list(f"{JOURNAL}/"))
     return sorted((int(match.group(1)), match.group(2) is not None) for match in found if match)
 
 
-def read_record(storage: CheckpointStorage, name: str, signer: Signer | None = None) -> EpochRecord:
-    """Return the record of an epoch."""
+def read_record(
+    storage: CheckpointFileSystem, name: str, signer: Signer | None = None
+) -> IntervalRecord:
+    """Return the record of an interval."""
     record = _decode(storage, name, signer)
-    if not isinstance(record, EpochRecord):
-        raise CheckpointError(f"'{storage.path(name)}' is not a record of an epoch")
+    if not isinstance(record, IntervalRecord):
+        raise CheckpointError(f"'{storage.path(name)}' is not a record of an interval")
     return record
 
 
-def read_plan(storage: CheckpointStorage, name: str, signer: Signer | None = None) -> PlanRecord:
+def read_plan(storage: CheckpointFileSystem, name: str, signer: Signer | None = None) -> PlanRecord:
     """Return the plan that a record names."""
     plan = _decode(storage, name, signer)
     if not isinstance(plan, PlanRecord):
@@ -376,20 +383,20 @@ def _dump(value: Any, base: Manifest | None) -> bytes:
     return file.getvalue()
 
 
-def _encode(record: EpochRecord | PlanRecord, signer: Signer | None = None) -> bytes:
+def _encode(record: IntervalRecord | PlanRecord, signer: Signer | None = None) -> bytes:
     pickled: bytes = cloudpickling.dumps(record, 5)
     signed = b"" if signer is None else b" " + signer.sign(_SIGNED, pickled).encode()
     return _HEADER + signed + b"\n" + pickled
 
 
-def _decode(storage: CheckpointStorage, name: str, signer: Signer | None) -> Any:
+def _decode(storage: CheckpointFileSystem, name: str, signer: Signer | None) -> Any:
     first, _, data = storage.read(name).partition(b"\n")
     header, signature = first[: len(_HEADER)], first[len(_HEADER) :].strip()
     if header != _HEADER:
         raise CheckpointError(
             f"'{storage.path(name)}' was written by another version of Penstock",
             detail=f"its header is {header[:40]!r}",
-            hint="replay the epoch with the version of Penstock that ran it",
+            hint="replay the interval with the version of Penstock that ran it",
         )
     if signer is not None:
         signer.check(_SIGNED, data, signature.decode("ascii", "replace"), storage.path(name))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.graph.stage import Room
+from penstock.graph.stage import ClusterCapacity
 
 AUTO, PIPELINED, EPOCHS = "auto", "pipelined", "epochs"
 MODES = (AUTO, PIPELINED, EPOCHS)
 
 
-class NoRoomError(PenstockError, RuntimeError):
+class InsufficientSlotsError(PenstockError, RuntimeError):
     """A cluster has not enough slots for a job in pipelined mode."""
 
 
-def wants_stages(mode: str, *, batch: bool, bounded: bool) -> bool:
+def prefers_pipelined(mode: str, *, batch: bool, bounded: bool) -> bool:
     """Whether a job runs in pipelined mode if there are enough slots.
 
-    >>> wants_stages("auto", batch=False, bounded=False), wants_stages("auto", batch=False, bounded=True)
+    >>> prefers_pipelined("auto", batch=False, bounded=False), prefers_pipelined("auto", batch=False, bounded=True)
     (True, False)
     """
     if mode == PIPELINED and batch:
@@ -28,16 +28,16 @@ def wants_stages(mode: str, *, batch: bool, bounded: bool) -> bool:
     return mode == PIPELINED or (mode == AUTO and not batch and not bounded)
 
 
-def check_room(wanted: int, room: Room) -> None:
+def check_capacity(wanted: int, capacity: ClusterCapacity) -> None:
     """Reject pipelined mode if there are not enough slots."""
-    if room.obstacle is not None and wanted > 0:
-        raise NoRoomError(
-            f"the job cannot run in pipelined mode: {room.obstacle}",
+    if capacity.obstacle is not None and wanted > 0:
+        raise InsufficientSlotsError(
+            f"the job cannot run in pipelined mode: {capacity.obstacle}",
             hint="set spark.dynamicAllocation.enabled to false, or penstock.execution.mode to epochs",
         )
-    if room.slots is not None and room.slots < wanted:
-        raise NoRoomError(
-            f"the job needs {_count(wanted)} to run in pipelined mode, but Spark has {room.slots}",
+    if capacity.slots is not None and capacity.slots < wanted:
+        raise InsufficientSlotsError(
+            f"the job needs {_count(wanted)} to run in pipelined mode, but Spark has {capacity.slots}",
             detail="a slot is a core of Spark that one subtask of each operator occupies while the job runs; "
             "slot sharing groups add up",
             hint=f"lower the parallelism, give Spark {wanted} cores (spark.master, spark.cores.max), "

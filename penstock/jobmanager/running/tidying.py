@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 Deletion = DeleteCheckpoint | DeleteFiles | DeleteOrphans
 
 
-class Tidying:
+class CheckpointCleaner:
     """Deletes in order. A failed deletion does not fail the checkpoint, which is complete already."""
 
     def __init__(self, store: ManifestStore) -> None:
@@ -40,10 +40,10 @@ class Tidying:
 
     def _carry_out(self, deletion: Deletion) -> None:
         match deletion:
-            case DeleteCheckpoint(epoch):
-                self._store.delete(epoch)
+            case DeleteCheckpoint(checkpoint_id):
+                self._store.delete(checkpoint_id)
             case DeleteFiles(names):
                 self._store.delete_files(names)
-            case DeleteOrphans(up_to_epoch, needed):
+            case DeleteOrphans(up_to_checkpoint_id, needed):
                 files = self._store.list_state_files()
-                self._store.delete_files(tuple(unneeded_files(files, needed, up_to_epoch)))
+                self._store.delete_files(tuple(unneeded_files(files, needed, up_to_checkpoint_id)))

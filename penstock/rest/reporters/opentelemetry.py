@@ -12,11 +12,11 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.extras import optional_module
 from penstock.errors import ConfigurationError
-from penstock.rest.reporters.samples import Sample
+from penstock.rest.reporters.samples import MetricSample
 
 _log = logging.getLogger(__name__)
 
-Gather = Callable[[], Iterable[Sample]]
+Gather = Callable[[], Iterable[MetricSample]]
 
 
 class OpenTelemetryReporter:
@@ -84,7 +84,7 @@ def _create_exporter(configuration: Configuration) -> Any:
     return exporters.OTLPMetricExporter(endpoint=endpoint, timeout=seconds)
 
 
-def metrics_data(samples: Iterable[Sample], resource: dict[str, str]) -> Any:
+def metrics_data(samples: Iterable[MetricSample], resource: dict[str, str]) -> Any:
     """Return samples as data of OpenTelemetry's SDK: sums for counters, gauges for the rest, one gauge for each quantile."""
     import time
 

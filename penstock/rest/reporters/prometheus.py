@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamil
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from penstock.rest.reporters.samples import Sample
+from penstock.rest.reporters.samples import MetricSample
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9:_]")
 _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9_]")
@@ -30,7 +30,9 @@ class _Gathered(Collector):
         yield from self._families
 
 
-def expose(samples: Iterable[Sample], accepts: str, *, filters: bool = True) -> tuple[bytes, str]:
+def expose(
+    samples: Iterable[MetricSample], accepts: str, *, filters: bool = True
+) -> tuple[bytes, str]:
     """Return all samples as text in the format that a client accepts, and its media type.
 
     With `filters`, characters other than letters, digits, `:` and `_` in the values of labels become `_`, as in Flink.
@@ -40,7 +42,7 @@ def expose(samples: Iterable[Sample], accepts: str, *, filters: bool = True) -> 
     return encode(gathered), media_type
 
 
-def families(samples: Iterable[Sample], *, filters: bool) -> list[Metric]:
+def families(samples: Iterable[MetricSample], *, filters: bool) -> list[Metric]:
     """Return the samples by name, those of one name together."""
     found: dict[str, Metric] = {}
     seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()  # different names may become equal
@@ -68,16 +70,16 @@ def families(samples: Iterable[Sample], *, filters: bool) -> list[Metric]:
     return list(found.values())
 
 
-def metric_name(sample: Sample) -> str:
+def metric_name(sample: MetricSample) -> str:
     """Return the name of a metric in Prometheus.
 
-    >>> metric_name(Sample(("taskmanager", "job", "task"), "buffers.inPoolUsage", {}, 0.5))
+    >>> metric_name(MetricSample(("taskmanager", "job", "task"), "buffers.inPoolUsage", {}, 0.5))
     'flink_taskmanager_job_task_buffers_inPoolUsage'
     """
     return _NOT_IN_NAMES.sub("_", "_".join(("flink", *sample.scope, sample.name)))
 
 
-def _family(name: str, sample: Sample) -> Metric:
+def _family(name: str, sample: MetricSample) -> Metric:
     *groups, last = sample.name.split(".")
     scope = _NOT_IN_NAMES.sub("_", "_".join((*sample.scope, *groups)))
     make = SummaryMetricFamily if sample.quantiles else GaugeMetricFamily

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.rest.reporters.prometheus import expose
-from penstock.rest.reporters.samples import Sample
+from penstock.rest.reporters.samples import MetricSample
 
 _log = logging.getLogger(__name__)
 
@@ -19,7 +19,9 @@ _log = logging.getLogger(__name__)
 class PrometheusReporter:
     """A separate port for Prometheus, which serves only metrics, without authentication."""
 
-    def __init__(self, configuration: Configuration, gather: Callable[[], list[Sample]]) -> None:
+    def __init__(
+        self, configuration: Configuration, gather: Callable[[], list[MetricSample]]
+    ) -> None:
         from penstock.rest.endpoint import parse_ports
 
         filters = configuration.get(options.PROMETHEUS_FILTERS)

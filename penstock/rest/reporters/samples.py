@@ -36,7 +36,7 @@ _QUANTILES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """One value. `counts` means that it only grows, until the job restarts.
 
     A summary has quantiles, and the number of its values in `value`.
@@ -55,7 +55,7 @@ def samples(
     now: int,
     process: Mapping[str, Any],
     cluster: Mapping[str, int] | None = None,
-) -> Iterator[Sample]:
+) -> Iterator[MetricSample]:
     """Yield all metrics of the jobs of this process; ended jobs only have their state.
 
     `process` are the metrics of this process, `cluster` those of all TaskManagers together.
@@ -63,7 +63,7 @@ def samples(
     host = {"host": str(process.get("host", ""))}
     found = list(jobs)
     running = [job for job in found if job["status"] == JobStatus.RUNNING.name]
-    yield Sample(JOB_MANAGER, "numRunningJobs", host, len(running))
+    yield MetricSample(JOB_MANAGER, "numRunningJobs", host, len(running))
     yield from _numbers(JOB_MANAGER, cluster or {}, host)
     yield from _numbers(JOB_MANAGER, _figures(process), host)
     seen: set[str] = set()
@@ -84,10 +84,10 @@ def _figures(process: Mapping[str, Any]) -> dict[str, Any]:
 
 def _numbers(
     scope: tuple[str, ...], values: Mapping[str, Any], labels: Mapping[str, str]
-) -> Iterator[Sample]:
+) -> Iterator[MetricSample]:
     for name, value in values.items():
         if is_number(value):
-            yield Sample(scope, name, labels, value, _counts(name))
+            yield MetricSample(scope, name, labels, value, _counts(name))
 
 
 def _counts(name: str) -> bool:
@@ -98,7 +98,9 @@ def _counts(name: str) -> bool:
 _NOT_COUNTED: Final = ("PerSecond", "Entries", "Timers", "Jobs", "Checkpoints", "TaskManagers")
 
 
-def _of_vertex(vertex: Description, of_job: Mapping[str, str], seen: set[str]) -> Iterator[Sample]:
+def _of_vertex(
+    vertex: Description, of_job: Mapping[str, str], seen: set[str]
+) -> Iterator[MetricSample]:
     names = {each["id"]: each["name"] for each in vertex["operators"]}
     reports = vertex.get("reports", ())
     operators, processes = vertex.get("operator_reports", ()), vertex.get("processes", ())
@@ -133,20 +135,22 @@ def _of_vertex(vertex: Description, of_job: Mapping[str, str], seen: set[str]) -
 
 def _of_operator(
     measured: Mapping[str, tuple[Any, ...]], labels: Mapping[str, str]
-) -> Iterator[Sample]:
+) -> Iterator[MetricSample]:
     for full, (kind, value, *scoped) in measured.items():
         name, own = (scoped[0], {**labels, **dict(scoped[1])}) if scoped else (full, labels)
         if kind == "meter":
-            yield Sample(OPERATOR, name, own, value["rate"])
+            yield MetricSample(OPERATOR, name, own, value["rate"])
         elif kind == "distribution":
             for part, figure in distribution(value).items():
-                yield Sample(OPERATOR, f"{name}_{part}", own, figure, part == "count")
+                yield MetricSample(OPERATOR, f"{name}_{part}", own, figure, part == "count")
         elif is_number(value):
-            yield Sample(OPERATOR, name, own, value, kind == "counter" and _counts(name))
+            yield MetricSample(OPERATOR, name, own, value, kind == "counter" and _counts(name))
 
 
-def _of_latencies(job: Description, of_job: Mapping[str, str]) -> Iterator[Sample]:
+def _of_latencies(job: Description, of_job: Mapping[str, str]) -> Iterator[MetricSample]:
     for labels, figures in latencies(job):
         scope = (*LATENCY, *labels)
         quantiles = {share: figures[name] for name, share in _QUANTILES.items() if name in figures}
-        yield Sample(scope, "latency", {**of_job, **labels}, figures["count"], quantiles=quantiles)
+        yield MetricSample(
+            scope, "latency", {**of_job, **labels}, figures["count"], quantiles=quantiles
+        )

@@ -10,7 +10,7 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.process_figures import ProcessFigures
 from penstock.errors import PenstockError
-from penstock.rest.reporters.samples import Sample, samples
+from penstock.rest.reporters.samples import MetricSample, samples
 from penstock.rest.routes import Services
 
 _log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _figures = ProcessFigures()
 
 
-def gather(services: Services) -> list[Sample]:
+def gather(services: Services) -> list[MetricSample]:
     """Return the current metrics of the jobs of this process."""
     jobs = services.jobs.descriptions()
     return list(samples(jobs, services.now_ms(), _figures.take(), _cluster(services)))

@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.graph.task_id import TaskId
 from penstock.rest.finding import find_vertex
-from penstock.rest.flame_graphs import TERMINATED, Kind
+from penstock.rest.flame_graphs import TERMINATED, FlameGraphType
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routes import Route, Services
 
@@ -28,12 +28,12 @@ def _flame_graph(services: Services, request: Request) -> Response:
     return Response(services.flame_graphs.get(controller, running, kind, services.now_ms()))
 
 
-def _kind(request: Request) -> Kind:
-    given = request.query.get("type", Kind.FULL.value)
+def _kind(request: Request) -> FlameGraphType:
+    given = request.query.get("type", FlameGraphType.FULL.value)
     try:
-        return Kind(given.lower())
+        return FlameGraphType(given.lower())
     except ValueError:
-        known = ", ".join(kind.value for kind in Kind)
+        known = ", ".join(kind.value for kind in FlameGraphType)
         raise HttpError(
             HTTPStatus.BAD_REQUEST, f"unknown flame graph type '{given}'", f"hint: use {known}"
         ) from None
@@ -77,7 +77,7 @@ ROUTES = (
         "where the subtasks of a vertex spend their time: `?type=full|on_cpu|off_cpu&subtaskindex=0`; "
         "`endTimestamp` is -3 while the first samples are taken",
         query={
-            "type": {"enum": [kind.value for kind in Kind]},
+            "type": {"enum": [kind.value for kind in FlameGraphType]},
             "subtaskindex": {"type": "integer", "minimum": 0},
         },
         response=_SCHEMA,

@@ -31,7 +31,7 @@ _SHARE: Final = 0.05  # of a processor, for all streams together
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedResource:
     """One watched resource: its path as the client wrote it, and its route and request, or the error."""
 
     path: str
@@ -41,7 +41,7 @@ class Watched:
     refusal: HttpError | None = None
 
 
-class Pace:
+class PollingBudget:
     """The update interval of the streams of a process: together they use at most a given share of a processor."""
 
     def __init__(self, share: float = _SHARE, interval_s: float = _INTERVAL_S) -> None:
@@ -75,11 +75,11 @@ class Pace:
             return max(self._interval_s, sum(self._costs.values()) / self._share)
 
 
-_pace = Pace()
+_pace = PollingBudget()
 _numbers = itertools.count()
 
 
-class OneLook(PublishedJobs):
+class JobsAtOneMoment(PublishedJobs):
     """The jobs during one update: a job that several resources need is described once."""
 
     def __init__(self, jobs: PublishedJobs) -> None:
@@ -141,7 +141,7 @@ def _bad_paths() -> HttpError:
     )
 
 
-def _find(path: str) -> Watched:
+def _find(path: str) -> WatchedResource:
     """Return the watched resource of a path; only JSON resources that need no more than the read role can be watched."""
     try:
         parts = urlsplit(path)
@@ -149,11 +149,13 @@ def _find(path: str) -> Watched:
         if route.needs != Role.READ or route.media_type != "application/json":
             raise HttpError(HTTPStatus.BAD_REQUEST, f"{parts.path} cannot be watched")
     except ValueError:
-        return Watched(path, refusal=HttpError(HTTPStatus.BAD_REQUEST, f"invalid path '{path}'"))
+        return WatchedResource(
+            path, refusal=HttpError(HTTPStatus.BAD_REQUEST, f"invalid path '{path}'")
+        )
     except HttpError as error:
-        return Watched(path, refusal=error)
+        return WatchedResource(path, refusal=error)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    return Watched(path, route, Request("GET", parts.path, query), parameters)
+    return WatchedResource(path, route, Request("GET", parts.path, query), parameters)
 
 
 @functools.cache
@@ -163,7 +165,9 @@ def _table() -> RouteTable:
     return RouteTable(resources.ROUTES)
 
 
-async def _events(services: Services, watched: list[Watched], stream: int) -> AsyncIterator[bytes]:
+async def _events(
+    services: Services, watched: list[WatchedResource], stream: int
+) -> AsyncIterator[bytes]:
     sent: dict[str, bytes] = {}
     spoken = time.monotonic()
     try:
@@ -179,11 +183,11 @@ async def _events(services: Services, watched: list[Watched], stream: int) -> As
 
 
 def _look(
-    services: Services, watched: list[Watched], sent: dict[str, bytes]
+    services: Services, watched: list[WatchedResource], sent: dict[str, bytes]
 ) -> tuple[bytes, float]:
     """Return the events of resources that changed since the last update, and the processor time of the update."""
     started = time.thread_time()
-    now = replace(services, jobs=OneLook(services.jobs))
+    now = replace(services, jobs=JobsAtOneMoment(services.jobs))
     news = []
     for each in watched:
         content = _answer(now, each)
@@ -193,7 +197,7 @@ def _look(
     return b"".join(news), time.thread_time() - started
 
 
-def _answer(services: Services, watched: Watched) -> bytes:
+def _answer(services: Services, watched: WatchedResource) -> bytes:
     try:
         if watched.refusal is not None:
             raise watched.refusal

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from penstock.common.logs.book import Entry, log_book
+from penstock.common.logs.book import LogEntry, log_book
 from penstock.common.logs.lines import FORMATS, JSON
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routes import Route, Services
@@ -56,7 +56,7 @@ def _number(request: Request, name: str, usual: int) -> int:
     return int(given)
 
 
-def _wanted(request: Request) -> Callable[[Entry], bool]:
+def _wanted(request: Request) -> Callable[[LogEntry], bool]:
     level = request.query.get("level", "DEBUG").upper()
     if level not in _LEVELS:
         raise HttpError(
@@ -68,7 +68,7 @@ def _wanted(request: Request) -> Callable[[Entry], bool]:
     vertex, taskmanager = request.query.get("vertex"), request.query.get("taskmanager")
     subtask = _number(request, "subtask", 0) if "subtask" in request.query else None
 
-    def wanted(entry: Entry) -> bool:
+    def wanted(entry: LogEntry) -> bool:
         scope = entry.line.scope
         return (
             logging.getLevelNamesMapping().get(entry.line.level, least) >= least

@@ -12,7 +12,7 @@ from penstock.common.options import WEB_SUBMIT
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.programs import (
     MAX_PROGRAM_BYTES,
-    Program,
+    UploadedProgram,
     file_of_form,
     plan_of,
     run_program,
@@ -78,7 +78,7 @@ def _plan(services: Services, request: Request) -> Response:
     return Response({"plan": plan_of(program, options, arguments)})
 
 
-def _given(services: Services, request: Request) -> tuple[Program, list[str], list[str]]:
+def _given(services: Services, request: Request) -> tuple[UploadedProgram, list[str], list[str]]:
     """Return the program to run, with options of the command line and arguments of the program."""
     request.refuse_unknown_fields(tuple(_RUN_FIELDS))
     program = services.programs.find(request.parameters["jarid"])

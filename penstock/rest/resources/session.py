@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routes import Route, Services
-from penstock.rest.session import Session
+from penstock.rest.session import JobSession
 
 MAX_SUBMISSION_BYTES = 256 << 20
 
 
-def _session(services: Services) -> Session:
+def _session(services: Services) -> JobSession:
     if services.session is None:
         raise HttpError(
             HTTPStatus.NOT_FOUND,

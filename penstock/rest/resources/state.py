@@ -35,7 +35,7 @@ def _table(services: Services, request: Request) -> Response:
         found = _chosen(snapshot, operator, state, explode=explode)
         page = browsing.page(found, offset=offset, limit=limit, key=key)
         return {
-            "checkpoint": {"id": snapshot.epoch, "created": snapshot.manifest.created_ms},
+            "checkpoint": {"id": snapshot.checkpoint_id, "created": snapshot.manifest.created_ms},
             "name": found.name,
             "columns": page.columns,
             "rows": page.rows,
@@ -65,7 +65,7 @@ def _look(services: Services, request: Request, look: Callable[[Snapshot], T]) -
             f"job '{job['name']}' has no checkpoint directory",
             "hint: set execution.checkpointing.dir and execution.checkpointing.interval",
         )
-    if not job["epoch"]:
+    if not job["checkpoint_id"]:
         raise HttpError(
             HTTPStatus.NOT_FOUND, f"job '{job['name']}' has no completed checkpoint yet"
         )

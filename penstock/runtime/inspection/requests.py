@@ -186,7 +186,7 @@ class SplitTime:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldState:
+class StateUsage:
     """A keyed state of an operator, and whether its entries expire."""
 
     operator: str  # operator id
@@ -200,7 +200,7 @@ class TaskDetail:
     """Details of a subtask; a source has splits."""
 
     splits: tuple[SplitTime, ...] = ()
-    states: tuple[HeldState, ...] = ()
+    states: tuple[StateUsage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

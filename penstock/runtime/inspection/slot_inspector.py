@@ -28,7 +28,7 @@ from penstock.runtime.inspection.stacks import dump_threads, sample
 _TURN_S: Final = 0.1
 
 
-class Inspected(Protocol):
+class InspectableSlot(Protocol):
     """A slot as seen by the inspector. All methods are thread-safe."""
 
     @property
@@ -49,7 +49,7 @@ class Inspected(Protocol):
 class SlotInspector:
     """Answers inspection requests about one slot. It must be created by the slot's thread."""
 
-    def __init__(self, slot: Inspected, outermost: Container[CodeType] = ()) -> None:
+    def __init__(self, slot: InspectableSlot, outermost: Container[CodeType] = ()) -> None:
         """The frames of each sampled stack up to one of the functions `outermost` are omitted."""
         self._slot = slot
         self._thread = threading.get_ident()

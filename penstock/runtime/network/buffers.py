@@ -9,7 +9,7 @@ from penstock.errors import PenstockError
 from penstock.runtime.records import COLUMNS, Batch, RowBatch
 
 
-class Row(NamedTuple):
+class BufferedRow(NamedTuple):
     """One row of the pipe: a buffer or a control message for a gate of a subtask."""
 
     target: int

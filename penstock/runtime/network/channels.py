@@ -37,7 +37,7 @@ class ChannelId(NamedTuple):
     source: int  # the sending subtask
 
 
-class Item(NamedTuple):
+class BufferOrEvent(NamedTuple):
     """A queued item: records or a control message.
 
     `content` is a Batch or a message as sent, or its serialized bytes. `size` is the size in bytes used for flow control.
@@ -79,13 +79,13 @@ class OutputChannel(Protocol):
     def send(self, kind: int, content: Any) -> int:
         """Send a Batch (kind DATA) or a control message after everything sent before; return its size in bytes, 0 if unknown."""
 
-    def overtake(self, kind: int, content: Any) -> list[Item]:
+    def overtake(self, kind: int, content: Any) -> list[BufferOrEvent]:
         """Send a control message ahead of everything queued here; return the overtaken DATA items, in order.
 
         They are still sent after it.
         """
 
-    def hasten(self, kind: int, content: Any) -> list[Item]:
+    def expedite(self, kind: int, content: Any) -> list[BufferOrEvent]:
         """Let a control message that is still queued here overtake; return what `overtake` would."""
 
     def holds(self, kind: int, content: Any) -> bool:
@@ -113,10 +113,10 @@ class InputChannel:
         "moved",
     )
 
-    def __init__(self, channel: ChannelId, inputs: Inputs, link: Link) -> None:
+    def __init__(self, channel: ChannelId, inputs: Inputs, link: ChannelLink) -> None:
         self.id = channel
-        self.items: deque[Item] = deque()
-        self.moved: deque[Item] = deque()  # taken before all other items
+        self.items: deque[BufferOrEvent] = deque()
+        self.moved: deque[BufferOrEvent] = deque()  # taken before all other items
         self.blocked = (
             False  # barrier alignment: it has delivered its barrier and waits for the others
         )
@@ -133,11 +133,11 @@ class InputChannel:
         self._queued = False
         inputs.add(self)
         self.offer()
-        inputs.hurry += [self] * len(self._first)
+        inputs.priority_events += [self] * len(self._first)
         if inputs.announces:
             inputs.announced += [item for item in self.items if item.kind == BARRIER]
 
-    def put(self, item: Item) -> None:
+    def put(self, item: BufferOrEvent) -> None:
         """Append an item from the sender."""
         self.items.append(item)
         self.offer()
@@ -146,7 +146,9 @@ class InputChannel:
 
     def restore(self, payloads: Sequence[bytes]) -> None:
         """Add in-flight records of a checkpoint of this channel: they come before everything that its sender sends."""
-        self.items.extendleft(Item(DATA, payload, RESTORED) for payload in reversed(payloads))
+        self.items.extendleft(
+            BufferOrEvent(DATA, payload, RESTORED) for payload in reversed(payloads)
+        )
         self.offer()
 
     def restore_moved(self, payloads: Sequence[bytes]) -> None:
@@ -154,30 +156,30 @@ class InputChannel:
 
         The sender of this channel need not be the one that now sends their keys.
         """
-        self.moved.extend(Item(DATA, payload, MOVED) for payload in payloads)
+        self.moved.extend(BufferOrEvent(DATA, payload, MOVED) for payload in payloads)
         self._inputs.moved += len(payloads)
         if self._queued:
             self._queued = False
             self._inputs.line.remove(self)
         self.offer()
 
-    def put_back(self, records: Batch, taken: Item) -> None:
+    def put_back(self, records: Batch, taken: BufferOrEvent) -> None:
         """Put back a part of the records that were taken last; the channel must be unchanged since."""
         if taken.size == MOVED:
-            self.moved.appendleft(Item(DATA, records, MOVED))
+            self.moved.appendleft(BufferOrEvent(DATA, records, MOVED))
             self._inputs.moved += 1
         else:
-            self.items.appendleft(Item(DATA, records, PART))
+            self.items.appendleft(BufferOrEvent(DATA, records, PART))
 
-    def put_first(self, item: Item) -> None:
+    def put_first(self, item: BufferOrEvent) -> None:
         """Add a message that overtakes everything queued here, except earlier overtaking messages."""
         first = len(self._first)
         self._first.append(len(self.items) - first)
         self.items.insert(first, item)
-        self._inputs.hurry.append(self)
+        self._inputs.priority_events.append(self)
         self.offer()
 
-    def hasten(self, is_it: Callable[[Item], bool]) -> bool:
+    def expedite(self, is_it: Callable[[BufferOrEvent], bool]) -> bool:
         """Let the first matching message overtake all items before it; return whether there is one."""
         first = len(self._first)
         for position, item in enumerate(self.items):
@@ -186,11 +188,11 @@ class InputChannel:
                     del self.items[position]
                     self._first.append(position - first)
                     self.items.insert(first, item)
-                    self._inputs.hurry.append(self)
+                    self._inputs.priority_events.append(self)
                 return True
         return False
 
-    def take(self) -> Item:
+    def take(self) -> BufferOrEvent:
         """Return the next item, and free its capacity at the sender."""
         if self.moved:
             self._inputs.moved -= 1
@@ -205,7 +207,7 @@ class InputChannel:
         """Whether the next item has overtaken others. None overtakes moved records."""
         return bool(self._first) and not self.moved
 
-    def overtaken(self) -> list[Item]:
+    def overtaken(self) -> list[BufferOrEvent]:
         """Return the records that the last taken message has overtaken, in order, without later arrivals."""
         first = len(self._first)
         return [
@@ -241,13 +243,13 @@ class InputChannel:
         self._queued = False
 
 
-class Link(Protocol):
+class ChannelLink(Protocol):
     """The transport of a channel: it is notified of taken items."""
 
-    def taken(self, item: Item) -> None:
+    def taken(self, item: BufferOrEvent) -> None:
         """The receiver has taken an item."""
 
-    def usage_of(self, items: Collection[Item]) -> float:
+    def usage_of(self, items: Collection[BufferOrEvent]) -> float:
         """Return the fraction of the capacity used by the items queued at the receiver."""
 
     def fit(self, size: BufferSize) -> None:
@@ -257,7 +259,15 @@ class Link(Protocol):
 class Inputs:
     """All input channels of one subtask: readable ones are served round robin."""
 
-    __slots__ = ("announced", "announces", "bytes_in", "channels", "hurry", "line", "moved")
+    __slots__ = (
+        "announced",
+        "announces",
+        "bytes_in",
+        "channels",
+        "line",
+        "moved",
+        "priority_events",
+    )
 
     def __init__(self) -> None:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
@@ -266,10 +276,10 @@ class Inputs:
         # Number of queued moved items. No barrier is taken before them: a checkpoint with moved and new records of one
         # key, in two channels, would lose their order.
         self.moved = 0
-        self.hurry: list[InputChannel] = []  # the channel of each overtaking message
+        self.priority_events: list[InputChannel] = []  # the channel of each overtaking message
         # If set: receives barriers that were queued, perhaps behind many records.
         self.announces = False
-        self.announced: list[Item] = []
+        self.announced: list[BufferOrEvent] = []
 
     def add(self, channel: InputChannel) -> None:
         """Add a channel."""
@@ -289,8 +299,8 @@ class Inputs:
 
     def urgent(self) -> Iterator[InputChannel]:
         """Iterate over channels whose next item has overtaken others, blocked or not."""
-        while self.hurry:
-            channel = self.hurry.pop(0)
+        while self.priority_events:
+            channel = self.priority_events.pop(0)
             if channel.is_urgent:
                 yield channel
 
@@ -323,16 +333,16 @@ class LocalLink:
 
     def send(self, kind: int, content: Any) -> int:
         """Pass an item to the receiver."""
-        self.receiver.put(Item(kind, content, 0))
+        self.receiver.put(BufferOrEvent(kind, content, 0))
         self._check()
         return 0
 
-    def overtake(self, kind: int, content: Any) -> list[Item]:
+    def overtake(self, kind: int, content: Any) -> list[BufferOrEvent]:
         """Pass a message ahead of everything queued at the receiver: nothing is overtaken at this end."""
-        self.receiver.put_first(Item(kind, content, 0))
+        self.receiver.put_first(BufferOrEvent(kind, content, 0))
         return []
 
-    def hasten(self, kind: int, content: Any) -> list[Item]:
+    def expedite(self, kind: int, content: Any) -> list[BufferOrEvent]:
         """Return nothing: the receiver has the message already and decides when it overtakes."""
         return []
 
@@ -344,7 +354,7 @@ class LocalLink:
         """Return the used fraction of the capacity: all items are queued at the receiver."""
         return self.usage_of(self.receiver.items)
 
-    def usage_of(self, items: Collection[Item]) -> float:
+    def usage_of(self, items: Collection[BufferOrEvent]) -> float:
         """Return the fraction of the capacity that these items use."""
         return min(1.0, len(items) / self._limit)
 
@@ -352,7 +362,7 @@ class LocalLink:
         """Return 0: nothing is queued at this end."""
         return 0
 
-    def taken(self, item: Item) -> None:
+    def taken(self, item: BufferOrEvent) -> None:
         """Check whether there is capacity again."""
         self._check()
 
@@ -371,5 +381,5 @@ class LocalLink:
             (self._outputs.filled if full else self._outputs.emptied)()
 
 
-def _count(items: Collection[Item]) -> int:
+def _count(items: Collection[BufferOrEvent]) -> int:
     return sum(len(item.content) for item in items if item.kind == DATA)

@@ -11,7 +11,7 @@ import zmq
 from penstock.common.pickling import dumps
 from penstock.graph.stage import StageKeys
 from penstock.runtime.network import inspection, sockets
-from penstock.runtime.network.keys import Doorkeeper, guard
+from penstock.runtime.network.keys import ZapAuthenticator, guard
 from penstock.runtime.network.wakeup import Wakeup
 
 _LAST_COMMANDS_MS: Final = 500
@@ -22,7 +22,7 @@ class ConnectionLost:
     """The connection to a slot that had reported was lost: the slot has ended, or its machine is down."""
 
 
-class Arrival(NamedTuple):
+class SlotMessage(NamedTuple):
     """A report of a slot, or a ConnectionLost."""
 
     stage: str
@@ -50,7 +50,7 @@ class _Stage:
         self._slots: dict[int, int] = {}  # by the file descriptor of the connection
         self.askable: set[int] = set()  # slots with an inspection connection
 
-    def take(self) -> list[Arrival]:
+    def take(self) -> list[SlotMessage]:
         arrivals = []
         closed = {each: self._slots.pop(each, None) for each in self.connections.closed()}
         # Messages that arrived before the connection was closed are available now.
@@ -61,18 +61,18 @@ class _Stage:
                 asked is not None
             ):  # an answer; the end of this connection says nothing about the slot
                 self.askable.add(asked)
-                arrivals.append(Arrival(self.name, asked, pickle.loads(content.buffer)))
+                arrivals.append(SlotMessage(self.name, asked, pickle.loads(content.buffer)))
                 continue
             slot = int(identity.bytes)
             self._slots[content.get(zmq.SRCFD)] = slot
-            arrivals.append(Arrival(self.name, slot, pickle.loads(content.buffer)))
+            arrivals.append(SlotMessage(self.name, slot, pickle.loads(content.buffer)))
         for connection, known in closed.items():
             heard = self._slots.get(connection)
             if known is None or heard == known:
                 self._slots.pop(connection, None)
             lost = heard if known is None else known
             if lost is not None:
-                arrivals.append(Arrival(self.name, lost, ConnectionLost()))
+                arrivals.append(SlotMessage(self.name, lost, ConnectionLost()))
         return arrivals
 
     def close(self) -> None:
@@ -91,17 +91,17 @@ class DriverEndpoint:
         self._host = host
         self._listen_at = listen_at or host
         self._context: zmq.Context[Any] = zmq.Context()
-        self._doorkeeper = Doorkeeper(self._context)
+        self._authenticator = ZapAuthenticator(self._context)
         self._wakeup = Wakeup()
         self._poller = zmq.Poller()
-        self._poller.register(self._doorkeeper.socket, zmq.POLLIN)
+        self._poller.register(self._authenticator.socket, zmq.POLLIN)
         self._poller.register(self._wakeup.fd, zmq.POLLIN)
         self._stages: dict[str, _Stage] = {}
 
     def open_stage(self, stage: str, keys: StageKeys) -> str:
         """Listen to the slots of an attempt of a stage; return the address. `stage` is unique, such as the attempt's token."""
         opened = self._stages[stage] = _Stage(self._context, stage, keys, self._listen_at)
-        self._doorkeeper.admit(keys, stage)
+        self._authenticator.admit(keys, stage)
         self._poller.register(opened.socket, zmq.POLLIN)
         self._poller.register(opened.connections.monitor, zmq.POLLIN)
         if self._listen_at == self._host:
@@ -113,16 +113,16 @@ class DriverEndpoint:
         closed = self._stages.pop(stage, None)
         if closed is None:
             return
-        self._doorkeeper.dismiss(stage)
+        self._authenticator.dismiss(stage)
         self._poller.unregister(closed.socket)
         self._poller.unregister(closed.connections.monitor)
         closed.close()
 
-    def poll(self, seconds: float) -> list[Arrival]:
+    def poll(self, seconds: float) -> list[SlotMessage]:
         """Return reports of slots; wait for them, at most `seconds` or until `wake`."""
         if self._poller.poll(sockets.milliseconds(seconds)):
             self._wakeup.clear()
-        self._doorkeeper.answer()
+        self._authenticator.answer()
         return [arrival for stage in self._stages.values() for arrival in stage.take()]
 
     def send(self, stage: str, slot: int, command: Any) -> None:
@@ -131,7 +131,7 @@ class DriverEndpoint:
         if opened is not None:
             opened.socket.send_multipart([b"%d" % slot, dumps(command)], zmq.NOBLOCK)
 
-    def ask(self, stage: str, slot: int, question: inspection.Question) -> bool:
+    def ask(self, stage: str, slot: int, question: inspection.InspectionQuestion) -> bool:
         """Send an inspection request to a slot; its Answer arrives, unless the slot is lost. False if it is not connected yet."""
         opened = self._stages.get(stage)
         if opened is None or slot not in opened.askable:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from penstock.graph.deployment import ResultEdge
-from penstock.runtime.network.channels import Item, OutputChannel
+from penstock.runtime.network.channels import BufferOrEvent, OutputChannel
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -54,11 +54,11 @@ class BufferedEdge:
         subtask: int,
         parallelism: int,
         buffer_bytes: int,
-        maker: str = "",
+        operator_name: str = "",
     ) -> None:
         self.index = edge.index
         self._router = create_router(edge, partitioning, subtask, parallelism, buffer_bytes)
-        self._router.maker = maker
+        self._router.operator_name = operator_name
         self._targets = connected_targets(
             edge.partitioning, subtask, parallelism, edge.target_parallelism
         )
@@ -72,13 +72,13 @@ class BufferedEdge:
         self._writer = writer
         self._router.bind(writer)
 
-    def memory(self) -> Any:
+    def snapshot(self) -> Any:
         """Return the state of the router that determines where records go."""
-        return self._router.memory()
+        return self._router.snapshot()
 
-    def recall(self, memory: Any) -> None:
+    def restore(self, snapshot: Any) -> None:
         """Restore what `memory` returned."""
-        self._router.recall(memory)
+        self._router.restore(snapshot)
 
     def _control(self, kind: int, content: Any) -> None:
         assert self._writer is not None
@@ -130,16 +130,16 @@ class BufferedEdge:
         assert self._writer is not None
         self._writer.send(target, DATA, batch)
 
-    def overtake(self, message: BarrierMessage) -> Iterator[tuple[int, list[Item]]]:
+    def overtake(self, message: BarrierMessage) -> Iterator[tuple[int, list[BufferOrEvent]]]:
         """Send the barrier on every channel ahead of pending records; return the overtaken items at this end by target."""
         self.flush()
         for target, channel in self._channels():
             yield target, channel.overtake(BARRIER, message)
 
-    def hasten(self, message: BarrierMessage) -> Iterator[tuple[int, list[Item]]]:
+    def expedite(self, message: BarrierMessage) -> Iterator[tuple[int, list[BufferOrEvent]]]:
         """Let a barrier overtake wherever it is still pending; return the overtaken items by target."""
         for target, channel in self._channels():
-            yield target, channel.hasten(BARRIER, message)
+            yield target, channel.expedite(BARRIER, message)
 
     def holds(self, message: BarrierMessage) -> bool:
         """Whether a barrier is still pending."""

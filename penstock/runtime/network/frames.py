@@ -28,11 +28,11 @@ CREDIT: Final = 0xFF  # a kind used by the network only
 OVERTAKES: Final = 1  # a flag: it overtakes everything queued at the receiver
 
 
-class ChannelError(PenstockError, RuntimeError):
+class TransportError(PenstockError, RuntimeError):
     """Data from a connection is corrupt or the connection was lost: the task cannot continue."""
 
 
-class Entry(NamedTuple):
+class FrameEntry(NamedTuple):
     """One header of a message, and its content; a credit has none."""
 
     channel: bytes
@@ -83,22 +83,22 @@ def read_origin(frame: bytes) -> tuple[int, int]:
     return slot, number
 
 
-def read_entries(frames: Sequence[bytes]) -> Iterator[Entry]:
+def read_entries(frames: Sequence[bytes]) -> Iterator[FrameEntry]:
     """Yield the entries of a message whose first frame was verified; each content is verified, too."""
     contents = iter(frames[1:])
     for key, kind, flags, checksum, length in _HEADER.iter_unpack(frames[0][_MESSAGE.size :]):
         if kind == CREDIT:
-            yield Entry(key, kind, False, length, b"", checksum)
+            yield FrameEntry(key, kind, False, length, b"", checksum)
             continue
         content = next(contents, None)
         if content is None or len(content) != length:
             raise _damaged("wrong length of a content", length)
         if crc32(content) != checksum:
             raise _damaged(f"wrong checksum of a content, {channel_of(key)}", checksum)
-        yield Entry(key, kind, bool(flags & OVERTAKES), 0, content)
+        yield FrameEntry(key, kind, bool(flags & OVERTAKES), 0, content)
     if next(contents, None) is not None:
         raise _damaged("content without a header", len(frames))
 
 
-def _damaged(why: str, value: int) -> ChannelError:
-    return ChannelError("received a corrupt message from another slot", detail=f"{why} ({value})")
+def _damaged(why: str, value: int) -> TransportError:
+    return TransportError("received a corrupt message from another slot", detail=f"{why} ({value})")

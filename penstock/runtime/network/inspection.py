@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class InspectionQuestion:
     """A request to a slot; its answer has the same number."""
 
     number: int
@@ -38,7 +38,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class InspectionAnswer:
     """The answer of a slot, or its error."""
 
     number: int
@@ -46,7 +46,7 @@ class Answer:
     error: str | None = None
 
 
-HELLO: Final = Answer(0)  # the first message of a slot: from now on it accepts requests
+HELLO: Final = InspectionAnswer(0)  # the first message of a slot: from now on it accepts requests
 
 
 def identity_of(slot: int) -> bytes:
@@ -72,7 +72,7 @@ class InspectionLine:
         self._answer = answer
         self._context: zmq.Context[Any] = zmq.Context()
         self._wakeup = Wakeup()
-        self._done: deque[Answer] = deque()
+        self._done: deque[InspectionAnswer] = deque()
         self._under_way = 0  # changed by this thread only
         self._closed = False
         socket = sockets.new_socket(self._context, zmq.DEALER, timeout_ms=sockets.DRIVER_TIMEOUT_MS)
@@ -104,31 +104,33 @@ class InspectionLine:
         finally:
             self._context.destroy()
 
-    def _take(self, question: Question) -> None:
+    def _take(self, question: InspectionQuestion) -> None:
         if self._under_way >= _MOST_AT_ONCE:
             why = f"the slot is busy with {_MOST_AT_ONCE} other requests"
-            self._send(Answer(question.number, error=why))
+            self._send(InspectionAnswer(question.number, error=why))
             return
         self._under_way += 1
         threading.Thread(
             target=self._work, args=(question,), name="penstock-inspection", daemon=True
         ).start()
 
-    def _work(self, question: Question) -> None:
+    def _work(self, question: InspectionQuestion) -> None:
         try:
-            answer = Answer(question.number, self._answer(question.request))
+            answer = InspectionAnswer(question.number, self._answer(question.request))
         except PenstockError as error:
-            answer = Answer(question.number, error=error.message)
+            answer = InspectionAnswer(question.number, error=error.message)
         except Exception as error:  # noqa: BLE001 - reported in the answer
-            answer = Answer(question.number, error=f"{type(error).__name__}: {error}")
+            answer = InspectionAnswer(question.number, error=f"{type(error).__name__}: {error}")
         self._done.append(answer)
         self._wakeup.wake()
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: InspectionAnswer) -> None:
         try:
             content = dumps(answer)
         except PenstockError as error:
-            content = dumps(Answer(answer.number, error=f"the answer cannot be pickled: {error}"))
+            content = dumps(
+                InspectionAnswer(answer.number, error=f"the answer cannot be pickled: {error}")
+            )
         self._socket.send(content, zmq.NOBLOCK)
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 All sockets of an attempt share one pair of CURVE keys, which is sent with its tasks. A client must know the public key to
 connect,
-and must prove that it has the secret one: ZeroMQ asks the `Doorkeeper` of its context about every client's key.
+and must prove that it has the secret one: ZeroMQ asks the `ZapAuthenticator` of its context about every client's key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def make_keys() -> StageKeys:
 
 
 def guard(socket: zmq.Socket[bytes], keys: StageKeys, domain: str = "stage") -> None:
-    """Make a socket accept only clients with the keys, before it is bound; the Doorkeeper must know the domain."""
+    """Make a socket accept only clients with the keys, before it is bound; the ZapAuthenticator must know the domain."""
     socket.setsockopt(zmq.ZAP_DOMAIN, domain.encode())
     socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret)
     socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public)
@@ -39,7 +39,7 @@ def identify(socket: zmq.Socket[bytes], keys: StageKeys) -> None:
     socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public)
 
 
-class Doorkeeper:
+class ZapAuthenticator:
     """Authenticates clients for all sockets of a context (ZAP, RFC 27).
 
     It has no thread of its own: the poller of the sockets polls `socket` too, and calls `answer`.

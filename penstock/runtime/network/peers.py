@@ -11,10 +11,10 @@ import zmq
 from penstock.common.pickling import dumps
 from penstock.runtime.network import frames
 from penstock.runtime.network.channels import (
+    BufferOrEvent,
     ChannelId,
     InputChannel,
     Inputs,
-    Item,
     Outputs,
 )
 from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow
@@ -89,7 +89,7 @@ class RemoteOutput:
         self._peer = peer
         self._outputs = outputs
         self._window = SendWindow()
-        self._queue: deque[tuple[Item, Any]] = deque()  # with the original message
+        self._queue: deque[tuple[BufferOrEvent, Any]] = deque()  # with the original message
         self._full = False
         self.most_records = most_records  # until the receiver announces another number
 
@@ -98,21 +98,23 @@ class RemoteOutput:
         payload = _encoded(kind, content)
         size = len(payload)
         if self._queue or not self._window.is_open:
-            self._queue.append((Item(kind, payload, size), None if kind == DATA else content))
+            self._queue.append(
+                (BufferOrEvent(kind, payload, size), None if kind == DATA else content)
+            )
         else:
             self._transmit(kind, payload)
         self._check()
         return size
 
-    def overtake(self, kind: int, content: Any) -> list[Item]:
+    def overtake(self, kind: int, content: Any) -> list[BufferOrEvent]:
         """Send a control message ahead of everything queued at either end; return the records queued here, in order."""
         self._transmit(kind, _encoded(kind, content), frames.OVERTAKES)
         self._check()
         return [item for item, _ in self._queue if item.kind == DATA]
 
-    def hasten(self, kind: int, content: Any) -> list[Item]:
+    def expedite(self, kind: int, content: Any) -> list[BufferOrEvent]:
         """Let a control message that is queued here overtake; return the records before it."""
-        overtaken: list[Item] = []
+        overtaken: list[BufferOrEvent] = []
         for position, (item, message) in enumerate(self._queue):
             if item.kind == kind and message == content:
                 del self._queue[position]
@@ -127,7 +129,7 @@ class RemoteOutput:
         """Whether a control message is queued here."""
         return any(item.kind == kind and message == content for item, message in self._queue)
 
-    def arrived(self, entry: frames.Entry) -> None:
+    def arrived(self, entry: frames.FrameEntry) -> None:
         """Handle a credit of the receiver."""
         self._window.allow(entry.limit)
         self.most_records = entry.records
@@ -200,7 +202,7 @@ class RemoteInput:
         if limit is not None:
             self._peer.add_credit(self._key, limit, self._size.records)
 
-    def taken(self, item: Item) -> None:
+    def taken(self, item: BufferOrEvent) -> None:
         """Grant credit to the sender, from time to time."""
         if item.size < 0:  # not sent by the sender, or already credited
             return
@@ -208,14 +210,14 @@ class RemoteInput:
         if limit is not None:
             self._peer.add_credit(self._key, limit, self._size.records)
 
-    def usage_of(self, items: Collection[Item]) -> float:
+    def usage_of(self, items: Collection[BufferOrEvent]) -> float:
         """Return the fraction of the window that these items use."""
         used = sum(max(item.size, 0) + ITEM_OVERHEAD for item in items)
         return min(1.0, used / max(self._window.window, 1))
 
-    def arrived(self, entry: frames.Entry) -> None:
+    def arrived(self, entry: frames.FrameEntry) -> None:
         """Pass an item to the receiver."""
-        item = Item(entry.kind, entry.content, len(entry.content))
+        item = BufferOrEvent(entry.kind, entry.content, len(entry.content))
         if entry.overtakes:
             self.receiver.put_first(item)
         else:

@@ -55,7 +55,7 @@ class Router:
     A buffer closes when it holds about `buffer_bytes`: the number of records for that is learned from the last buffer.
     """
 
-    maker = ""  # name of the sending operator
+    operator_name = ""  # name of the sending operator
 
     def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int) -> None:
         self.edge = edge
@@ -81,13 +81,13 @@ class Router:
     def close(self) -> None:
         """Release the user's selectors."""
 
-    def memory(self) -> Any:
+    def snapshot(self) -> Any:
         """Return the state that determines where records go: kept in this process, not in checkpoints."""
         return (self._limit,)
 
-    def recall(self, memory: Any) -> None:
+    def restore(self, snapshot: Any) -> None:
         """Restore what `memory` returned."""
-        (self._limit,) = memory
+        (self._limit,) = snapshot
 
     def route(self, batch: Batch) -> None:
         """Route records."""
@@ -147,7 +147,7 @@ class Router:
         culprit = next((each for each in _each(records) if not is_picklable(each)), None)
         what = "a key" if culprit is None else f"record {shorten(culprit)}"
         return RecordError(
-            f"operator '{self.maker}' emitted a record that cannot be sent to another task",
+            f"operator '{self.operator_name}' emitted a record that cannot be sent to another task",
             detail=f"{what} cannot be pickled: {error.message}",
             hint="emit plain data; create connections, locks and the like in open(), or where they are used",
         )
@@ -171,13 +171,13 @@ class RoundRobinRouter(Router):
         super().__init__(edge, targets, buffer_bytes)
         self._next = first % len(targets)
 
-    def memory(self) -> Any:
+    def snapshot(self) -> Any:
         """Return the next target."""
         return (self._limit, self._next)
 
-    def recall(self, memory: Any) -> None:
+    def restore(self, snapshot: Any) -> None:
         """Continue with the same target."""
-        self._limit, self._next = memory
+        self._limit, self._next = snapshot
 
     def route(self, batch: Batch) -> None:
         """Distribute the records round robin."""
@@ -196,13 +196,13 @@ class ShuffleRouter(Router):
         super().__init__(edge, targets, buffer_bytes)
         self._random = random.Random()  # noqa: S311 - for load distribution only
 
-    def memory(self) -> Any:
+    def snapshot(self) -> Any:
         """Return a new seed."""
         return (self._limit, self._random.getrandbits(64))
 
-    def recall(self, memory: Any) -> None:
+    def restore(self, snapshot: Any) -> None:
         """Start with a seed."""
-        self._limit, seed = memory
+        self._limit, seed = snapshot
         self._random.seed(seed)
 
     def route(self, batch: Batch) -> None:

@@ -29,8 +29,8 @@ from penstock.runtime.network.channels import (
 )
 from penstock.runtime.network.credits import windows
 from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED
-from penstock.runtime.network.frames import ChannelError
-from penstock.runtime.network.keys import Doorkeeper, guard, identify
+from penstock.runtime.network.frames import TransportError
+from penstock.runtime.network.keys import ZapAuthenticator, guard, identify
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
 from penstock.runtime.network.wakeup import Wakeup
 
@@ -49,8 +49,8 @@ class Network:
         self._settings = settings
         self._keys = keys
         self._context: zmq.Context[Any] = zmq.Context()
-        self._doorkeeper = Doorkeeper(self._context)
-        self._doorkeeper.admit(keys)
+        self._authenticator = ZapAuthenticator(self._context)
+        self._authenticator.admit(keys)
         self._inbox = sockets.new_socket(
             self._context, zmq.PULL, timeout_ms=sockets.SLOT_TIMEOUT_MS
         )
@@ -61,7 +61,7 @@ class Network:
         self._sockets = zmq.Poller()
         self._sockets_and_wakeup = zmq.Poller()
         self._sockets_and_wakeup.register(self._wakeup.fd, zmq.POLLIN)
-        for each in (self._inbox, self._doorkeeper.socket, self._connections.monitor):
+        for each in (self._inbox, self._authenticator.socket, self._connections.monitor):
             self._register(each)
         self._files: dict[int, Callable[[], None]] = {}  # of others
         self._peers = {other: Peer(slot, other) for other in range(slots) if other != slot}
@@ -72,7 +72,7 @@ class Network:
         self._outputs: dict[bytes, RemoteOutput] = {}
         self._inputs: dict[bytes, RemoteInput] = {}
         # Of channels that the other side opened first: at most one item each, and the limit.
-        self._early: dict[bytes, list[tuple[int, frames.Entry]]] = {}
+        self._early: dict[bytes, list[tuple[int, frames.FrameEntry]]] = {}
         self._unopened: list[RemoteInput] = []
         self._driver: zmq.Socket[bytes] | None = None
         self._driver_connections: sockets.Connections | None = None
@@ -252,7 +252,7 @@ class Network:
         slot, number = frames.read_origin(message[0])
         expected = self._numbers.get(slot)
         if number != expected:
-            raise ChannelError(
+            raise TransportError(
                 f"lost messages from slot {slot}",
                 detail=f"received message {number}, expected {expected}",
             )
@@ -261,7 +261,7 @@ class Network:
             self._hand_over(slot, entry)
         return slot
 
-    def _hand_over(self, slot: int, entry: frames.Entry) -> None:
+    def _hand_over(self, slot: int, entry: frames.FrameEntry) -> None:
         ends = self._outputs if entry.kind == frames.CREDIT else self._inputs
         end: RemoteOutput | RemoteInput | None = ends.get(entry.channel)
         if end is None:
@@ -269,7 +269,7 @@ class Network:
         elif end.slot == slot:
             end.arrived(entry)
         else:
-            raise ChannelError(
+            raise TransportError(
                 f"received data from slot {slot} for a channel of slot {end.slot}",
                 detail=str(frames.channel_of(entry.channel)),
             )
@@ -277,8 +277,8 @@ class Network:
     def _receive_from(self, socket: Any) -> None:
         if self._driver is not None and socket is self._driver:
             self._commands += _all_of(self._driver)
-        elif socket is self._doorkeeper.socket:
-            self._doorkeeper.answer()
+        elif socket is self._authenticator.socket:
+            self._authenticator.answer()
         elif socket is self._connections.monitor:
             for connection in self._connections.closed():
                 if connection in self._heard_of:
@@ -292,12 +292,12 @@ class Network:
         if self._driver_connections is not None and self._driver_connections.closed():
             if self._driver is not None:
                 self._driver.setsockopt(zmq.LINGER, 0)
-            raise ChannelError("lost the connection to the driver")
+            raise TransportError("lost the connection to the driver")
 
     def _check_gone(self) -> None:
         slot, since = next(iter(self._gone.items()))
         if time.monotonic() - since > _GRACE_S:
-            raise ChannelError(f"lost the connection from slot {slot}")
+            raise TransportError(f"lost the connection from slot {slot}")
 
     def _flush(self) -> None:
         for peer in self._peers.values():

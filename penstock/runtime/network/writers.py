@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from penstock.graph.deployment import ResultEdge
-from penstock.runtime.network.buffers import Row
+from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.channels import OutputChannel
 from penstock.runtime.network.debloating import UNLIMITED
 from penstock.runtime.network.messages import DATA
@@ -40,7 +40,7 @@ WriterOf = Callable[[ResultEdge, int], ResultWriter]  # edge, sending subtask
 class RowWriter:
     """Appends rows of the pipe to a list. Each target's rows are numbered from 0, so that the receiver can detect a loss."""
 
-    def __init__(self, rows: list[Row], edge: ResultEdge, subtask: int) -> None:
+    def __init__(self, rows: list[BufferedRow], edge: ResultEdge, subtask: int) -> None:
         self._rows = rows
         self._vertex = edge.target_vertex
         self._gate = edge.target_gate
@@ -53,7 +53,7 @@ class RowWriter:
         sequence = self._sequence.get(target, 0)
         self._sequence[target] = sequence + 1
         self._rows.append(
-            Row(target, self._vertex, self._gate, self._subtask, sequence, kind, payload)
+            BufferedRow(target, self._vertex, self._gate, self._subtask, sequence, kind, payload)
         )
         return len(payload)
 

@@ -22,13 +22,13 @@ from penstock.errors import RecordError
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.async_loop import StepLoop
-from penstock.runtime.operators.async_queue import Entry
-from penstock.runtime.time.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, Pace
+from penstock.runtime.operators.async_queue import AsyncQueueEntry
+from penstock.runtime.time.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, RuntimeDecisions
 
 # How long a cancelled call may take to end before it is abandoned.
 _GRACE_S = 1.0
 
-Answer = Callable[[Entry], None]
+Answer = Callable[[AsyncQueueEntry], None]
 
 
 class CallFailedError(Exception):
@@ -44,7 +44,7 @@ def _nothing() -> bool:
     return False
 
 
-class Calls:
+class AsyncCalls:
     """Calls the user's function for entries, with retries and timeouts, and passes completed entries to `on_answer`.
 
     `on_answer` is called inside the loop: it may start calls, and must not run user code that could block or use its own
@@ -56,19 +56,19 @@ class Calls:
         spec: AsyncWaitSpec,
         loop: asyncio.AbstractEventLoop,
         on_answer: Answer,
-        pace: Pace = WALL,
+        decisions: RuntimeDecisions = WALL,
         place: str = "answers",
     ) -> None:
         self._loop = loop
         self._steps = loop if isinstance(loop, StepLoop) else None
-        self._pace = pace
+        self._decisions = decisions
         self._place = place
         self._next_number = 0
         self._answered = 0  # in this epoch
         # The completion order to follow in a replay; results that complete earlier wait.
         self._script: Iterator[int] | None = None
-        self._early: dict[Entry, Any] = {}
-        self._early_failed: set[Entry] = set()
+        self._early: dict[AsyncQueueEntry, Any] = {}
+        self._early_failed: set[AsyncQueueEntry] = set()
         self._early_failure: CallFailedError | None = None
         self._on_answer = on_answer
         self._function = spec.function
@@ -79,7 +79,7 @@ class Calls:
         self._retries_result = None if predicate is None else predicate.result_predicate()
         self._retries_error = None if predicate is None else predicate.exception_predicate()
         self._ask = self._ask_once if self._strategy is None else self._ask_with_retries
-        self._asked: dict[Entry, None] = {}  # calls in flight, ordered by deadline
+        self._asked: dict[AsyncQueueEntry, None] = {}  # calls in flight, ordered by deadline
         self._enough = _nothing
         self._stop: asyncio.Handle | None = None
         self._failure: CallFailedError | None = None
@@ -104,7 +104,7 @@ class Calls:
         if self._script is not None and self._follow_script():
             return
         self._run_loop(enough, limit)
-        self._pace.answered(self._place, ANSWERS_TAKEN)
+        self._decisions.answered(self._place, ANSWERS_TAKEN)
 
     def step(self) -> None:
         """Do everything that is possible without waiting; raises CallFailedError."""
@@ -117,7 +117,7 @@ class Calls:
             self._steps.step()  # abandoned calls end
         if self._failure is not None:
             raise self._failure
-        self._pace.answered(self._place, ANSWERS_TAKEN)
+        self._decisions.answered(self._place, ANSWERS_TAKEN)
 
     def time(self) -> float:
         """Return the time of the loop's clock, which is time.monotonic() except in tests."""
@@ -132,13 +132,13 @@ class Calls:
             due = deadline if due is None else min(due, deadline)
         return due
 
-    def begin_epoch(self) -> None:
+    def begin_interval(self) -> None:
         """Reset the call numbers; calls in flight come first, because they are repeated first after a restore."""
         self._next_number = self._answered = 0
         for entry in self._asked:
             entry.number = self._next_number
             self._next_number += 1
-        self._script = self._pace.answers(self._place)
+        self._script = self._decisions.answers(self._place)
 
     def _follow_script(self) -> bool:
         """Take results in the recorded order; return False where the record ends."""
@@ -170,7 +170,7 @@ class Calls:
         self._early.clear()
         return False
 
-    def _has_ended(self, entry: Entry) -> bool:
+    def _has_ended(self, entry: AsyncQueueEntry) -> bool:
         return entry in self._early or entry in self._early_failed
 
     def _all_ended(self) -> bool:
@@ -230,17 +230,17 @@ class Calls:
 
     # Calling.
 
-    def ask(self, entry: Entry) -> None:
+    def ask(self, entry: AsyncQueueEntry) -> None:
         """Start the call of one entry."""
         self._register(entry, self._loop.create_task(self._ask(entry)), self._now())
 
-    def ask_together(self, entries: list[Entry]) -> None:
+    def ask_together(self, entries: list[AsyncQueueEntry]) -> None:
         """Start one call for many entries."""
         task, now = self._loop.create_task(self._ask_batch(entries)), self._now()
         for entry in entries:
             self._register(entry, task, now)
 
-    def _register(self, entry: Entry, task: asyncio.Task[None], now: float) -> None:
+    def _register(self, entry: AsyncQueueEntry, task: asyncio.Task[None], now: float) -> None:
         self._asked[entry] = None
         entry.number = self._next_number
         self._next_number += 1
@@ -252,7 +252,7 @@ class Calls:
             if self._timer is None and self._stopped_at is None and self._script is None:
                 self._arm()
 
-    async def _ask_once(self, entry: Entry) -> None:
+    async def _ask_once(self, entry: AsyncQueueEntry) -> None:
         try:
             results = await self._invoke(entry.value)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it fails the job
@@ -260,7 +260,7 @@ class Calls:
         else:
             self._answer(entry, results)
 
-    async def _ask_with_retries(self, entry: Entry) -> None:
+    async def _ask_with_retries(self, entry: AsyncQueueEntry) -> None:
         attempt = 0
         again = True
         try:
@@ -284,7 +284,7 @@ class Calls:
         else:
             self._answer(entry, results)
 
-    async def _ask_batch(self, entries: list[Entry]) -> None:
+    async def _ask_batch(self, entries: list[AsyncQueueEntry]) -> None:
         attempt = 0
         left = entries
         try:
@@ -298,7 +298,9 @@ class Calls:
             if any(entry in self._asked for entry in entries):
                 self._fail_with(failure, [entry.value for entry in left], left)
 
-    async def _ask_left(self, entries: list[Entry], *, again: bool) -> list[Entry]:
+    async def _ask_left(
+        self, entries: list[AsyncQueueEntry], *, again: bool
+    ) -> list[AsyncQueueEntry]:
         """Call the function for entries once; return those to retry."""
         try:
             answers = await self._function.async_invoke_batch([entry.value for entry in entries])
@@ -330,7 +332,7 @@ class Calls:
 
     # Completing.
 
-    def _answer(self, entry: Entry, results: Any, *, timed_out: bool = False) -> None:
+    def _answer(self, entry: AsyncQueueEntry, results: Any, *, timed_out: bool = False) -> None:
         if entry not in self._asked:
             return  # timed out before, or cancelled
         try:
@@ -349,21 +351,21 @@ class Calls:
             # One pass later, so that the calls which replace this one start.
             self._stop = self._loop.call_soon(self._loop.stop)
 
-    def _take(self, entry: Entry, results: list[Any], *, timed_out: bool = False) -> None:
+    def _take(self, entry: AsyncQueueEntry, results: list[Any], *, timed_out: bool = False) -> None:
         del self._asked[entry]
         # In the order of the calls it is 0 each time.
         answer = entry.number - self._answered
-        self._pace.answered(self._place, answer << 1 | timed_out)
+        self._decisions.answered(self._place, answer << 1 | timed_out)
         self._answered += 1
         entry.results = list(map(isolated, results))
         entry.task = None
         self._on_answer(entry)
 
-    def _fail(self, entry: Entry, error: BaseException) -> None:
+    def _fail(self, entry: AsyncQueueEntry, error: BaseException) -> None:
         if entry in self._asked:
             self._fail_with(error, entry.value, [entry])
 
-    def _fail_with(self, error: BaseException, record: Any, entries: list[Entry]) -> None:
+    def _fail_with(self, error: BaseException, record: Any, entries: list[AsyncQueueEntry]) -> None:
         if self._script is not None:
             self._early_failure = self._early_failure or CallFailedError(error, record)
             self._early_failed.update(entries)
@@ -371,7 +373,7 @@ class Calls:
             return
         if self._failure is None:
             self._failure = CallFailedError(error, record)
-            self._pace.answered(self._place, CALL_FAILED)
+            self._decisions.answered(self._place, CALL_FAILED)
         self._loop.stop()
 
     # Timeouts: one timer for all, because deadlines have the order of the calls.
@@ -417,7 +419,7 @@ class Calls:
             self._time_out(entry)
         return bool(late)
 
-    def _time_out(self, entry: Entry) -> None:
+    def _time_out(self, entry: AsyncQueueEntry) -> None:
         try:
             results = self._function.timeout(entry.value)
         except Exception as error:  # noqa: BLE001 - it fails the job

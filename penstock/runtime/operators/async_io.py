@@ -23,11 +23,11 @@ from typing import Any, Final, NoReturn
 
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.operator_specs import AsyncWaitSpec, functions
-from penstock.runtime.operators.async_calls import CallFailedError, Calls
+from penstock.runtime.operators.async_calls import AsyncCalls, CallFailedError
 from penstock.runtime.operators.async_loop import StepLoop
 from penstock.runtime.operators.async_queue import (
-    Control,
-    Entry,
+    AsyncQueueEntry,
+    AsyncQueueEvent,
     Item,
     OrderedQueue,
     UnorderedQueue,
@@ -56,7 +56,7 @@ class AsyncWaitOperator(StreamOperator):
     ) -> None:
         super().__init__(spec)
         self._loop_factory = loop_factory
-        self._calls: Calls | None = None
+        self._calls: AsyncCalls | None = None
         self._watched = False  # whether it is notified of arriving results
 
     def open(self, context: OperatorContext) -> None:
@@ -67,17 +67,17 @@ class AsyncWaitOperator(StreamOperator):
         self._released: list[Item] = []
         self._watermark = MIN_WATERMARK
         self._max_batch = self.spec.max_batch and min(self.spec.max_batch, self.spec.capacity)
-        self._flows = context.pipelined
-        create_loop = StepLoop if self._flows else asyncio.new_event_loop
+        self._pipelined = context.pipelined
+        create_loop = StepLoop if self._pipelined else asyncio.new_event_loop
         loop = (self._loop_factory or create_loop)()
-        self._calls = Calls(
+        self._calls = AsyncCalls(
             self.spec,
             loop,
             self._on_answer,
-            context.pace,
+            context.decisions,
             f"answers {context.operator_id}",
         )
-        self._calls.begin_epoch()
+        self._calls.begin_interval()
         function = self.spec.function
         if is_checkpointed(function):
             context.runtime_context.initialize_function(function)
@@ -91,11 +91,11 @@ class AsyncWaitOperator(StreamOperator):
         if self._watched and context.watch is not None:
             context.watch(file)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch; in pipelined mode calls in flight continue."""
-        super().open_epoch(context)
-        if self._flows and self._calls is not None:
-            self._calls.begin_epoch()
+        super().open_interval(context)
+        if self._pipelined and self._calls is not None:
+            self._calls.begin_interval()
 
     def close(self) -> None:
         """Cancel the calls in flight and close the user's function."""
@@ -113,9 +113,9 @@ class AsyncWaitOperator(StreamOperator):
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Start a call for each record, within the capacity."""
         times = repeat(None) if batch.timestamps is None else batch.timestamps
-        self._waiting.extend(map(Entry, batch.values, times))
+        self._waiting.extend(map(AsyncQueueEntry, batch.values, times))
         self._admit()
-        if self._flows:
+        if self._pipelined:
             self._step()
         else:
             self._run(self._all_asked)
@@ -124,20 +124,20 @@ class AsyncWaitOperator(StreamOperator):
         """Hold a watermark back until the records before it are emitted."""
         if watermark > self._watermark:
             self._watermark = watermark
-            self._add_control(Control(watermark=watermark))
+            self._add_control(AsyncQueueEvent(watermark=watermark))
 
     def process_status(self, idle: bool) -> None:
         """Hold a status change back until the records before it are emitted."""
-        self._add_control(Control(idle=idle))
+        self._add_control(AsyncQueueEvent(idle=idle))
 
-    def _add_control(self, control: Control) -> None:
+    def _add_control(self, control: AsyncQueueEvent) -> None:
         self._waiting.append(control)
         self._admit()
         self._flush()
 
     def advance_processing_time(self, now: int) -> None:
         """Start the calls that a barrier left over, and take available results."""
-        if self._flows:
+        if self._pipelined:
             self.on_wakeup()
         elif not self._is_empty():
             self._admit()
@@ -145,7 +145,7 @@ class AsyncWaitOperator(StreamOperator):
 
     def next_wakeup(self) -> int | None:
         """Return now if records wait for their calls, after a restore or in a new epoch."""
-        if self._flows and self._queue.size:
+        if self._pipelined and self._queue.size:
             return None
         return self.context.clock() if self._waiting else None
 
@@ -154,12 +154,12 @@ class AsyncWaitOperator(StreamOperator):
     @property
     def has_room(self) -> bool:  # type: ignore[override]
         """Whether the calls of all input records have started."""
-        return not self._flows or not self._waiting
+        return not self._pipelined or not self._waiting
 
     @property
     def under_way(self) -> bool:  # type: ignore[override]
         """Whether results are outstanding."""
-        return self._flows and not self._is_empty()
+        return self._pipelined and not self._is_empty()
 
     def next_step(self) -> float | None:
         """Return when a call times out or can continue."""
@@ -206,7 +206,7 @@ class AsyncWaitOperator(StreamOperator):
         )
         while waiting:
             item = waiting[0]
-            if type(item) is not Entry:
+            if type(item) is not AsyncQueueEntry:
                 queue.add(item)
             else:
                 if queue.size >= capacity:
@@ -227,17 +227,17 @@ class AsyncWaitOperator(StreamOperator):
             queue.release(self._released)
             if self.spec.capacity - queue.size < min(most, len(waiting)):
                 return
-            together: list[Entry] = []
+            together: list[AsyncQueueEntry] = []
             while waiting and len(together) < most:
                 item = waiting.popleft()
                 queue.add(item)
-                if type(item) is Entry and item.results is None:
+                if type(item) is AsyncQueueEntry and item.results is None:
                     together.append(item)
             if together:
                 self._calls.ask_together(together)
         queue.release(self._released)
 
-    def _on_answer(self, entry: Entry) -> None:
+    def _on_answer(self, entry: AsyncQueueEntry) -> None:
         self._queue.on_answer(entry)
         self._queue.release(self._released)
         if self._waiting:
@@ -261,11 +261,11 @@ class AsyncWaitOperator(StreamOperator):
         values: list[Any] = []
         times: list[int | None] = []
         for item in released:
-            if type(item) is Entry:
+            if type(item) is AsyncQueueEntry:
                 results = item.results or ()
                 values.extend(results)
                 times.extend(repeat(item.timestamp, len(results)))
-            elif isinstance(item, Control):
+            elif isinstance(item, AsyncQueueEvent):
                 self._emit(values, times)
                 values, times = [], []
                 if item.watermark is not None:
@@ -287,18 +287,18 @@ class AsyncWaitOperator(StreamOperator):
 
     def barrier(self) -> list[Any]:
         """Make records in flight part of the checkpoint; in an epoch, wait for their results first, for a limited time."""
-        if not self._flows and not self._is_empty():
+        if not self._pipelined and not self._is_empty():
             self._admit()
             carried = max(
-                (item.carried for item in self._items() if type(item) is Entry), default=0
+                (item.carried for item in self._items() if type(item) is AsyncQueueEntry), default=0
             )
             wait = self.spec.barrier_wait * 2 ** min(carried, _MAX_DOUBLINGS)
             self._run(self._is_empty, wait / 1000)
             if not self._is_empty():
                 self._carry_over()
-        if not self._flows:
+        if not self._pipelined:
             assert self._calls is not None
-            self._calls.begin_epoch()
+            self._calls.begin_interval()
         self._snapshot()
         return []
 
@@ -312,8 +312,8 @@ class AsyncWaitOperator(StreamOperator):
         self._calls.cancel()
         self._queue = self._create_queue()
         self._waiting = deque(
-            Entry(item.value, item.timestamp, item.carried + 1, item.results)
-            if type(item) is Entry
+            AsyncQueueEntry(item.value, item.timestamp, item.carried + 1, item.results)
+            if type(item) is AsyncQueueEntry
             else item
             for item in items
         )
@@ -325,20 +325,20 @@ class AsyncWaitOperator(StreamOperator):
         entries: list[tuple[Any, ...]] = []
         controls: list[tuple[Any, ...]] = []
         for item in self._items():
-            if type(item) is Entry:
+            if type(item) is AsyncQueueEntry:
                 entries.append((item.value, item.timestamp, item.carried, item.results))
-            elif isinstance(item, Control):
+            elif isinstance(item, AsyncQueueEvent):
                 controls.append((len(entries), item.watermark, item.idle))
         state.put(IN_FLIGHT, entries)
         state.put(_CONTROLS, controls)
 
     def _restore(self) -> None:
         state = self.context.operator_state
-        entries = [Entry(*saved) for saved in state.get(IN_FLIGHT, ())]
+        entries = [AsyncQueueEntry(*saved) for saved in state.get(IN_FLIGHT, ())]
         at = 0
         for position, watermark, idle in state.get(_CONTROLS, ()):
             self._waiting.extend(entries[at:position])
-            self._waiting.append(Control(watermark, idle))
+            self._waiting.append(AsyncQueueEvent(watermark, idle))
             at = position
             if watermark is not None:
                 self._watermark = watermark

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class Entry:
+class AsyncQueueEntry:
     """A record in flight. `results` is None until it is completed; `carried` counts the barriers it has crossed."""
 
     __slots__ = (
@@ -48,14 +48,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class AsyncQueueEvent:
     """A watermark, or a status change if `idle` is set."""
 
     watermark: int | None = None
     idle: bool | None = None
 
 
-Item = Entry | Control
+Item = AsyncQueueEntry | AsyncQueueEvent
 
 
 class OrderedQueue:
@@ -68,10 +68,10 @@ class OrderedQueue:
     def add(self, item: Item) -> None:
         """Add the next item of the input."""
         self._items.append(item)
-        if type(item) is Entry:
+        if type(item) is AsyncQueueEntry:
             self.size += 1
 
-    def on_answer(self, entry: Entry) -> None:
+    def on_answer(self, entry: AsyncQueueEntry) -> None:
         """Record that a result is available."""
 
     def release(self, into: list[Item]) -> None:
@@ -79,7 +79,7 @@ class OrderedQueue:
         items = self._items
         while items:
             item = items[0]
-            if type(item) is Entry:
+            if type(item) is AsyncQueueEntry:
                 if item.results is None:
                     return
                 self.size -= 1
@@ -95,9 +95,9 @@ class _Segment:
     __slots__ = ("answered", "control", "entries")
 
     def __init__(self) -> None:
-        self.entries: dict[Entry, None] = {}
-        self.answered: list[Entry] = []
-        self.control: Control | None = None  # what ends the segment
+        self.entries: dict[AsyncQueueEntry, None] = {}
+        self.answered: list[AsyncQueueEntry] = []
+        self.control: AsyncQueueEvent | None = None  # what ends the segment
 
 
 class UnorderedQueue:
@@ -110,18 +110,18 @@ class UnorderedQueue:
     def add(self, item: Item) -> None:
         """Add the next item of the input."""
         segment = self._segments[-1]
-        if type(item) is Entry:
+        if type(item) is AsyncQueueEntry:
             self.size += 1
             item.segment = segment
             segment.entries[item] = None
             if item.results is not None:
                 segment.answered.append(item)
         else:
-            assert isinstance(item, Control)
+            assert isinstance(item, AsyncQueueEvent)
             segment.control = item
             self._segments.append(_Segment())
 
-    def on_answer(self, entry: Entry) -> None:
+    def on_answer(self, entry: AsyncQueueEntry) -> None:
         """Record that a result is available."""
         assert entry.segment is not None
         entry.segment.answered.append(entry)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from penstock.common.user_errors import UserCodeError, shorten
 from penstock.runtime.records import Batch
-from penstock.runtime.time.pace import WALL, Pace
+from penstock.runtime.time.pace import WALL, RuntimeDecisions
 
 
 class Output(Protocol):
@@ -43,9 +43,11 @@ class OperatorContext:
     parallelism: int
     max_parallelism: int
     attempt_number: int
-    epoch: int
+    checkpoint_id: int
     output: Output
-    runtime_context: Any  # penstock.runtime.task.context.RuntimeContext, handed to user functions
+    runtime_context: (
+        Any  # penstock.runtime.task.context.StreamingRuntimeContext, handed to user functions
+    )
     keyed_state: (
         Any  # penstock.runtime.state.keyed.KeyedStateBackend, or None when the input is not keyed
     )
@@ -58,7 +60,7 @@ class OperatorContext:
     extras: dict[str, Any] = field(
         default_factory=dict
     )  # attempt, staging directory, source assignment
-    pace: Pace = WALL
+    decisions: RuntimeDecisions = WALL
     # Error text about upstream operators that emit records without timestamps. Set for operators that need timestamps.
     untimed_inputs: str | None = None
     # Pipelined mode: a barrier may be a minute away, so nothing may wait for it. False: the input is one epoch.
@@ -79,7 +81,7 @@ class StreamOperator:
     """Base class of all operators: one input, passes watermarks through, has no state.
 
     A subtask calls, in this order: `open`; then any mix of `process`, `process_watermark`, `process_status` and
-    `advance_processing_time`; `finish` if the input ended; `barrier`; then `open_epoch` for the next epoch, if the
+    `advance_processing_time`; `finish` if the input ended; `barrier`; then `open_interval` for the next epoch, if the
     operator is still
     in this process; finally `close`.
 
@@ -104,7 +106,7 @@ class StreamOperator:
         self.context = context
         self.output = context.output
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch. State is that of the last barrier."""
         self.context = context
         self.output = context.output

@@ -14,7 +14,7 @@ from penstock.graph.keys import for_user
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
 from penstock.runtime.records import RowBatch
-from penstock.runtime.time.timers import TimerService
+from penstock.runtime.time.timers import KeyedTimerService
 from penstock.runtime.user_code import method_of
 
 
@@ -102,7 +102,7 @@ class KeyedReadOnlyContext(ReadOnlyContext):
     def __init__(self, operator: KeyedBroadcastProcessOperator) -> None:
         super().__init__(operator)
         self._backend = operator.backend
-        self._service = TimerService(operator.timers, operator.context.clock)
+        self._service = KeyedTimerService(operator.timers, operator.context.clock)
         self._domain: TimeDomain | None = None
 
     def timer_service(self) -> Any:

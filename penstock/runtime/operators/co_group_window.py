@@ -33,10 +33,10 @@ class CoGroupWindowOperator(StreamOperator):
         super().open(context)
         self.inner.open(context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch."""
-        super().open_epoch(context)
-        self.inner.open_epoch(context)
+        super().open_interval(context)
+        self.inner.open_interval(context)
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Add the records of one input to their windows."""

@@ -56,9 +56,9 @@ class FullWindowPartitionOperator(StreamOperator):
         for function in self._functions:
             open_function(function, context.runtime_context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self.collector = Collector(context.output)
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:

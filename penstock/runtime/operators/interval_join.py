@@ -191,9 +191,9 @@ class IntervalJoinOperator(StreamOperator):
         self._late = LateRecords(context)
         open_function(self.spec.function, context.runtime_context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self.collector = Collector.of_function(context)
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:

@@ -15,7 +15,7 @@ from penstock.runtime.records import RowBatch
 _SIDE_OUTPUT: Final = 'to continue without such records, send them to a side output: stream.on_error(OutputTag("dead letters"))'
 
 
-def put_aside(operator: StreamOperator, found: Sequence[MalformedRecord]) -> None:
+def route_malformed(operator: StreamOperator, found: Sequence[MalformedRecord]) -> None:
     """Send malformed records to the side output of the operator's `error_tag`; without one, raise."""
     tag = operator.spec.error_tag
     context = operator.context

@@ -12,7 +12,7 @@ from penstock.graph.keys import for_user
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
-from penstock.runtime.time.timers import TimerService
+from penstock.runtime.time.timers import KeyedTimerService
 from penstock.runtime.user_code import close_functions, open_function
 
 
@@ -84,9 +84,9 @@ class ProcessOperator(StreamOperator):
         self.watermark = context.operator_state.get("watermark", MIN_WATERMARK)
         open_function(self.function, context.runtime_context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self.collector = Collector.of_function(context)
 
     def create_user_context(self) -> ProcessContext:
@@ -133,7 +133,7 @@ class KeyedProcessOperator(ProcessOperator):
         """Open the user's function."""
         self.backend = context.keyed_state
         self.timers = context.timers
-        self._service = TimerService(context.timers, context.clock)
+        self._service = KeyedTimerService(context.timers, context.clock)
         super().open(context)
         self.timers.watermark = self.watermark
 

@@ -21,7 +21,7 @@ from penstock.errors import InvalidProgramError, RecordError
 REDELIVERED: Final = "numRecordsRedelivered"  # the counter of dropped records
 
 
-class OnceReader(SourceReader):
+class DeduplicatingReader(SourceReader):
     """Wraps a reader that may deliver again; its batches contain new records only, and only positions.
 
     `on_dropped` is called with the number of dropped records. The deadline stops reading at a batch that this reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock.common.suspicious_records import RESULTS, SuspicionCounter, counted
+from penstock.common.suspicious_records import RESULTS, SuspiciousRecordCounter, counted
 from penstock.common.types import Row
 from penstock.common.user_errors import shorten
 
@@ -30,7 +30,7 @@ class ResultCheck:
     """
 
     def __init__(self, group: Any) -> None:
-        self._counter = SuspicionCounter(group)
+        self._counter = SuspiciousRecordCounter(group)
 
     def note(self, result: Any) -> None:
         """Record a result whose type is one of `ITERATED`."""

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
@@ -25,7 +25,7 @@ class SinkOperator(StreamOperator):
     at once: then it
     has one state, or none.
 
-    In pipelined mode, a writer whose output goes to the driver (`flow_to`) does not have to keep it until the barrier.
+    In pipelined mode, a writer whose output goes to the driver (`stream_to_driver`) does not have to keep it until the barrier.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -63,11 +63,11 @@ class SinkOperator(StreamOperator):
             writer = self._writer = self._create_writer()
         elif not context.pipelined:
             writer.on_committed(
-                context.epoch - 1
+                context.checkpoint_id - 1
             )  # an interval begins when the one before it is committed
         # An attempt may span many checkpoints.
-        attempt = f"{context.extras['attempt']}-{context.epoch}"
-        writer.begin(EpochContext(context.epoch, attempt))
+        attempt = f"{context.extras['attempt']}-{context.checkpoint_id}"
+        writer.begin(CheckpointContext(context.checkpoint_id, attempt))
         self._active_writer = writer
         return writer
 
@@ -85,9 +85,11 @@ class SinkOperator(StreamOperator):
             ),
             states[0] if states else None,
         )
-        flow_to = getattr(writer, "flow_to", None)
-        if flow_to is not None and context.tell is not None:
-            flow_to(self._send_to_driver, checkpointed=context.extras.get("checkpointed", True))
+        stream_to_driver = getattr(writer, "stream_to_driver", None)
+        if stream_to_driver is not None and context.tell is not None:
+            stream_to_driver(
+                self._send_to_driver, checkpointed=context.extras.get("checkpointed", True)
+            )
         return writer
 
     def _send_to_driver(self, data: bytes) -> None:

@@ -15,9 +15,14 @@ from penstock.connectors.source import (
 )
 from penstock.errors import InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.malformed import put_aside
-from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
-from penstock.runtime.operators.source_turns import EpochTurns, SideBySide, SplitReading, Turns
+from penstock.runtime.operators.malformed import route_malformed
+from penstock.runtime.operators.redelivery import REDELIVERED, DeduplicatingReader
+from penstock.runtime.operators.source_turns import (
+    EpochSplitScheduler,
+    PipelinedSplitScheduler,
+    SplitReading,
+    SplitScheduler,
+)
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, batch_of
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import Assignment, TimestampAssignment
@@ -29,7 +34,7 @@ from penstock.runtime.user_code import RecordFailedError
 _LONGEST_POLL_S: Final = 0.002
 
 
-class Polled(enum.Enum):
+class PollResult(enum.Enum):
     """The result of polling a source for a batch."""
 
     MORE = "there may be more at once"
@@ -92,11 +97,13 @@ class SourceOperator(StreamOperator):
         self._drained = False
         self.records = 0
         self.chain_s = 0.0  # time that downstream operators of the chain spent on its records
-        self._once = OnceReader(self._reader, self._on_redelivered)
+        self._once = DeduplicatingReader(self._reader, self._on_redelivered)
         self.timestamp_check = TimestampCheck(context.runtime_context.get_metrics_group())
         tells = type(self._reader).next_ready is not SourceReader.next_ready
-        self._flow = SideBySide(ends=self._bounded, next_ready=self._next_ready if tells else None)
-        self._turns: Turns = self._flow
+        self._pipelined_splits = PipelinedSplitScheduler(
+            ends=self._bounded, next_ready=self._next_ready if tells else None
+        )
+        self._turns: SplitScheduler = self._pipelined_splits
         self._confirms = type(self._reader).on_checkpoint is not SourceReader.on_checkpoint
         # Pipelined mode: checkpoint -> its positions, until it is durable.
         self._unconfirmed: dict[int, list[SplitProgress]] = {}
@@ -119,9 +126,9 @@ class SourceOperator(StreamOperator):
         self._drained = assignment.drain
         if not self._drained:
             self._take_status(assignment)
-        self._turns = EpochTurns(self._splits, seconds, self.context.pace)
+        self._turns = EpochSplitScheduler(self._splits, seconds, self.context.decisions)
         self._next_emission = time.monotonic() + self._interval
-        while self.poll() is Polled.MORE:
+        while self.poll() is PollResult.MORE:
             yield
 
     def add_splits(self, more: MoreSplits) -> None:
@@ -130,7 +137,7 @@ class SourceOperator(StreamOperator):
         self._splits += found
         self._no_more_splits = more.no_more_splits
         if not self._drained:
-            self._flow.add(found)
+            self._pipelined_splits.add(found)
             self._take_status(more)
 
     def _begin_reading(self, progress: SplitProgress) -> SplitReading:
@@ -200,61 +207,61 @@ class SourceOperator(StreamOperator):
 
     def limit_batches(self, records: int) -> None:
         """Limit the batch size of readers: downstream operators of the chain are slow."""
-        if records != self._flow.batch_size:
-            self._flow.batch_size = records
+        if records != self._pipelined_splits.batch_size:
+            self._pipelined_splits.batch_size = records
             for split in self._splits:
                 split.batches = None
 
     # Reading.
 
-    def poll(self) -> Polled:
+    def poll(self) -> PollResult:
         """Read at most one batch of the next split. In pipelined mode, empty splits are skipped."""
         split = self._next_turn()
-        if self._turns is not self._flow:
+        if self._turns is not self._pipelined_splits:
             return self._read_turn(split)
         before, begun = self.records, time.monotonic()
         while True:
             polled = self._read_turn(split)
-            if polled is not Polled.MORE or self.records != before:
+            if polled is not PollResult.MORE or self.records != before:
                 return polled
             split = self._next_turn()
             over = split is None or time.monotonic() - begun >= _LONGEST_POLL_S
-            if self.context.pace.due("poll", over):
+            if self.context.decisions.due("poll", over):
                 return polled
 
     def _next_turn(self) -> SplitReading | None:
         return None if self._drained else self._turns.next()
 
-    def _read_turn(self, split: SplitReading | None) -> Polled:
-        if self.context.pipelined and self.context.pace.traces:
+    def _read_turn(self, split: SplitReading | None) -> PollResult:
+        if self.context.pipelined and self.context.decisions.traces:
             split = self._turn(split)
         if split is None:
             return self._nothing_now()
         if split.batches is None:
             # Recorded and replayed batches do not contain redelivered records.
-            split.batches = self.context.pace.batches(
+            split.batches = self.context.decisions.batches(
                 self._reader_of(split), split.progress.split, split.position, self._turns.limits()
             )
         records = self._read_batch(split)
         if records is None:
             self._end_reading(split)
-            return Polled.MORE
+            return PollResult.MORE
         if self.context.pipelined:
             if (
                 records
             ):  # otherwise the split was active some time ago, not at the current clock reading
                 self.advance_processing_time(split.active_ms)
-        elif self.context.pace.due("watermark", time.monotonic() >= self._next_emission):
+        elif self.context.decisions.due("watermark", time.monotonic() >= self._next_emission):
             self._next_emission = time.monotonic() + self._interval
             if not self._turns.time_stands:
                 self._emit(self._combined(periodic=True))
         self._turns.on_batch(split, records)
-        return Polled.MORE
+        return PollResult.MORE
 
     def _turn(self, split: SplitReading | None) -> SplitReading | None:
         """Return the split to read, recorded or from a recording: which one is ready depends on timing."""
         ready = None if split is None else split.progress.split.split_id
-        chosen = self.context.pace.turn(ready)
+        chosen = self.context.decisions.turn(ready)
         if chosen == ready:
             return split
         return next(
@@ -266,17 +273,17 @@ class SourceOperator(StreamOperator):
             None,
         )
 
-    def _nothing_now(self) -> Polled:
+    def _nothing_now(self) -> PollResult:
         if not self.finished:
-            return Polled.NOTHING_NOW
-        if self._turns is self._flow:
+            return PollResult.NOTHING_NOW
+        if self._turns is self._pipelined_splits:
             self._emit_end()
-        return Polled.FINISHED
+        return PollResult.FINISHED
 
     def _end_reading(self, split: SplitReading) -> None:
         split.batches = None
         if split.bounded:
-            if self._turns is self._flow:
+            if self._turns is self._pipelined_splits:
                 self._emit(self._combined(periodic=True))  # while it still counts
             split.finished = True
             self._without_splits_ms = self.context.clock()
@@ -285,11 +292,11 @@ class SourceOperator(StreamOperator):
 
     def next_poll(self) -> float | None:
         """Return when (by time.monotonic()) to poll again after NOTHING_NOW; None: after a wake-up or an assignment."""
-        return None if self._drained else self._flow.next_poll()
+        return None if self._drained else self._pipelined_splits.next_poll()
 
     def on_wakeup(self) -> None:
         """Poll all splits at once: the reader signals that there is data."""
-        self._flow.ask_all()
+        self._pipelined_splits.ask_all()
 
     def _read_batch(self, split: SplitReading) -> int | None:
         """Read a batch, process it in the chain and return its size; None if the split has nothing more."""
@@ -320,7 +327,7 @@ class SourceOperator(StreamOperator):
             self.chain_s += time.monotonic() - begun
         if found.malformed:
             split.active_ms = self.context.clock()
-            put_aside(self, found.malformed)
+            route_malformed(self, found.malformed)
         split.position = found.position
         return len(found.records) + len(found.malformed)
 
@@ -436,7 +443,7 @@ class SourceOperator(StreamOperator):
             return
         due = self._next_check()
         # Always recorded: the next check is not part of a checkpoint, so a replay that begins there has another time.
-        if self.context.pace.due("check", due is not None and due <= now):
+        if self.context.decisions.due("check", due is not None and due <= now):
             self._plan_check(now)
             self.check_time()
         elif due is not None and due - self.context.auto_watermark_interval > now:
@@ -496,19 +503,21 @@ class SourceOperator(StreamOperator):
             if silent or split.assignment.idle:
                 # Which splits were empty is not part of a checkpoint, so a replay that begins there does not know it.
                 place = f"idle {split.progress.split.split_id}"
-                split.idle = split.idle or self.context.pace.due(
+                split.idle = split.idle or self.context.decisions.due(
                     place, self._turns.may_be_idle(split)
                 )
 
     # Watermark alignment.
 
-    def allow_time(self, slowest: int) -> None:
+    def update_watermark_alignment(self, slowest: int) -> None:
         """Pause splits that are ahead of the slowest source of the alignment group by more than the strategy allows."""
-        alignment = self.spec.watermark_strategy.alignment
-        assert alignment is not None
-        self._flow.allowed = min(slowest + alignment.max_drift_ms, MAX_WATERMARK)
+        watermark_alignment = self.spec.watermark_strategy.watermark_alignment
+        assert watermark_alignment is not None
+        self._pipelined_splits.alignment_limit = min(
+            slowest + watermark_alignment.max_drift_ms, MAX_WATERMARK
+        )
 
-    def reached_time(self) -> int | None:
+    def alignment_watermark(self) -> int | None:
         """Return the watermark for watermark alignment; None if it does not count: idle, at the end, without splits."""
         if self.finished or self._idle:
             return None

@@ -1,7 +1,7 @@
 """Scheduling of the splits of a source subtask.
 
-In an epoch splits are read one after another (`EpochTurns`). In pipelined mode they are read concurrently, a batch at a time
-(`SideBySide`), without ever blocking.
+In an epoch splits are read one after another (`EpochSplitScheduler`). In pipelined mode they are read concurrently, a batch at a time
+(`PipelinedSplitScheduler`), without ever blocking.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
-from penstock.connectors.source import OneLook, ReadLimits, SourceBatch, SplitProgress
+from penstock.connectors.source import NonBlockingReadLimits, ReadLimits, SourceBatch, SplitProgress
 from penstock.runtime.records import MAX_WATERMARK
 from penstock.runtime.time.assigning import Assignment
-from penstock.runtime.time.pace import Pace
+from penstock.runtime.time.pace import RuntimeDecisions
 
 # An empty split is polled again after this many seconds, then after twice as many, and so on.
 FIRST_PAUSE_S: Final = 0.001
@@ -91,7 +91,7 @@ class SplitReading:
         )
 
 
-class Turns(Protocol):
+class SplitScheduler(Protocol):
     """Decides which split is read next, for how long, and which splits count for the source's watermark."""
 
     @property
@@ -120,15 +120,17 @@ class Turns(Protocol):
         """Return all splits in the order in which they should be read after a restart."""
 
 
-class EpochTurns:
+class EpochSplitScheduler:
     """Epoch mode: one split after another, each until it has nothing more or its share of the time is over.
 
     They cover the same span of time, so the watermark stands still until the last one has been scheduled.
     """
 
-    def __init__(self, splits: Sequence[SplitReading], seconds: float | None, pace: Pace) -> None:
+    def __init__(
+        self, splits: Sequence[SplitReading], seconds: float | None, decisions: RuntimeDecisions
+    ) -> None:
         self._splits = splits
-        self._pace = pace
+        self._decisions = decisions
         self._waiting = deque(split for split in splits if not split.finished)
         self._current: SplitReading | None = None
         self._turn_end: float | None = None
@@ -159,7 +161,7 @@ class EpochTurns:
         """End the split's reading if its time is over."""
         split.read = split.read or records > 0
         over = self._turn_end is not None and time.monotonic() >= self._turn_end
-        if self._pace.due("split", over):
+        if self._decisions.due("split", over):
             split.batches = None
             self._end_turn()
 
@@ -170,7 +172,7 @@ class EpochTurns:
     def _end_turn(self) -> None:
         self._current = None
         over = self._end is not None and time.monotonic() >= self._end
-        if self._pace.due("next split", over):
+        if self._decisions.due("next split", over):
             self._waiting.clear()
 
     @property
@@ -192,7 +194,7 @@ class EpochTurns:
         return [*waiting, *(split for split in splits if split not in waiting)]
 
 
-class SideBySide:
+class PipelinedSplitScheduler:
     """Pipelined mode: all splits concurrently, a batch each; an empty one is paused for some milliseconds.
 
     Bounded splits (files) wait until few enough of them are open. In a bounded source all of them count for the watermark
@@ -217,7 +219,7 @@ class SideBySide:
         self._asked_cpu_s = 0.0
         self._cost_s = 0.0  # average CPU time of polling an empty split
         self.batch_size = BATCH_SIZE
-        self.allowed = MAX_WATERMARK  # watermark alignment: splits beyond it are paused
+        self.alignment_limit = MAX_WATERMARK  # watermark alignment: splits beyond it are paused
 
     def add(self, splits: Sequence[SplitReading]) -> None:
         """Add splits."""
@@ -253,7 +255,7 @@ class SideBySide:
         return None
 
     def _is_beyond(self, split: SplitReading) -> bool:
-        return split.assignment.watermark > self.allowed
+        return split.assignment.watermark > self.alignment_limit
 
     def next_poll(self) -> float | None:
         """Return when (by time.monotonic()) a split is due; None if unknown."""
@@ -268,7 +270,7 @@ class SideBySide:
 
     def limits(self) -> ReadLimits:
         """Let the reader return available records, without waiting."""
-        return OneLook(self.batch_size)
+        return NonBlockingReadLimits(self.batch_size)
 
     def on_batch(self, split: SplitReading, records: int) -> None:
         """Make the split due again, at once or when its reader expects data."""

@@ -50,7 +50,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self.advance_processing_time(self._active_ms)
             return
         due = time.monotonic() >= self._next_emission
-        if self.context.pace.due(self.context.operator_id, due):
+        if self.context.decisions.due(self.context.operator_id, due):
             self._periodic()
 
     def _periodic(self) -> None:
@@ -102,7 +102,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._next_check_ms = now
             self._active_ms = min(self._active_ms, now)
         due = self.next_wakeup()
-        if due is not None and self.context.pace.due(self.context.operator_id, due <= now):
+        if due is not None and self.context.decisions.due(self.context.operator_id, due <= now):
             self._next_check_ms = now + interval
             self._check_time()
 

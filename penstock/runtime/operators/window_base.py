@@ -37,9 +37,9 @@ class WindowOperatorBase(StreamOperator):
         for function in self._functions():
             open_function(function, context.runtime_context)
 
-    def open_epoch(self, context: OperatorContext) -> None:
+    def open_interval(self, context: OperatorContext) -> None:
         """Start the next epoch with another output, clock and runtime context."""
-        super().open_epoch(context)
+        super().open_interval(context)
         self._bind(context)
 
     def _bind(self, context: OperatorContext) -> None:

@@ -13,14 +13,14 @@ from typing import Any, Final
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.graph.state_backend import StateBackendSettings
-from penstock.runtime.state.hashmap.state_backend import HashMapBackend
+from penstock.runtime.state.hashmap.state_backend import HashMapStateBackendFactory
 from penstock.runtime.state.keyed import Deltas, KeyedStateBackend
-from penstock.runtime.state.rocksdb.state_backend import RocksDBBackend
-from penstock.runtime.state.state_backend import StateBackend, StatePlace
+from penstock.runtime.state.rocksdb.state_backend import RocksDBStateBackendFactory
+from penstock.runtime.state.state_backend import StateBackendFactory, StatePlace
 
-BACKENDS: Final[dict[str, StateBackend]] = {
-    "hashmap": HashMapBackend(),
-    "rocksdb": RocksDBBackend(),
+BACKENDS: Final[dict[str, StateBackendFactory]] = {
+    "hashmap": HashMapStateBackendFactory(),
+    "rocksdb": RocksDBStateBackendFactory(),
 }
 
 

@@ -47,7 +47,7 @@ class _Entries:
         return iter(self.keys())
 
 
-class ReadOnlyBroadcastState(_Entries):
+class ReadOnlyHeapBroadcastState(_Entries):
     """The state as seen by the non-broadcast side. The values themselves must not be modified either."""
 
     __slots__ = ()
@@ -62,7 +62,7 @@ class ReadOnlyBroadcastState(_Entries):
     put = put_all = remove = clear = __setitem__ = __delitem__ = _refuse
 
 
-class BroadcastState(_Entries):
+class HeapBroadcastState(_Entries):
     """The state as seen by the broadcast side."""
 
     __slots__ = ()
@@ -83,9 +83,9 @@ class BroadcastState(_Entries):
         """Remove all entries."""
         self._entries.clear()
 
-    def read_only(self) -> ReadOnlyBroadcastState:
+    def read_only(self) -> ReadOnlyHeapBroadcastState:
         """Return the same state for the other side."""
-        return ReadOnlyBroadcastState(self._entries)
+        return ReadOnlyHeapBroadcastState(self._entries)
 
     __setitem__ = put
     __delitem__ = remove

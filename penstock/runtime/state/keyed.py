@@ -49,7 +49,7 @@ class KeyedStateBackend(ABC):
 
     in_memory: ClassVar[
         bool
-    ]  # whether all state is Python objects: then `expect` and `relieve` are pointless
+    ]  # whether all state is Python objects: then `expect` and `trim_cache` are pointless
 
     def __init__(
         self, clock: Callable[[], int], operator: str = "", read_chain: ReadChain = load_tables
@@ -111,7 +111,7 @@ class KeyedStateBackend(ABC):
     def expect(self, keys: Collection[Any]) -> None:
         """Prefetch state for the next records with these keys, if the backend supports it."""
 
-    def relieve(self, *, at_once: bool = False) -> None:
+    def trim_cache(self, *, at_once: bool = False) -> None:
         """Reduce memory usage, if the backend supports it: if it is high, or `at_once`."""
 
     @abstractmethod

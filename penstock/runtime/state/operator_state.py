@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from penstock.errors import InvalidProgramError
-from penstock.runtime.state.broadcast import BroadcastState
+from penstock.runtime.state.broadcast import HeapBroadcastState
 
 # The last watermark of an operator that generates watermarks; it is sent downstream again after a restart.
 EMITTED: Final = "emitted"
@@ -85,9 +85,9 @@ class OperatorStateBackend:
         """Return union list state: on restore every subtask gets the elements of all subtasks."""
         return OperatorListState(self._user_state(state_descriptor, "list", UNION, []))
 
-    def get_broadcast_state(self, state_descriptor: Any) -> BroadcastState:
+    def get_broadcast_state(self, state_descriptor: Any) -> HeapBroadcastState:
         """Return broadcast state: a dictionary that is the same in all subtasks."""
-        return BroadcastState(self._user_state(state_descriptor, "map", BROADCAST, {}))
+        return HeapBroadcastState(self._user_state(state_descriptor, "map", BROADCAST, {}))
 
     def _user_state(self, descriptor: Any, kind: str, prefix: str, empty: Any) -> Any:
         if getattr(descriptor, "kind", None) != kind:

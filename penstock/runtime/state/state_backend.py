@@ -23,7 +23,7 @@ class StatePlace:
     max_parallelism: int
 
 
-class StateBackend(Protocol):
+class StateBackendFactory(Protocol):
     """A kind of state backend."""
 
     def settings(self, configuration: Configuration) -> StateBackendSettings:

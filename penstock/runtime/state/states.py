@@ -45,7 +45,7 @@ class KeyedState:
         return delta
 
 
-class ValueState(KeyedState):
+class KeyedValueState(KeyedState):
     """A single value per key."""
 
     kind = "value"
@@ -63,7 +63,7 @@ class ValueState(KeyedState):
             self.table.put(self.entry(), value)
 
 
-class ListState(KeyedState):
+class KeyedListState(KeyedState):
     """A list per key."""
 
     kind = "list"
@@ -106,7 +106,7 @@ class ListState(KeyedState):
             self.clear()
 
 
-class MapState(KeyedState):
+class KeyedMapState(KeyedState):
     """A dictionary per key."""
 
     kind = "map"
@@ -185,7 +185,7 @@ class MapState(KeyedState):
         return iter(self.keys())
 
 
-class ReducingState(KeyedState):
+class KeyedReducingState(KeyedState):
     """One value per key, folded with a ReduceFunction."""
 
     kind = "reducing"
@@ -206,7 +206,7 @@ class ReducingState(KeyedState):
         self.table.put(entry, value if current is None else self._reduce(current, value))
 
 
-class AggregatingState(KeyedState):
+class KeyedAggregatingState(KeyedState):
     """One accumulator per key, of an AggregateFunction."""
 
     kind = "aggregating"
@@ -232,5 +232,11 @@ class AggregatingState(KeyedState):
 
 STATE_CLASSES: dict[tuple[str, bool], type[KeyedState]] = {
     (state.kind, False): state
-    for state in (ValueState, ListState, MapState, ReducingState, AggregatingState)
+    for state in (
+        KeyedValueState,
+        KeyedListState,
+        KeyedMapState,
+        KeyedReducingState,
+        KeyedAggregatingState,
+    )
 }

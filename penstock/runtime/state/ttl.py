@@ -15,13 +15,13 @@ from typing import Any
 from penstock.graph.state_ttl import StateTtlConfig
 from penstock.runtime.state.states import (
     STATE_CLASSES,
-    AggregatingState,
     KeyContext,
+    KeyedAggregatingState,
+    KeyedListState,
+    KeyedMapState,
+    KeyedReducingState,
     KeyedState,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
+    KeyedValueState,
 )
 from penstock.runtime.state.table import StateTable, TableDelta
 
@@ -96,7 +96,7 @@ class TtlState(KeyedState):
         return stored[0]
 
 
-class TtlValueState(TtlState, ValueState):
+class TtlValueState(TtlState, KeyedValueState):
     """A single value per key that expires."""
 
     def value(self) -> Any:
@@ -113,7 +113,7 @@ class TtlValueState(TtlState, ValueState):
             self.table.put(entry, (value, now))
 
 
-class TtlListState(TtlState, ListState):
+class TtlListState(TtlState, KeyedListState):
     """A list per key whose elements expire individually."""
 
     def pruned(self, stored: Any, now: int) -> Any:
@@ -154,7 +154,7 @@ class TtlListState(TtlState, ListState):
         super().update([(value, now) for value in values])
 
 
-class TtlMapState(TtlState, MapState):
+class TtlMapState(TtlState, KeyedMapState):
     """A dictionary per key whose entries expire individually."""
 
     def pruned(self, stored: Any, now: int) -> Any:
@@ -233,7 +233,7 @@ class TtlMapState(TtlState, MapState):
     __contains__ = contains
 
 
-class TtlReducingState(TtlState, ReducingState):
+class TtlReducingState(TtlState, KeyedReducingState):
     """One value per key, folded with a ReduceFunction, that expires."""
 
     def get(self) -> Any:
@@ -248,7 +248,7 @@ class TtlReducingState(TtlState, ReducingState):
         self.table.put(entry, (value if current is None else self._reduce(current, value), now))
 
 
-class TtlAggregatingState(TtlState, AggregatingState):
+class TtlAggregatingState(TtlState, KeyedAggregatingState):
     """One accumulator per key, of an AggregateFunction, that expires."""
 
     def get(self) -> Any:

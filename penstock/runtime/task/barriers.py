@@ -24,19 +24,19 @@ Channel = tuple[int, int]  # gate, source subtask
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockChannel:
     """Stop reading a channel."""
 
     channel: Channel
 
 
 @dataclass(frozen=True, slots=True)
-class Unblock:
+class UnblockChannels:
     """Resume reading all channels."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class BeginCheckpoint:
     """Take the snapshot and forward the barrier; `barriers` are those that have arrived."""
 
     checkpoint: int
@@ -47,7 +47,7 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class Abandon:
+class AbandonCheckpoint:
     """Abandon a checkpoint of which barriers have arrived."""
 
     checkpoint: int
@@ -55,30 +55,38 @@ class Abandon:
 
 
 @dataclass(frozen=True, slots=True)
-class Hasten:
+class ExpediteBarriers:
     """Let queued barriers of a checkpoint overtake the records before them in the input channels."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
-class Complete:
+class CompleteInFlight:
     """All barriers of a started checkpoint have arrived: its in-flight data is complete."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropInFlight:
     """A started checkpoint was aborted: its in-flight data is discarded."""
 
     checkpoint: int
 
 
-Decision = Block | Unblock | Begin | Abandon | Hasten | Complete | Drop
+Decision = (
+    BlockChannel
+    | UnblockChannels
+    | BeginCheckpoint
+    | AbandonCheckpoint
+    | ExpediteBarriers
+    | CompleteInFlight
+    | DropInFlight
+)
 
 
-class Barriers(ABC):
+class BarrierHandler(ABC):
     """Base class of barrier handlers, with defaults for handlers without overtaking."""
 
     may_overtake: ClassVar[bool] = False
@@ -120,11 +128,11 @@ class _Pending:
     first_ms: float
     barriers: dict[Channel, BarrierMessage] = field(default_factory=dict)
 
-    def begin(self, now_ms: float) -> Begin:
-        return Begin(self.checkpoint, self.barriers, self.first_ms, now_ms)
+    def begin(self, now_ms: float) -> BeginCheckpoint:
+        return BeginCheckpoint(self.checkpoint, self.barriers, self.first_ms, now_ms)
 
 
-class Past:
+class FinishedCheckpoints:
     """Finished checkpoints: all up to a number, and some that were aborted before their barriers arrived."""
 
     def __init__(self) -> None:
@@ -146,10 +154,10 @@ class Past:
             self._aborted.add(checkpoint)
 
 
-class AlignedBarriers(Barriers):
+class AlignedBarrierHandler(BarrierHandler):
     """Exactly-once: barrier alignment. One checkpoint at a time, since a blocked channel delivers no other barrier.
 
-    >>> barriers = AlignedBarriers([(0, 0), (0, 1)])
+    >>> barriers = AlignedBarrierHandler([(0, 0), (0, 1)])
     >>> barriers.on_barrier((0, 0), BarrierMessage(1, "a", finished=False), 0)
     [Block(channel=(0, 0))]
     >>> begin, unblock = barriers.on_barrier((0, 1), BarrierMessage(1, "a", finished=False), 5)
@@ -160,7 +168,7 @@ class AlignedBarriers(Barriers):
     def __init__(self, channels: Sequence[Channel]) -> None:
         self._channels = len(channels)
         self._pending: _Pending | None = None
-        self._past = Past()
+        self._past = FinishedCheckpoints()
 
     def on_barrier(
         self,
@@ -177,16 +185,19 @@ class AlignedBarriers(Barriers):
         decisions: list[Decision] = []
         if pending is not None and number > pending.checkpoint:
             self._past.end(pending.checkpoint)
-            decisions = [Abandon(pending.checkpoint, overtaken_by(number)), Unblock()]
+            decisions = [
+                AbandonCheckpoint(pending.checkpoint, overtaken_by(number)),
+                UnblockChannels(),
+            ]
             pending = None
         if pending is None:
             pending = self._pending = _Pending(number, now_ms)
         pending.barriers[channel] = message
         if len(pending.barriers) < self._channels:
-            return [*decisions, Block(channel)]
+            return [*decisions, BlockChannel(channel)]
         self._past.end(number)
         self._pending = None
-        return [*decisions, pending.begin(now_ms), Unblock()]
+        return [*decisions, pending.begin(now_ms), UnblockChannels()]
 
     def on_aborted(self, checkpoint: int) -> list[Decision]:
         """Stop waiting for its barriers."""
@@ -196,13 +207,13 @@ class AlignedBarriers(Barriers):
             return []
         self._past.end(checkpoint)
         self._pending = None
-        return [Unblock()]
+        return [UnblockChannels()]
 
 
-class CountedBarriers(Barriers):
+class CountingBarrierHandler(BarrierHandler):
     """At-least-once: barriers are counted, and no channel is blocked. Several checkpoints may be pending.
 
-    >>> barriers = CountedBarriers([(0, 0), (0, 1)])
+    >>> barriers = CountingBarrierHandler([(0, 0), (0, 1)])
     >>> barriers.on_barrier((0, 0), BarrierMessage(1, "a", finished=False), 0)
     []
     >>> barriers.on_barrier((0, 0), BarrierMessage(2, "a", finished=False), 3)
@@ -215,7 +226,7 @@ class CountedBarriers(Barriers):
     def __init__(self, channels: Sequence[Channel]) -> None:
         self._channels = len(channels)
         self._pending: dict[int, _Pending] = {}
-        self._past = Past()
+        self._past = FinishedCheckpoints()
 
     def on_barrier(
         self,
@@ -236,7 +247,10 @@ class CountedBarriers(Barriers):
         self._past.end(number)
         overtaken = sorted(each for each in self._pending if each < number)
         self._pending = {each: kept for each, kept in self._pending.items() if each > number}
-        return [*(Abandon(each, overtaken_by(number)) for each in overtaken), pending.begin(now_ms)]
+        return [
+            *(AbandonCheckpoint(each, overtaken_by(number)) for each in overtaken),
+            pending.begin(now_ms),
+        ]
 
     def on_aborted(self, checkpoint: int) -> list[Decision]:
         """Drop its barriers."""

@@ -9,7 +9,7 @@ from penstock.errors import PenstockError, RecordError
 from penstock.runtime.network.edges import EdgeOutput
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
-from penstock.runtime.task.chain_times import ChainTimes, Timed
+from penstock.runtime.task.chain_times import ChainTimes, TimedCall
 from penstock.runtime.task.typed_output import TypedOutput, typed_output
 from penstock.runtime.user_code import RecordFailedError
 
@@ -78,7 +78,7 @@ class ChainOutput:
         def timed(consumers: list[Any], places: list[int | None]) -> list[Any]:
             pairs = zip(consumers, places, strict=True)
             return [
-                Timed(call, times.outside if place is None else place, times)
+                TimedCall(call, times.outside if place is None else place, times)
                 for call, place in pairs
             ]
 

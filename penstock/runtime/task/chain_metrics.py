@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.graph.deployment import VertexDeployment
-from penstock.runtime.metrics import Measured, MetricGroup
+from penstock.runtime.metrics import Measured, OperatorMetricGroup
 from penstock.runtime.network.edges import BufferedEdge
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.source import SourceOperator
@@ -30,7 +30,7 @@ class ChainMetrics:
         keyed: KeyedSnapshots,
         source: SourceOperator | None,
     ) -> None:
-        self.groups = [MetricGroup() for _ in outputs]
+        self.groups = [OperatorMetricGroup() for _ in outputs]
         self.times = ChainTimes(outputs)
         self.records_in = 0
         self.bytes_in = 0

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 _SAMPLES: Final = 16  # approximate number of spans measured between two reports; more if there are more spans than before
 
 
-class Sampled(Protocol):
+class SampledOutput(Protocol):
     """An output of the chain, which reports the active operator only while sampled."""
 
     def sample(self, times: ChainTimes | None) -> None:
@@ -34,7 +34,7 @@ class ChainTimes:
         "_current", "_gap", "_left", "_outputs", "_samples", "_seconds", "_since", "_spans", "_weight", "running",
     )  # fmt: skip
 
-    def __init__(self, outputs: Sequence[Sampled]) -> None:
+    def __init__(self, outputs: Sequence[SampledOutput]) -> None:
         self._outputs = outputs
         self._seconds = [0.0] * (len(outputs) + 1)
         self._gap = self._left = self._weight = 1
@@ -96,7 +96,7 @@ class ChainTimes:
         return shares
 
 
-class Timed:
+class TimedCall:
     """A measured call that belongs to an operator, or to none."""
 
     __slots__ = ("_call", "_position", "_times")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import InvalidProgramError
-from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.metrics import OperatorMetricGroup
 
 
-class FunctionInitializationContext:
+class StateInitializationContext:
     """The context of `initialize_state` of a CheckpointedFunction."""
 
-    def __init__(self, runtime_context: RuntimeContext, operator_state: Any) -> None:
+    def __init__(self, runtime_context: StreamingRuntimeContext, operator_state: Any) -> None:
         self._runtime_context = runtime_context
         self._operator_state = operator_state
 
@@ -24,28 +24,28 @@ class FunctionInitializationContext:
         """Return the operator state store."""
         return self._operator_state
 
-    def get_keyed_state_store(self) -> RuntimeContext:
+    def get_keyed_state_store(self) -> StreamingRuntimeContext:
         """Return the keyed state store."""
         return self._runtime_context
 
 
-class FunctionSnapshotContext:
+class StateSnapshotContext:
     """The context of `snapshot_state` of a CheckpointedFunction."""
 
-    def __init__(self, epoch: int, now: int) -> None:
-        self._epoch = epoch
+    def __init__(self, checkpoint_id: int, now: int) -> None:
+        self._checkpoint_id = checkpoint_id
         self._now = now
 
     def get_checkpoint_id(self) -> int:
         """Return the checkpoint id."""
-        return self._epoch
+        return self._checkpoint_id
 
     def get_checkpoint_timestamp(self) -> int:
         """Return the checkpoint timestamp in epoch milliseconds."""
         return self._now
 
 
-class RuntimeContext:
+class StreamingRuntimeContext:
     """The context passed to `open`: information about this subtask, its state, its metrics."""
 
     def __init__(
@@ -59,7 +59,7 @@ class RuntimeContext:
         keyed_state: Any = None,
         operator_state: Any = None,
         job_parameters: dict[str, str] | None = None,
-        metrics: MetricGroup | None = None,
+        metrics: OperatorMetricGroup | None = None,
     ) -> None:
         self._task_name = task_name
         self._subtask = subtask
@@ -69,7 +69,7 @@ class RuntimeContext:
         self._keyed_state = keyed_state
         self._operator_state = operator_state
         self._job_parameters = job_parameters or {}
-        self._metrics = metrics if metrics is not None else MetricGroup()
+        self._metrics = metrics if metrics is not None else OperatorMetricGroup()
         self._checkpointed: list[Any] = []  # the CheckpointedFunctions
 
     def get_task_name(self) -> str:
@@ -100,7 +100,7 @@ class RuntimeContext:
         """Return a global job parameter."""
         return self._job_parameters.get(key, default_value)
 
-    def get_metrics_group(self) -> MetricGroup:
+    def get_metrics_group(self) -> OperatorMetricGroup:
         """Return the operator's metrics."""
         return self._metrics
 
@@ -111,12 +111,12 @@ class RuntimeContext:
     def initialize_function(self, function: Any) -> None:
         """Initialize the state of a CheckpointedFunction; from now on it takes part in checkpoints."""
         self._checkpointed.append(function)
-        function.initialize_state(FunctionInitializationContext(self, self._operator_state))
+        function.initialize_state(StateInitializationContext(self, self._operator_state))
 
-    def snapshot_functions(self, epoch: int, now: int) -> None:
+    def snapshot_functions(self, checkpoint_id: int, now: int) -> None:
         """Let every CheckpointedFunction write its state before the snapshot."""
         for function in self._checkpointed:
-            function.snapshot_state(FunctionSnapshotContext(epoch, now))
+            function.snapshot_state(StateSnapshotContext(checkpoint_id, now))
 
     def _keyed(self, descriptor: Any, kind: str) -> Any:
         if self._keyed_state is None:

@@ -11,10 +11,10 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.task.snapshots import StateIO
-from penstock.runtime.time.pace import Pace
+from penstock.runtime.time.pace import RuntimeDecisions
 
 
-class LiveEnvironment(Protocol):
+class PipelinedEnvironment(Protocol):
     """Services for a subtask in pipelined mode: every edge is a channel, and no call blocks."""
 
     def wake(self, operator: StreamOperator) -> None:
@@ -32,14 +32,14 @@ class TaskEnvironment:
     """The environment of a subtask: its job's settings, the attempt, and the writers for records and state."""
 
     settings: JobSettings
-    epoch: int  # id of the checkpoint that ends it
+    checkpoint_id: int  # id of the checkpoint that ends it
     attempt: str
     attempt_number: int
     staging: str
     state_io: StateIO
     writer_of: WriterOf
-    pace_of: Callable[[TaskId], Pace] | None = None  # None: the wall clock
-    live: LiveEnvironment | None = None  # None: the input is one epoch
+    decisions_of: Callable[[TaskId], RuntimeDecisions] | None = None  # None: the wall clock
+    pipelined: PipelinedEnvironment | None = None  # None: the input is one epoch
     drains: bool = (
         False  # if the input ends with this epoch, a job restored from its savepoint may have more
     )

@@ -21,7 +21,7 @@ class ChannelError(PenstockError, RuntimeError):
     """A channel violated the protocol: records in order, then the barrier."""
 
 
-class TimePolicy(Protocol):
+class WatermarkPolicy(Protocol):
     """Decides when watermarks and status changes of the channels reach the operators."""
 
     def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
@@ -34,7 +34,7 @@ class TimePolicy(Protocol):
         """All channels have delivered their barrier."""
 
 
-class ImmediateTime:
+class ImmediateWatermarks:
     """Applies watermarks immediately: for channels that are read concurrently, and for a single channel."""
 
     def __init__(self, valve: InputValves) -> None:
@@ -91,20 +91,20 @@ class BarrierTime:
         self._clear()
 
 
-PolicyOf = Callable[[InputValves, int], TimePolicy]  # valves, number of channels
+PolicyOf = Callable[[InputValves, int], WatermarkPolicy]  # valves, number of channels
 
 
-def epoch_time(valve: InputValves, channels: int) -> TimePolicy:
+def epoch_time(valve: InputValves, channels: int) -> WatermarkPolicy:
     """Return the policy of a task whose input is one sequence of rows: channel after channel."""
-    return ImmediateTime(valve) if channels == 1 else BarrierTime(valve)
+    return ImmediateWatermarks(valve) if channels == 1 else BarrierTime(valve)
 
 
-def flowing_time(valve: InputValves, _: int) -> TimePolicy:
+def pipelined_time(valve: InputValves, _: int) -> WatermarkPolicy:
     """Return the policy of pipelined mode, in which channels are read concurrently."""
-    return ImmediateTime(valve)
+    return ImmediateWatermarks(valve)
 
 
-class Alignment:
+class BarrierAlignment:
     """The channels that have delivered the barrier of the current checkpoint."""
 
     def __init__(self, channels: Sequence[Channel], where: str) -> None:
@@ -172,7 +172,9 @@ class InputGates:
         self._valve = InputValves(inputs)
         self._policy = policy_of(self._valve, len(self._numbers))
         self._sequences: dict[Channel, int] = {}
-        self.alignment = Alignment(list(self._numbers), f"vertex '{name}', subtask {subtask}")
+        self.barrier_alignment = BarrierAlignment(
+            list(self._numbers), f"vertex '{name}', subtask {subtask}"
+        )
         # The watermark before a restore: the valve starts again, but the watermark never decreases.
         self._floor = MIN_WATERMARK
 
@@ -200,13 +202,13 @@ class InputGates:
 
     # Barriers.
 
-    def start_alignment(self) -> None:
+    def start_barrier_alignment(self) -> None:
         """Wait for the barriers of the next checkpoint."""
-        self.alignment.barriers = {}
+        self.barrier_alignment.barriers = {}
 
     def upstream_attempts(self) -> dict[TaskId, str]:
         """Return the attempts of the upstream tasks that sent the received data."""
-        barriers = self.alignment.barriers
+        barriers = self.barrier_alignment.barriers
         return {self._sources[channel]: message.attempt for channel, message in barriers.items()}
 
     # Time.

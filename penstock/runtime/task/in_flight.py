@@ -29,7 +29,7 @@ from penstock.errors import RestoreRefusedError
 from penstock.graph.deployment import InputGate, ResultEdge, VertexDeployment
 from penstock.graph.key_groups import key_group_of, subtask_of
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.channels import Item
+from penstock.runtime.network.channels import BufferOrEvent
 from penstock.runtime.network.routing import connected_sources
 
 Channel = tuple[int, int]  # gate, source subtask
@@ -79,12 +79,12 @@ class Capture:
         self._inputs: dict[Channel, list[bytes]] = defaultdict(list)
         self._outputs: dict[tuple[int, int], list[bytes]] = defaultdict(list)
 
-    def add_inputs(self, channel: Channel, items: Sequence[Item]) -> None:
+    def add_inputs(self, channel: Channel, items: Sequence[BufferOrEvent]) -> None:
         """Add records of an input channel; they are still processed."""
         if items:
             self._inputs[channel] += map(_encoded, items)
 
-    def add_outputs(self, edge: int, target: int, items: Sequence[Item]) -> None:
+    def add_outputs(self, edge: int, target: int, items: Sequence[BufferOrEvent]) -> None:
         """Add records of an output channel; they are still sent."""
         if items:
             self._outputs[edge, target] += map(_encoded, items)
@@ -98,14 +98,14 @@ class Capture:
         return InFlight(gates, edges, dict(self._inputs), dict(self._outputs))
 
 
-def _encoded(item: Item) -> bytes:
+def _encoded(item: BufferOrEvent) -> bytes:
     content: Any = item.content
     payload: bytes = content if type(content) is bytes else content.encode()
     return payload
 
 
 @dataclass(frozen=True, slots=True)
-class Resent:
+class ReplayedRecords:
     """Records that are sent again over an edge: to one target, or (None) by the edge's router."""
 
     edge: int
@@ -202,7 +202,7 @@ class RestoredInFlight:
                 if receiving == target and sender.edges[edge] == (self._deployment.id, gate.gate):
                     yield from payloads
 
-    def outputs(self) -> Iterator[Resent]:
+    def outputs(self) -> Iterator[ReplayedRecords]:
         """Iterate over the records to send before anything else."""
         deployment = self._deployment
         sources = self._former_parallelism(deployment.id)
@@ -213,14 +213,14 @@ class RestoredInFlight:
             elif edge.partitioning == CUSTOM:
                 yield from self._rerouted(edge, sources, targets)
 
-    def _as_before(self, edge: ResultEdge) -> Iterator[Resent]:
+    def _as_before(self, edge: ResultEdge) -> Iterator[ReplayedRecords]:
         mine = self._of(self._deployment.id, self._index)
         for (index, target), payloads in ({} if mine is None else mine.outputs).items():
             if index == edge.index:
                 for payload in payloads:
-                    yield Resent(index, target, payload)
+                    yield ReplayedRecords(index, target, payload)
 
-    def _rerouted(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
+    def _rerouted(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[ReplayedRecords]:
         """Iterate over the records of some former senders' channels: only the sender has the user's partitioner."""
         for source in range(self._index, sources, self._deployment.parallelism):
             sender = self._of(self._deployment.id, source)
@@ -231,7 +231,7 @@ class RestoredInFlight:
                 )
                 sent = [] if sender is None else sender.outputs.get((edge.index, target), [])
                 for payload in (*held, *sent):
-                    yield Resent(edge.index, None, payload)
+                    yield ReplayedRecords(edge.index, None, payload)
 
     def _former_parallelism(self, vertex: str) -> int:
         return len(self._handles.get(vertex, ()))

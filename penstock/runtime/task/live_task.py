@@ -16,7 +16,7 @@ from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.stage import StageDeployment
 from penstock.runtime.inspection.key_sample import KeySample
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.channels import InputChannel, Inputs, Item, Outputs
+from penstock.runtime.network.channels import BufferOrEvent, InputChannel, Inputs, Outputs
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -26,20 +26,20 @@ from penstock.runtime.network.messages import (
 )
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.source import Polled
+from penstock.runtime.operators.source import PollResult
 from penstock.runtime.operators.source_turns import BATCH_SIZE, LARGEST_BATCH_SIZE
 from penstock.runtime.records import Batch
 from penstock.runtime.task.barriers import Channel
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gate_debloating import GateDebloating
-from penstock.runtime.task.portions import Portion
+from penstock.runtime.task.portions import PortionSize
 from penstock.runtime.task.stage_messages import (
-    AllowTime,
-    Assign,
+    AlignmentUpdate,
+    AssignSplits,
     SinkOutput,
     SourceFinished,
     SplitsFinished,
-    Trigger,
+    TriggerBarrier,
 )
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.task_checkpoints import CheckpointServices, TaskCheckpoints
@@ -67,7 +67,7 @@ class SlotServices(CheckpointServices, Protocol):
         """Send the metrics of the subtasks to the driver immediately."""
 
 
-class LiveTask:
+class PipelinedTask:
     """Runs one subtask in pipelined mode, for the life of an attempt. Nothing in here blocks."""
 
     def __init__(self, subtask: Subtask, stage: StageDeployment, slot: SlotServices) -> None:
@@ -87,10 +87,10 @@ class LiveTask:
         self._unended: set[Channel] = set(subtask.gates.channels)
         self._finishing = False
         self.ended = False  # only barriers follow
-        self._triggers: deque[Trigger] = deque()
+        self._triggers: deque[TriggerBarrier] = deque()
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
-        self._portion = Portion()
+        self._portion = PortionSize()
         self._debloating = GateDebloating(stage.network.debloat, self.inputs)
         self._batch = LARGEST_BATCH_SIZE  # batch size for the source
         self._stopped = False  # it stops reading, without finishing
@@ -114,13 +114,13 @@ class LiveTask:
         stage = self._stage
         self._environment = TaskEnvironment(
             settings=stage.settings,
-            epoch=stage.next_checkpoint,
+            checkpoint_id=stage.next_checkpoint,
             attempt=attempt,
             attempt_number=stage.attempt_number,
             staging=stage.staging,
             state_io=stage.state_io,
             writer_of=writer_of,
-            live=self,
+            pipelined=self,
         )
         self.subtask.open(self._environment, stage.restore.get(self.id, SubtaskRestore()))
         self.subtask.connect(self._environment, {})
@@ -139,7 +139,7 @@ class LiveTask:
         if source is not None:
             source.add_splits(self._stage.assignments.get(self.id, SourceAssignment()))
         # Clock readings up to here belong to the opening, as in a replay, which opens a subtask at any checkpoint.
-        self._checkpoints.begin_epoch(self._environment)
+        self._checkpoints.begin_interval(self._environment)
         self.wakeup = self.subtask.next_wakeup()
         self.step_at = self.subtask.next_step()
 
@@ -223,7 +223,7 @@ class LiveTask:
         if not self._stopped:
             self.poll_at = 0.0
 
-    def assign(self, command: Assign) -> None:
+    def assign(self, command: AssignSplits) -> None:
         """Add splits to the source; a checkpoint that was triggered before does not contain them."""
         source = self.subtask.source
         assert source is not None
@@ -236,22 +236,22 @@ class LiveTask:
         """Send the output of a sink to the driver."""
         self._slot.report(SinkOutput(self.id, operator, data))
 
-    def allow_time(self, command: AllowTime) -> None:
+    def update_watermark_alignment(self, command: AlignmentUpdate) -> None:
         """Apply watermark alignment to the source, if it has a group."""
         source = self.subtask.source
         if (
             source is not None
-            and self.alignment is not None
-            and self.alignment.group == command.group
+            and self.watermark_alignment is not None
+            and self.watermark_alignment.group == command.group
         ):
-            source.allow_time(command.watermark)
+            source.update_watermark_alignment(command.watermark)
             self._ask_source()
 
     @property
-    def alignment(self) -> WatermarkAlignment | None:
+    def watermark_alignment(self) -> WatermarkAlignment | None:
         """The watermark alignment group of the source."""
         source = self.subtask.source
-        return None if source is None else source.spec.watermark_strategy.alignment
+        return None if source is None else source.spec.watermark_strategy.watermark_alignment
 
     def _advance_time(self) -> bool:
         before = self.wakeup
@@ -305,14 +305,14 @@ class LiveTask:
         else:
             self.subtask.receive(*name, kind, content)
 
-    def _take_records(self, channel: InputChannel, item: Item, records: Batch) -> None:
+    def _take_records(self, channel: InputChannel, item: BufferOrEvent, records: Batch) -> None:
         """Take as many records as can be processed in some milliseconds; the rest stays queued."""
         name, size = channel.id[2:], max(self._portion.size, records.LEAST_PORTION)
         self._debloating.weigh(name, len(records), item.size)
         if len(records) > size:
             channel.put_back(records.slice(size), item)
             records = records.slice(0, size)
-            item = Item(DATA, records, 0)
+            item = BufferOrEvent(DATA, records, 0)
         if name in self._checkpoints.in_flight:
             self._checkpoints.keep(name, item)
         if (sample := self.key_sample) is not None:
@@ -354,10 +354,10 @@ class LiveTask:
         self._leave_busy()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
-        if polled is Polled.MORE:
+        if polled is PollResult.MORE:
             self.poll_at = 0.0
             return True
-        if polled is Polled.FINISHED:
+        if polled is PollResult.FINISHED:
             self._slot.report(SourceFinished(self.id))
             self._finishing = True
             self._finish()
@@ -403,7 +403,7 @@ class LiveTask:
 
     # Checkpoints.
 
-    def trigger(self, command: Trigger) -> None:
+    def trigger(self, command: TriggerBarrier) -> None:
         """Start a checkpoint, if it is a source."""
         if self.subtask.source is not None:
             self._triggers.append(command)
@@ -429,9 +429,9 @@ class LiveTask:
 
         None overtakes records that a rescale has moved.
         """
-        if self.inputs.moved or not self._checkpoints.may_hurry:
+        if self.inputs.moved or not self._checkpoints.may_expedite:
             return False
-        worked = self._checkpoints.hasten()
+        worked = self._checkpoints.expedite()
         for channel in self.inputs.urgent():
             self._take(channel)
             channel.offer()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from penstock.errors import JobCancelledError
 from penstock.graph.deployment import LevelDeployment
-from penstock.runtime.network.buffers import Row
+from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import ACK, FAILURE, TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.task.slot_task import run_slot
 
@@ -25,10 +25,10 @@ def run_pipe_locally(
 
     Raises JobCancelledError soon after `cancelled` returns True.
     """
-    arriving: list[list[Row]] = [[] for _ in range(levels[0].slots)]
+    arriving: list[list[BufferedRow]] = [[] for _ in range(levels[0].slots)]
     for level in levels:
         next_slots = max(level.next_slots, 1)
-        leaving: list[list[Row]] = [[] for _ in range(next_slots)]
+        leaving: list[list[BufferedRow]] = [[] for _ in range(next_slots)]
         shipped: LevelDeployment = pickle.loads(pickle.dumps(level, 5))
         for slot in range(level.slots):
             for row in run_slot(
@@ -44,7 +44,7 @@ def run_pipe_locally(
     deliver((row for rows in arriving for row in rows), on_ack)
 
 
-def deliver(rows: Iterable[Row], on_ack: Callable[[TaskAck], None]) -> None:
+def deliver(rows: Iterable[BufferedRow], on_ack: Callable[[TaskAck], None]) -> None:
     """Pass on the ACKs of a pipe; if it has a failure, raise TaskFailedError after them."""
     failures: list[TaskFailure] = []
     for row in rows:

@@ -6,12 +6,12 @@ import functools
 from typing import Any
 
 from penstock.graph.deployment import VertexDeployment
-from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.metrics import OperatorMetricGroup
 from penstock.runtime.operators.base import OperatorContext, Output, StreamOperator
 from penstock.runtime.state.operator_state import OperatorStateBackend
-from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.context import StreamingRuntimeContext
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.time.pace import Pace
+from penstock.runtime.time.pace import RuntimeDecisions
 from penstock.runtime.time.timers import TimerManager
 
 
@@ -26,8 +26,8 @@ def create_context(
     keyed_state: Any,
     state: dict[str, Any] | None,
     timers_watermark: int,
-    pace: Pace,
-    metrics: MetricGroup,
+    decisions: RuntimeDecisions,
+    metrics: OperatorMetricGroup,
 ) -> OperatorContext:
     """Return the context of the operator at a position of a subtask's chain; `state` is its restored operator state."""
     info, settings = deployment.operators[position], task.settings
@@ -36,7 +36,7 @@ def create_context(
     if keyed_state is not None:
         timers = TimerManager(keyed_state)
         timers.watermark = operator_state.get("timer watermark", timers_watermark)
-    runtime_context = RuntimeContext(
+    runtime_context = StreamingRuntimeContext(
         task_name=info.name,
         subtask=index,
         parallelism=deployment.parallelism,
@@ -56,29 +56,29 @@ def create_context(
         parallelism=deployment.parallelism,
         max_parallelism=deployment.max_parallelism,
         attempt_number=task.attempt_number,
-        epoch=task.epoch,
+        checkpoint_id=task.checkpoint_id,
         output=output,
         runtime_context=runtime_context,
         keyed_state=keyed_state,
         operator_state=operator_state,
         timers=timers,
-        clock=pace.clock,
-        pace=pace,
+        clock=decisions.clock,
+        decisions=decisions,
         auto_watermark_interval=settings.auto_watermark_interval,
         batch_mode=settings.batch_mode,
         job_parameters=settings.job_parameters,
-        extras=about_the_job(task),
+        extras=job_extras(task),
         untimed_inputs=info.untimed_inputs,
     )
-    if task.live is not None:
+    if task.pipelined is not None:
         context.pipelined = True
-        context.wake = functools.partial(task.live.wake, operator)
-        context.watch = functools.partial(task.live.watch, operator)
-        context.tell = functools.partial(task.live.tell, info.operator_id)
+        context.wake = functools.partial(task.pipelined.wake, operator)
+        context.watch = functools.partial(task.pipelined.watch, operator)
+        context.tell = functools.partial(task.pipelined.tell, info.operator_id)
     return context
 
 
-def about_the_job(task: TaskEnvironment) -> dict[str, Any]:
+def job_extras(task: TaskEnvironment) -> dict[str, Any]:
     """Return information about the job and its attempt for some operators."""
     return {
         "job_id": task.settings.job_id,

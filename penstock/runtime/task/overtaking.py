@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from penstock.common.pickling import NotPicklableError
 from penstock.graph.task_id import TaskId
-from penstock.runtime.network.channels import Item
+from penstock.runtime.network.channels import BufferOrEvent
 from penstock.runtime.network.messages import BarrierMessage
-from penstock.runtime.task.barriers import Begin, Channel
+from penstock.runtime.task.barriers import BeginCheckpoint, Channel
 from penstock.runtime.task.in_flight import Capture
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.uploads import Upload
@@ -22,7 +22,7 @@ class _Held:
     capture: Capture
     first_ms: float  # when its first barrier arrived
     # Until when its barrier may wait in output channels, by the wall clock; None: it does not.
-    hasten_at: float | None
+    expedite_at: float | None
     has_inputs: bool  # whether all channels have delivered their barriers
     unaligned: bool
     upstream: dict[TaskId, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class _Held:
 
     @property
     def is_ready(self) -> bool:
-        return self.declined is not None or (self.has_inputs and self.hasten_at is None)
+        return self.declined is not None or (self.has_inputs and self.expedite_at is None)
 
     def finished(self) -> Upload:
         """Return the upload."""
@@ -58,7 +58,7 @@ class _Held:
         )
 
 
-class HeldSnapshots:
+class UnalignedSnapshots:
     """The snapshots of one subtask that cannot be written yet, in order.
 
     A barrier that was forwarded in order may be stuck in an output channel. When its timeout is over it overtakes, and
@@ -77,24 +77,26 @@ class HeldSnapshots:
     @property
     def deadline_ms(self) -> float | None:
         """When a barrier in an output channel must overtake."""
-        times = [each.hasten_at for each in self._held if each.hasten_at is not None]
+        times = [each.expedite_at for each in self._held if each.expedite_at is not None]
         return min(times, default=None)
 
-    def hold(self, upload: Upload, capture: Capture, begin: Begin, hasten_at: float | None) -> None:
-        """Hold a snapshot until `complete` is called; its barrier may wait in output channels until `hasten_at`."""
+    def hold(
+        self, upload: Upload, capture: Capture, begin: BeginCheckpoint, expedite_at: float | None
+    ) -> None:
+        """Hold a snapshot until `complete` is called; its barrier may wait in output channels until `expedite_at`."""
         self._held.append(
             _Held(
                 upload,
                 capture,
                 begin.first_ms,
-                hasten_at,
+                expedite_at,
                 has_inputs=False,
                 unaligned=begin.unaligned,
             )
         )
         self.check(begin.last_ms)
 
-    def take(self, checkpoint: int, channel: Channel, items: Sequence[Item]) -> None:
+    def take(self, checkpoint: int, channel: Channel, items: Sequence[BufferOrEvent]) -> None:
         """Add in-flight records of a checkpoint."""
         held = self._of(checkpoint)
         if held is not None and held.declined is None:
@@ -132,20 +134,20 @@ class HeldSnapshots:
         before = len(self._held)
         for held in self._held:
             message = held.upload.snapshot.barrier
-            if held.hasten_at is None or message is None:
+            if held.expedite_at is None or message is None:
                 continue
             if not self._subtask.holds_barrier(message):
-                held.hasten_at = None
-            elif now_ms >= held.hasten_at:
-                held.hasten_at = None
+                held.expedite_at = None
+            elif now_ms >= held.expedite_at:
+                held.expedite_at = None
                 held.unaligned = True
-                self._hasten(held, message)
+                self._expedite(held, message)
         self._release()
         return len(self._held) < before
 
-    def _hasten(self, held: _Held, message: BarrierMessage) -> None:
+    def _expedite(self, held: _Held, message: BarrierMessage) -> None:
         try:
-            self._subtask.hasten_barrier(message, held.capture)
+            self._subtask.expedite_barrier(message, held.capture)
         except NotPicklableError as error:
             held.declined = f"a record in flight cannot be pickled: {error.message}"
 

@@ -11,10 +11,10 @@ _AIM_S: Final = 0.010
 _VERY_LONG_S: Final = 0.050  # a portion that takes longer is certainly too large; others may have had to wait for a CPU
 
 
-class Portion:
+class PortionSize:
     """Adapts to the duration of the last portions (a pure core).
 
-    >>> portion = Portion()
+    >>> portion = PortionSize()
     >>> portion.took(1000, 1.0)  # a millisecond for each record
     >>> portion.size
     10

@@ -18,18 +18,18 @@ from typing import Any, Final
 from penstock.graph.deployment import VertexDeployment
 from penstock.runtime.network.messages import DATA, WATERMARK, TaskAck
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.source import MoreSplits, Polled
+from penstock.runtime.operators.source import MoreSplits, PollResult
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.gates import PolicyOf, flowing_time
+from penstock.runtime.task.gates import PolicyOf, pipelined_time
 from penstock.runtime.task.in_flight import Capture
-from penstock.runtime.task.snapshots import Snapshot
+from penstock.runtime.task.snapshots import PendingSnapshot
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.calls import Call, CallLog
+from penstock.runtime.time.calls import CallKind, CallLog
 from penstock.runtime.time.pace import (
-    FLOW_RUNS,
-    Pace,
-    Packed,
-    RecordingPace,
+    PIPELINED_MAX_RUNS,
+    PackedRuns,
+    RecordedDecisions,
+    RuntimeDecisions,
     SlotTrace,
     SubtaskTrace,
     wall_clock,
@@ -54,29 +54,29 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _TracedSnapshot(Snapshot):
+class _TracedSnapshot(PendingSnapshot):
     """A snapshot whose ACK has a trace; it is packed while the snapshot is written, by another thread."""
 
     parts: tuple[_Part, ...] = ()
 
     def finish(self) -> TaskAck:
         """Write the snapshot, and pack the trace."""
-        return replace(Snapshot.finish(self), trace=tuple(part.get() for part in self.parts))
+        return replace(PendingSnapshot.finish(self), trace=tuple(part.get() for part in self.parts))
 
 
 class RecordedSubtask(Subtask):
     """Records its calls, and keeps the parts of its trace that no completed checkpoint contains."""
 
     def __init__(
-        self, deployment: VertexDeployment, index: int, policy_of: PolicyOf = flowing_time
+        self, deployment: VertexDeployment, index: int, policy_of: PolicyOf = pipelined_time
     ) -> None:
         super().__init__(deployment, index, policy_of)
         self._numbers = {channel: number for number, channel in enumerate(self.gates.channels)}
         self._calls = CallLog()
         self._parts: list[_Part] = []
 
-    def _create_pace(self, task: TaskEnvironment) -> Pace:
-        return RecordingPace(wall_clock, FLOW_RUNS)
+    def _create_decisions(self, task: TaskEnvironment) -> RuntimeDecisions:
+        return RecordedDecisions(wall_clock, PIPELINED_MAX_RUNS)
 
     # Calls.
 
@@ -86,57 +86,57 @@ class RecordedSubtask(Subtask):
         if kind == DATA:
             self._calls.records(number, len(content))
         else:
-            call = Call.WATERMARK if kind == WATERMARK else Call.STATUS
+            call = CallKind.WATERMARK if kind == WATERMARK else CallKind.STATUS
             self._calls.note(call, int(content), number)
         super().receive(gate, channel, kind, content)
 
     def advance_processing_time(self) -> None:
         """Record the call, and make it. Within a barrier it is part of that."""
-        self._calls.note(Call.TIME)
+        self._calls.note(CallKind.TIME)
         super().advance_processing_time()
 
-    def poll(self) -> Polled:
+    def poll(self) -> PollResult:
         """Make the call, and record it if it returned records: otherwise it has no effect."""
         try:
             polled = super().poll()
         except BaseException:
-            self._calls.note(Call.POLL)
+            self._calls.note(CallKind.POLL)
             raise
-        if polled is not Polled.NOTHING_NOW:
-            self._calls.note(Call.POLL)
+        if polled is not PollResult.NOTHING_NOW:
+            self._calls.note(CallKind.POLL)
         return polled
 
     def add_splits(self, more: MoreSplits) -> None:
         """Record the splits, and add them."""
-        self._calls.keep(Call.SPLITS, more)
+        self._calls.keep(CallKind.SPLITS, more)
         super().add_splits(more)
 
     def drain(self) -> None:
         """Record the call, and make it."""
-        self._calls.note(Call.DRAIN)
+        self._calls.note(CallKind.DRAIN)
         super().drain()
 
     def on_wakeup(self, operator: StreamOperator) -> None:
         """Record the operator, and wake it."""
-        self._calls.note(Call.WAKEUP, self.operators.index(operator))
+        self._calls.note(CallKind.WAKEUP, self.operators.index(operator))
         super().on_wakeup(operator)
 
     def on_quiet(self) -> None:
         """Record the call, and make it."""
-        self._calls.note(Call.QUIET)
+        self._calls.note(CallKind.QUIET)
         super().on_quiet()
 
     def finish(self) -> bool:
         """Record the call, and make it."""
-        self._calls.note(Call.FINISH)
+        self._calls.note(CallKind.FINISH)
         return super().finish()
 
     def next_wakeup(self) -> int | None:
         """Make the call without recording it: a replay does not make it, because the times are recorded."""
-        pace = self.pace
-        if not isinstance(pace, RecordingPace):
+        decisions = self.decisions
+        if not isinstance(decisions, RecordedDecisions):
             return super().next_wakeup()
-        with pace.unnoted():
+        with decisions.unnoted():
             return super().next_wakeup()
 
     # Checkpoints.
@@ -148,10 +148,10 @@ class RecordedSubtask(Subtask):
         *,
         aligned: bool = False,
         overtaken: Capture | None = None,
-    ) -> Snapshot:
+    ) -> PendingSnapshot:
         """Pass the barrier, which ends a part."""
         calls = self._calls
-        calls.note(Call.BARRIER, number)
+        calls.note(CallKind.BARRIER, number)
         self._calls = CallLog()  # calls within a barrier are not recorded
         try:
             snapshot = super().begin_checkpoint(
@@ -171,7 +171,7 @@ class RecordedSubtask(Subtask):
 
     def on_completed(self, checkpoint: int) -> None:
         """Record the call, and drop the parts that the checkpoint contains."""
-        self._calls.note(Call.COMPLETED, checkpoint)
+        self._calls.note(CallKind.COMPLETED, checkpoint)
         self._parts = [
             part for part in self._parts if part.checkpoint is None or part.checkpoint > checkpoint
         ]
@@ -183,10 +183,10 @@ class RecordedSubtask(Subtask):
         return tuple(part.get() for part in self._parts)
 
     def _end_part(self, checkpoint: int | None) -> None:
-        pace = self.pace
-        if not isinstance(pace, RecordingPace):  # it was never opened
+        decisions = self.decisions
+        if not isinstance(decisions, RecordedDecisions):  # it was never opened
             return
-        calls, decided = self._calls.take(), pace.detach(self.id)
+        calls, decided = self._calls.take(), decisions.detach(self.id)
         self._parts.append(
             _Part(checkpoint, lambda: replace(decided(), calls=calls.pack(), checkpoint=checkpoint))
         )
@@ -198,4 +198,4 @@ def trace_of(subtasks: Sequence[Subtask]) -> SlotTrace | None:
     if not recorded:
         return None
     traces = tuple(part for each in recorded for part in each.trace())
-    return SlotTrace(NO_SLOT, NO_SLOT, Packed(), traces)
+    return SlotTrace(NO_SLOT, NO_SLOT, PackedRuns(), traces)

@@ -27,7 +27,7 @@ from penstock.graph.deployment import ResultEdge
 from penstock.graph.stage import StageDeployment
 from penstock.graph.task_id import TaskId
 from penstock.runtime.inspection.key_sample import KeySample
-from penstock.runtime.inspection.requests import HeldState, SplitTime, TaskDetail
+from penstock.runtime.inspection.requests import SplitTime, StateUsage, TaskDetail
 from penstock.runtime.inspection.slot_inspector import SlotInspector
 from penstock.runtime.network.channels import (
     ChannelId,
@@ -42,19 +42,19 @@ from penstock.runtime.network.transport import Network
 from penstock.runtime.network.writers import ChannelWriter
 from penstock.runtime.task.failures import as_failure, describe, locate
 from penstock.runtime.task.garbage import GarbageControl
-from penstock.runtime.task.gates import flowing_time
-from penstock.runtime.task.live_task import LiveTask
+from penstock.runtime.task.gates import pipelined_time
+from penstock.runtime.task.live_task import PipelinedTask
 from penstock.runtime.task.log_scopes import following
 from penstock.runtime.task.recorded_subtask import RecordedSubtask, trace_of
 from penstock.runtime.task.slot_metrics import SlotMetrics
 from penstock.runtime.task.stage_messages import (
-    Aborted,
-    AllowTime,
-    Assign,
+    AlignmentReport,
+    AlignmentUpdate,
+    AssignSplits,
+    CancelCheckpoint,
     Command,
-    Completed,
+    ConfirmCheckpoint,
     Connect,
-    Leave,
     OutputTaken,
     Report,
     SlotFailed,
@@ -62,8 +62,8 @@ from penstock.runtime.task.stage_messages import (
     SlotReport,
     SlotRunning,
     SlotTraced,
-    TimesReached,
-    Trigger,
+    StopSlot,
+    TriggerBarrier,
 )
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.uploads import Upload, Uploads
@@ -169,7 +169,7 @@ def run_slot_with(
         if not loop.connect():
             return
         loop.open()
-        loop.tell_log("runs")
+        loop.log_slot_event("runs")
         network.report(SlotRunning(slot, os.getpid(), host))
         loop.run()
         loop.close()
@@ -217,7 +217,7 @@ class SlotLoop:
         self._network = network
         self._vertices = {vertex.vertex: vertex for vertex in stage.vertices}
         self.current: Subtask | None = None
-        self.tasks: list[LiveTask] = []  # downstream first
+        self.tasks: list[PipelinedTask] = []  # downstream first
         self._left = False
         self._waits = False  # whether there is nothing to do
         self._stop = stop
@@ -228,24 +228,30 @@ class SlotLoop:
         self._metrics = SlotMetrics(begun)
         self._report_at = begun + _REPORT_EVERY_S
         self._mark_at = begun + self._marker_s
-        self._times_every_s: float | None = None  # interval of watermark alignment reports
-        self._times_at = begun
+        self._alignment_interval_s: float | None = None  # interval of watermark alignment reports
+        self._next_alignment_report = begun
         self._send_at = begun
         create = RecordedSubtask if stage.settings.journal else Subtask
         for vertex in sorted(stage.vertices, key=lambda each: each.level, reverse=True):
             for index in range(vertex.parallelism):
                 if stage.placement[vertex.task(index)] == slot:
-                    self.tasks.append(LiveTask(create(vertex, index, flowing_time), stage, self))
+                    self.tasks.append(
+                        PipelinedTask(create(vertex, index, pipelined_time), stage, self)
+                    )
         self._by_id = {task.id: task for task in self.tasks}
-        intervals = [task.alignment.update_interval_ms for task in self.tasks if task.alignment]
+        intervals = [
+            task.watermark_alignment.update_interval_ms
+            for task in self.tasks
+            if task.watermark_alignment
+        ]
         if intervals:
-            self._times_every_s = min(intervals) / 1000
+            self._alignment_interval_s = min(intervals) / 1000
         for task in self.tasks:
             self._open_inputs(task)
 
     # Opening.
 
-    def _open_inputs(self, task: LiveTask) -> None:
+    def _open_inputs(self, task: PipelinedTask) -> None:
         subtask = task.subtask
         for (gate, source), sender in subtask.gates.channels.items():
             channel = ChannelId(subtask.deployment.vertex, subtask.index, gate, source)
@@ -261,7 +267,7 @@ class SlotLoop:
                 if isinstance(command, Connect):
                     network.connect(command.addresses)
                     return True
-                self._left = self._left or isinstance(command, Leave)
+                self._left = self._left or isinstance(command, StopSlot)
             network.wait(_LONGEST_WAIT_S)
         return False
 
@@ -281,7 +287,7 @@ class SlotLoop:
             self.current = task.subtask
             task.start()
 
-    def _writer_of(self, task: LiveTask, edge: ResultEdge, subtask: int) -> ChannelWriter:
+    def _writer_of(self, task: PipelinedTask, edge: ResultEdge, subtask: int) -> ChannelWriter:
         target = self._vertices[edge.target_vertex]
         parallelism = task.subtask.deployment.parallelism
         channels: dict[int, OutputChannel] = {}
@@ -319,7 +325,7 @@ class SlotLoop:
         return TaskDetail(
             tuple(SplitTime(*each) for each in splits),
             tuple(
-                HeldState(operator, name.partition("/")[2], schema.kind, schema.ttl)
+                StateUsage(operator, name.partition("/")[2], schema.kind, schema.ttl)
                 for operator, schemas in subtask.state_schemas().items()
                 for name, schema in schemas.items()
             ),
@@ -330,7 +336,7 @@ class SlotLoop:
         stage = self._stage
         return working_for(following(stage.settings, stage.attempt_number, lambda: self.current))
 
-    def tell_log(self, what: str) -> None:
+    def log_slot_event(self, what: str) -> None:
         """Log a line for every subtask."""
         for task in self.tasks:
             self.current = task.subtask
@@ -423,8 +429,8 @@ class SlotLoop:
         due = min(moment + _LONGEST_WAIT_S, self._report_at)
         if self._marker_s:
             due = min(due, self._mark_at)
-        if self._times_every_s is not None:
-            due = min(due, self._times_at)
+        if self._alignment_interval_s is not None:
+            due = min(due, self._next_alignment_report)
         clock = now_ms()
         for task in self.tasks:
             if task.barrier_due is not None:
@@ -450,30 +456,32 @@ class SlotLoop:
             self._report_at = moment + _REPORT_EVERY_S
             self._garbage.check()
             self.report(SlotReport(self._slot, self._metrics.take(self.tasks, moment)))
-        if self._times_every_s is not None and moment >= self._times_at:
-            self._times_at = moment + self._times_every_s
-            self.report(TimesReached(self._slot, self._reached_times()))
+        if self._alignment_interval_s is not None and moment >= self._next_alignment_report:
+            self._next_alignment_report = moment + self._alignment_interval_s
+            self.report(AlignmentReport(self._slot, self._alignment_watermarks()))
 
-    def _reached_times(self) -> dict[str, int]:
+    def _alignment_watermarks(self) -> dict[str, int]:
         """Return the lowest source watermark of each watermark alignment group."""
         reached: dict[str, int] = {}
         for task in self.tasks:
-            alignment, source = task.alignment, task.subtask.source
-            if alignment is not None and source is not None:
-                moment = source.reached_time()
+            watermark_alignment, source = task.watermark_alignment, task.subtask.source
+            if watermark_alignment is not None and source is not None:
+                moment = source.alignment_watermark()
                 if moment is not None:
-                    reached[alignment.group] = min(reached.get(alignment.group, moment), moment)
+                    reached[watermark_alignment.group] = min(
+                        reached.get(watermark_alignment.group, moment), moment
+                    )
         return reached
 
     # Commands.
 
     def _handle(self, command: Command) -> None:
-        if isinstance(command, Leave):
+        if isinstance(command, StopSlot):
             self._left = True
-            self._tell_trace(command)
+            self._report_trace(command)
         elif isinstance(command, Connect):
             raise SlotError("received a Connect command twice")
-        elif isinstance(command, Assign):
+        elif isinstance(command, AssignSplits):
             task = self._by_id[command.task]
             self.current = task.subtask
             task.assign(command)
@@ -484,15 +492,19 @@ class SlotLoop:
                 self.current = task.subtask
                 self._dispatch(task, command)
 
-    def _dispatch(self, task: LiveTask, command: Trigger | Completed | Aborted | AllowTime) -> None:
-        if isinstance(command, Trigger):
+    def _dispatch(
+        self,
+        task: PipelinedTask,
+        command: TriggerBarrier | ConfirmCheckpoint | CancelCheckpoint | AlignmentUpdate,
+    ) -> None:
+        if isinstance(command, TriggerBarrier):
             task.trigger(command)
-        elif isinstance(command, Completed):
+        elif isinstance(command, ConfirmCheckpoint):
             task.completed(command.checkpoint)
-        elif isinstance(command, Aborted):
+        elif isinstance(command, CancelCheckpoint):
             task.aborted(command.checkpoint)
         else:
-            task.allow_time(command)
+            task.update_watermark_alignment(command)
 
     # Ending.
 
@@ -502,7 +514,7 @@ class SlotLoop:
             return trace_of([task.subtask for task in self.tasks])
         return None
 
-    def _tell_trace(self, command: Leave) -> None:
+    def _report_trace(self, command: StopSlot) -> None:
         if command.failed and (trace := self.trace()) is not None:
             self.report(SlotTraced(self._slot, trace))
 

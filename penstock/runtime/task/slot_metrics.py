@@ -9,7 +9,7 @@ from penstock.common.clock import now_ms
 from penstock.common.process_figures import ProcessFigures
 from penstock.graph.task_id import TaskId
 from penstock.runtime.task import task_metrics as names
-from penstock.runtime.task.live_task import LiveTask
+from penstock.runtime.task.live_task import PipelinedTask
 
 
 class SlotMetrics:
@@ -20,7 +20,7 @@ class SlotMetrics:
         self._before: dict[TaskId, names.Counts] = {}
         self._process = ProcessFigures()
 
-    def take(self, tasks: Iterable[LiveTask], moment: float) -> dict[TaskId, dict[str, Any]]:
+    def take(self, tasks: Iterable[PipelinedTask], moment: float) -> dict[TaskId, dict[str, Any]]:
         """Return the metrics of all subtasks, and start the next interval."""
         seconds = max(moment - self._since, 1e-9)
         self._since = moment
@@ -30,7 +30,9 @@ class SlotMetrics:
             for task in tasks
         }
 
-    def _report(self, task: LiveTask, moment: float, seconds: float, clock: int) -> dict[str, Any]:
+    def _report(
+        self, task: PipelinedTask, moment: float, seconds: float, clock: int
+    ) -> dict[str, Any]:
         report = {
             **task.subtask.measure(clock),
             names.BYTES_IN: task.inputs.bytes_in,
@@ -47,7 +49,7 @@ class SlotMetrics:
         return report
 
 
-def _channels(task: LiveTask) -> dict[str, float]:
+def _channels(task: PipelinedTask) -> dict[str, float]:
     inputs = list(task.inputs.channels.values())
     outputs = task.subtask.output_channels()
     return {

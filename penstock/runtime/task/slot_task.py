@@ -19,7 +19,7 @@ from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
 from penstock.graph.task_id import TaskId
-from penstock.runtime.network.buffers import Row
+from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.task import subtask_cache
@@ -30,8 +30,8 @@ from penstock.runtime.task.gates import ChannelError
 from penstock.runtime.task.log_scopes import following
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.task_metrics import PROCESS, TOTAL_BUSY
-from penstock.runtime.task.turn_clock import Neighbour, TurnClock
-from penstock.runtime.time.pace import Pace, RunLog, SlotTrace
+from penstock.runtime.task.turn_clock import Neighbour, SubtaskStopwatch
+from penstock.runtime.time.pace import RunLog, RuntimeDecisions, SlotTrace
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class _UpstreamFailedError(Exception):
 class SlotObserver(Protocol):
     """Observes a slot in a replay."""
 
-    def pace_of(self, task: TaskId) -> Pace:
+    def decisions_of(self, task: TaskId) -> RuntimeDecisions:
         """Return the recorded decisions that replace the wall clock."""
 
     def opened(self, subtask: Subtask) -> None:
@@ -61,11 +61,11 @@ def run_slot(
     level: LevelDeployment,
     slot: int,
     attempt: str,
-    rows: Iterable[Row],
+    rows: Iterable[BufferedRow],
     observer: SlotObserver | None = None,
     *,
     cancelled: Callable[[], bool] = lambda: False,
-) -> Iterator[Row]:
+) -> Iterator[BufferedRow]:
     """Run the subtasks of one slot over its rows; yield the rows for the next level.
 
     A failure in user code, or on a bad record, would occur again: it becomes a FAILURE row that replaces all ACKs. Any
@@ -73,17 +73,17 @@ def run_slot(
     needed to replay the failure. The subtasks stop in the middle of the epoch when `cancelled` returns True.
     """
     rows = iter(rows)
-    sent: list[Row] = []
+    sent: list[BufferedRow] = []
     task = TaskEnvironment(
         settings=level.settings,
-        epoch=level.epoch,
+        checkpoint_id=level.checkpoint_id,
         attempt=attempt,
         attempt_number=level.attempt_number,
         staging=level.staging,
         state_io=level.state_io,
         drains=level.drains,
         writer_of=functools.partial(RowWriter, sent),
-        pace_of=None if observer is None else observer.pace_of,
+        decisions_of=None if observer is None else observer.decisions_of,
     )
     slot_task = _SlotTask(level, slot, task, sent, observer)
     collector = GarbageControl()
@@ -124,13 +124,13 @@ def run_slot(
         sys.stderr.flush()
 
 
-def _failure_rows(level: LevelDeployment, slot: int, payload: bytes) -> Iterator[Row]:
+def _failure_rows(level: LevelDeployment, slot: int, payload: bytes) -> Iterator[BufferedRow]:
     """Notify every slot of the next level, so that none of them continues in vain."""
     for target in range(max(level.next_slots, 1)):
-        yield Row(target, -1, -1, slot, 0, FAILURE, payload)
+        yield BufferedRow(target, -1, -1, slot, 0, FAILURE, payload)
 
 
-def _acks(*sources: Iterable[Row]) -> Iterator[Row]:
+def _acks(*sources: Iterable[BufferedRow]) -> Iterator[BufferedRow]:
     return (row for rows in sources for row in rows if row[5] == ACK)
 
 
@@ -140,7 +140,7 @@ class _SlotTask:
         level: LevelDeployment,
         slot: int,
         task: TaskEnvironment,
-        sent: list[Row],
+        sent: list[BufferedRow],
         observer: SlotObserver | None,
     ) -> None:
         self._level = level
@@ -149,14 +149,14 @@ class _SlotTask:
         self._sent = sent
         self._observer = observer
         self._arrivals = RunLog()
-        self._clock = TurnClock()
+        self._clock = SubtaskStopwatch()
         self._subtasks: dict[int, Subtask] = {}
         self.current: Subtask | None = None
 
-    def run(self, rows: Iterable[Row]) -> Iterator[None]:
+    def run(self, rows: Iterable[BufferedRow]) -> Iterator[None]:
         """Process everything; yields whenever rows may be ready."""
         job_id = self._level.settings.job_id
-        subtask_cache.forget_older(job_id, self._level.epoch)
+        subtask_cache.forget_older(job_id, self._level.checkpoint_id)
         for vertex in self._level.vertices:
             index = self._slot - vertex.slot_offset
             if 0 <= index < vertex.parallelism:
@@ -169,7 +169,7 @@ class _SlotTask:
         }
         for subtask in self._subtasks.values():
             subtask.connect(self._task, neighbours)
-            subtask.begin_epoch(self._task)
+            subtask.begin_interval(self._task)
         # Downstream first: the content of a channel comes before new records.
         for subtask in reversed(self._subtasks.values()):
             self.current = subtask
@@ -186,19 +186,23 @@ class _SlotTask:
         for subtask in self._subtasks.values():
             self.current = subtask
             self._clock.begin(subtask)
-            ack = subtask.checkpoint(self._level.epoch)
+            ack = subtask.checkpoint(self._level.checkpoint_id)
             self._clock.end()
             ack = dataclasses.replace(
                 ack,
                 report=_report(subtask),
                 trace=self.trace() if subtask is last else None,
             )
-            self._sent.append(Row(self._slot, -1, -1, self._slot, 0, ACK, dumps(ack)))
+            self._sent.append(BufferedRow(self._slot, -1, -1, self._slot, 0, ACK, dumps(ack)))
             yield
         for number in list(self._subtasks):
             self.current = subtask = self._subtasks.pop(number)
             subtask_cache.put(
-                job_id, subtask, self._level.epoch, self._task.attempt, self._level.attempt_number
+                job_id,
+                subtask,
+                self._level.checkpoint_id,
+                self._task.attempt,
+                self._level.attempt_number,
             )
 
     def trace(self) -> SlotTrace | None:
@@ -212,7 +216,7 @@ class _SlotTask:
             tuple(
                 trace
                 for subtask in self._subtasks.values()
-                if (trace := subtask.pace.trace(subtask.id)) is not None
+                if (trace := subtask.decisions.trace(subtask.id)) is not None
             ),
         )
 
@@ -257,7 +261,7 @@ class _SlotTask:
         left = deadline - clock.now()
         return left if longest is None else min(left, longest)
 
-    def _receive(self, rows: Iterable[Row]) -> Iterator[None]:
+    def _receive(self, rows: Iterable[BufferedRow]) -> Iterator[None]:
         subtasks = self._subtasks
         begin, end = self._clock.begin, self._clock.end
         arrived = self._arrivals.add if self._level.settings.journal else None

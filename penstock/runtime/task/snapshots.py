@@ -20,7 +20,7 @@ from penstock.runtime.state.table import TableDelta
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PendingSnapshot:
     """The snapshot of a subtask at a barrier. It is written by any thread while the subtask continues."""
 
     ack: TaskAck  # without keyed state
@@ -41,7 +41,7 @@ class Snapshot:
 class SnapshotName:
     """The task and time of a snapshot: unique to the attempt."""
 
-    epoch: int
+    checkpoint_id: int
     operator: str
     subtask: int
     attempt: str

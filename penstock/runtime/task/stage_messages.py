@@ -19,7 +19,7 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class TriggerBarrier:
     """Start a checkpoint in the sources of the slot: they take their snapshot and send its barrier.
 
     `drain`: they stop reading, emit MAX_WATERMARK and finish. `stop`: they read nothing after it, the job ends with this
@@ -35,21 +35,21 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class ConfirmCheckpoint:
     """A checkpoint is durable and its output is committed: data kept for it can be released."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
-class Aborted:
+class CancelCheckpoint:
     """A checkpoint was aborted: tasks no longer wait for its barriers."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class AssignSplits:
     """More splits for a source subtask; `idle` and `no_more_splits` as in SourceAssignment."""
 
     task: TaskId
@@ -59,7 +59,7 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class AllowTime:
+class AlignmentUpdate:
     """The lowest watermark of a watermark alignment group.
 
     Splits that are ahead of it by more than their source allows are paused until it comes closer.
@@ -79,13 +79,22 @@ class OutputTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class StopSlot:
     """The slot ends: its work is done or cancelled, because a task has `failed` or for another reason."""
 
     failed: bool = False
 
 
-Command = Connect | Trigger | Completed | Aborted | Assign | AllowTime | OutputTaken | Leave
+Command = (
+    Connect
+    | TriggerBarrier
+    | ConfirmCheckpoint
+    | CancelCheckpoint
+    | AssignSplits
+    | AlignmentUpdate
+    | OutputTaken
+    | StopSlot
+)
 
 # From a slot to the driver.
 
@@ -109,7 +118,7 @@ class SlotRunning:
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class AcknowledgeCheckpoint:
     """A subtask has passed the barrier of a checkpoint, and its snapshot is durable."""
 
     checkpoint: int
@@ -117,7 +126,7 @@ class Acknowledged:
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
+class DeclineCheckpoint:
     """A subtask declines a checkpoint; the job continues. `failed`: not because a later one came first."""
 
     checkpoint: int
@@ -142,7 +151,7 @@ class SplitsFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class TimesReached:
+class AlignmentReport:
     """The lowest watermark of the sources in a slot that are not idle, by watermark alignment group."""
 
     slot: int
@@ -185,11 +194,11 @@ class SlotTraced:
 Report = (
     SlotListening
     | SlotRunning
-    | Acknowledged
-    | Declined
+    | AcknowledgeCheckpoint
+    | DeclineCheckpoint
     | SourceFinished
     | SplitsFinished
-    | TimesReached
+    | AlignmentReport
     | SinkOutput
     | SlotFailed
     | SlotReport

@@ -28,7 +28,7 @@ from penstock.runtime.network.messages import (
 )
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
-from penstock.runtime.operators.source import MoreSplits, Polled, SourceOperator
+from penstock.runtime.operators.source import MoreSplits, PollResult, SourceOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.state.redistribution import restore_local
@@ -38,9 +38,15 @@ from penstock.runtime.task.chain_metrics import ChainMetrics
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import Channel, InputGates, PolicyOf, epoch_time
 from penstock.runtime.task.in_flight import Capture, RestoredInFlight
-from penstock.runtime.task.operator_contexts import about_the_job, create_context
-from penstock.runtime.task.snapshots import KeyedSnapshots, Snapshot, pack_local
-from penstock.runtime.time.pace import WALL, Pace, RecordingPace, WallPace, wall_clock
+from penstock.runtime.task.operator_contexts import create_context, job_extras
+from penstock.runtime.task.snapshots import KeyedSnapshots, PendingSnapshot, pack_local
+from penstock.runtime.time.pace import (
+    WALL,
+    RecordedDecisions,
+    RuntimeDecisions,
+    WallClockDecisions,
+    wall_clock,
+)
 from penstock.runtime.time.valve import ValveOutput
 
 
@@ -54,7 +60,7 @@ class Receiver(Protocol):
 class Subtask:
     """Runs a chain.
 
-    Life cycle: `open` and `connect`; then, repeatedly, `begin_epoch`, any mix of `receive` (or `read_source`) and
+    Life cycle: `open` and `connect`; then, repeatedly, `begin_interval`, any mix of `receive` (or `read_source`) and
     `advance_processing_time`, and `checkpoint`; finally `close`. In pipelined mode its source is polled, `finish` is
     called as soon as all
     input has ended, and `begin_checkpoint` leaves the writing to another thread.
@@ -89,7 +95,7 @@ class Subtask:
         self._announces = False
         self._in_flight: RestoredInFlight | None = None  # until it has been sent and processed
         self._ended = 0  # number of finished operators
-        self.pace: Pace = WALL
+        self.decisions: RuntimeDecisions = WALL
 
     # Opening.
 
@@ -103,10 +109,10 @@ class Subtask:
 
         `kept` is what a retired subtask in this place returned.
         """
-        self.pace = self._create_pace(task)
+        self.decisions = self._create_decisions(task)
         operator_ids = [info.operator_id for info in self.deployment.operators]
         local = restore_local(restore, operator_ids, self.index, self.deployment.parallelism)
-        self._keyed.restore(task.settings, self.pace.clock, task.state_io, restore)
+        self._keyed.restore(task.settings, self.decisions.clock, task.state_io, restore)
         if restore.in_flight:
             self._in_flight = RestoredInFlight(
                 self.deployment, self.index, restore.in_flight, task.state_io.load_in_flight
@@ -130,15 +136,19 @@ class Subtask:
             with _user_code(self.operators[described.operator]):
                 edge.open(self._contexts[described.operator].runtime_context)
 
-    def _create_pace(self, task: TaskEnvironment) -> Pace:
-        if task.pace_of is not None:
-            return task.pace_of(self.id)
-        return RecordingPace(wall_clock) if task.settings.journal else WallPace(wall_clock)
+    def _create_decisions(self, task: TaskEnvironment) -> RuntimeDecisions:
+        if task.decisions_of is not None:
+            return task.decisions_of(self.id)
+        return (
+            RecordedDecisions(wall_clock)
+            if task.settings.journal
+            else WallClockDecisions(wall_clock)
+        )
 
     def _create_edges(self, task: TaskEnvironment) -> None:
         for edge in self.deployment.edges:
             output: BufferedEdge | LocalEdge
-            if edge.local and task.live is None:
+            if edge.local and task.pipelined is None:
                 output = LocalEdge(edge, self.index)
             else:
                 output = BufferedEdge(
@@ -147,7 +157,7 @@ class Subtask:
                     self.index,
                     self.deployment.parallelism,
                     task.settings.buffer_bytes,
-                    maker=self.deployment.operators[edge.operator].name,
+                    operator_name=self.deployment.operators[edge.operator].name,
                 )
                 self._buffered.append(output)
             self._edges.append(output)
@@ -166,7 +176,7 @@ class Subtask:
             keyed_state=self._keyed.get(position),
             state=state,
             timers_watermark=self.gates.timers_watermark,
-            pace=self.pace,
+            decisions=self.decisions,
             metrics=self.metrics.groups[position],
         )
 
@@ -180,22 +190,22 @@ class Subtask:
             else:
                 output.bind(task.writer_of(edge, self.index))
 
-    def begin_epoch(self, task: TaskEnvironment) -> None:
+    def begin_interval(self, task: TaskEnvironment) -> None:
         """Begin the interval that ends with the checkpoint of this number."""
         self._task = task
-        self.gates.start_alignment()
-        self.pace.begin_epoch()
-        if self.pace.traces:
-            memories = self.pace.routers([edge.memory() for edge in self._buffered])
-            for exchange, memory in zip(self._buffered, memories, strict=True):
-                exchange.recall(memory)
-        if task.live is None:
+        self.gates.start_barrier_alignment()
+        self.decisions.begin_interval()
+        if self.decisions.traces:
+            snapshots = self.decisions.routers([edge.snapshot() for edge in self._buffered])
+            for exchange, snapshot in zip(self._buffered, snapshots, strict=True):
+                exchange.restore(snapshot)
+        if task.pipelined is None:
             self.metrics.reset()
         for operator, context in zip(self.operators, self._contexts, strict=True):
-            if context.epoch != task.epoch:
-                context.epoch = task.epoch
-                context.extras = about_the_job(task)
-                operator.open_epoch(context)
+            if context.checkpoint_id != task.checkpoint_id:
+                context.checkpoint_id = task.checkpoint_id
+                context.extras = job_extras(task)
+                operator.open_interval(context)
 
     def announce_time(self) -> None:
         """After a restart, emit the last watermarks of the chain's own generators again: valves downstream start from scratch."""
@@ -255,7 +265,7 @@ class Subtask:
             else:
                 self._process(content, self.gates.input_of[gate])
         elif kind == BARRIER:
-            self.gates.alignment.on_barrier((gate, channel), content)
+            self.gates.barrier_alignment.on_barrier((gate, channel), content)
         else:
             self._apply_time(self.gates.on_time((gate, channel), kind, content))
 
@@ -267,7 +277,7 @@ class Subtask:
                 head.expect(records.keys)
         self.operators[0].process(records, input_index)
         for backend in on_disk:
-            backend.relieve()
+            backend.trim_cache()
 
     def _apply_time(self, outputs: Iterable[ValveOutput]) -> None:
         head = self.operators[0]
@@ -296,7 +306,7 @@ class Subtask:
 
     def advance_processing_time(self) -> None:
         """Fire processing-time timers that are due; may be called between any two records."""
-        now, times = self.pace.clock(), self._times
+        now, times = self.decisions.clock(), self._times
         if not times.running:
             for operator in self.operators[self._ended :]:
                 operator.advance_processing_time(now)
@@ -326,7 +336,7 @@ class Subtask:
         """Whether all operators can take input now."""
         return all(operator.has_room for operator in self.operators)
 
-    def poll(self) -> Polled:
+    def poll(self) -> PollResult:
         """Let the source read one batch."""
         source = self.source
         assert source is not None
@@ -428,10 +438,10 @@ class Subtask:
         """Whether a forwarded barrier is still queued in an output channel."""
         return any(edge.holds(message) for edge in self._buffered)
 
-    def hasten_barrier(self, message: BarrierMessage, overtaken: Capture) -> None:
+    def expedite_barrier(self, message: BarrierMessage, overtaken: Capture) -> None:
         """Let a forwarded barrier overtake the records in the output channels."""
         for edge in self._buffered:
-            for target, items in edge.hasten(message):
+            for target, items in edge.expedite(message):
                 overtaken.add_outputs(edge.index, target, items)
 
     def state_schemas(self) -> dict[str, dict[str, StateSchema]]:
@@ -464,14 +474,14 @@ class Subtask:
         *,
         aligned: bool = False,
         overtaken: Capture | None = None,
-    ) -> Snapshot:
+    ) -> PendingSnapshot:
         """Pass the barrier that all channels have delivered: advance time, flush, forward it, take the snapshot.
 
         With `overtaken` the barrier overtakes the records in the output channels, which are added to it; then the
         barriers of some input
         channels may be missing.
         """
-        self.gates.alignment.check(number, all_there=overtaken is None)
+        self.gates.barrier_alignment.check(number, all_there=overtaken is None)
         self._apply_time(self.gates.on_barriers())
         head = self.operators[0]
         source = head if isinstance(head, SourceOperator) else None
@@ -518,7 +528,7 @@ class Subtask:
         )
         name = self._keyed.in_flight_name(number, self._task.attempt)
         state_io = self._task.state_io
-        return Snapshot(
+        return PendingSnapshot(
             ack,
             write,
             barrier=message,
@@ -527,9 +537,9 @@ class Subtask:
 
     def _ends_here(self, source: SourceOperator | None) -> bool:
         """Whether this barrier ends the output of the subtask."""
-        if self._task.live is not None:
+        if self._task.pipelined is not None:
             return self.finished
-        return self.gates.alignment.finished if source is None else source.finished
+        return self.gates.barrier_alignment.finished if source is None else source.finished
 
     @property
     def watermark(self) -> int:

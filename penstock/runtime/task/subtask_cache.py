@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _KEEP_OTHER_JOBS_S = 60.0
 # In a large cluster a slot rarely comes back to a process: the cache would keep many idle connections.
-_KEEP_PARTS_EPOCHS = 6
+_KEEP_PARTS_CHECKPOINTS = 6
 
 _Place = tuple[str, int, int]  # job, vertex, index of the subtask
 
@@ -33,7 +33,7 @@ class _Entry:
     """A subtask after its barrier."""
 
     subtask: Subtask
-    epoch: int
+    checkpoint_id: int
     snapshot: str
     attempt_number: int
     since: float
@@ -45,7 +45,7 @@ class _Parts:
 
     kept: dict[int, Any]
     deployment: VertexDeployment
-    epoch: int
+    checkpoint_id: int
     attempt_number: int
     since: float
 
@@ -79,28 +79,34 @@ def take_parts(
     return {}
 
 
-def put(job_id: str, subtask: Subtask, epoch: int, snapshot: str, attempt_number: int = 0) -> None:
+def put(
+    job_id: str, subtask: Subtask, checkpoint_id: int, snapshot: str, attempt_number: int = 0
+) -> None:
     """Cache a subtask after its barrier. A finished one is closed instead, with the resources of all stale ones of its job."""
     if subtask.finished:
         _close_parts(lambda place, _: place[0] == job_id)
         subtask.close()
         return
     place = (job_id, subtask.deployment.vertex, subtask.index)
-    _entries[place] = _Entry(subtask, epoch, snapshot, attempt_number, time.monotonic())
+    _entries[place] = _Entry(subtask, checkpoint_id, snapshot, attempt_number, time.monotonic())
 
 
-def forget_older(job_id: str, epoch: int) -> None:
+def forget_older(job_id: str, checkpoint_id: int) -> None:
     """Drop entries that cannot be the latest snapshot: older epochs of this job, and jobs not seen for a while."""
     before = time.monotonic() - _KEEP_OTHER_JOBS_S
 
-    def is_stale(place: _Place, entry: _Entry | _Parts, epochs: int) -> bool:
-        return entry.epoch < epoch - epochs if place[0] == job_id else entry.since < before
+    def is_stale(place: _Place, entry: _Entry | _Parts, checkpoint_ids: int) -> bool:
+        return (
+            entry.checkpoint_id < checkpoint_id - checkpoint_ids
+            if place[0] == job_id
+            else entry.since < before
+        )
 
     for place, entry in list(_entries.items()):
         if is_stale(place, entry, 1):
             del _entries[place]
             _retire(place, entry)
-    _close_parts(lambda place, parts: is_stale(place, parts, _KEEP_PARTS_EPOCHS))
+    _close_parts(lambda place, parts: is_stale(place, parts, _KEEP_PARTS_CHECKPOINTS))
 
 
 def _retire(place: _Place, entry: _Entry) -> None:
@@ -108,7 +114,9 @@ def _retire(place: _Place, entry: _Entry) -> None:
     kept = entry.subtask.retire()
     if kept:
         deployment = entry.subtask.deployment
-        _parts[place] = _Parts(kept, deployment, entry.epoch, entry.attempt_number, entry.since)
+        _parts[place] = _Parts(
+            kept, deployment, entry.checkpoint_id, entry.attempt_number, entry.since
+        )
 
 
 def _same_code(one: VertexDeployment, other: VertexDeployment) -> bool:

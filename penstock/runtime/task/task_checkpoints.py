@@ -9,25 +9,25 @@ from typing import Any, Protocol
 
 from penstock.common.clock import now
 from penstock.graph.stage import StageDeployment
-from penstock.runtime.network.channels import InputChannel, Inputs, Item
+from penstock.runtime.network.channels import BufferOrEvent, InputChannel, Inputs
 from penstock.runtime.network.messages import BARRIER, BarrierFigures, BarrierMessage
 from penstock.runtime.task.barriers import (
-    Abandon,
-    Begin,
-    Block,
+    AbandonCheckpoint,
+    BeginCheckpoint,
+    BlockChannel,
     Channel,
-    Complete,
+    CompleteInFlight,
     Decision,
-    Drop,
-    Hasten,
+    DropInFlight,
+    ExpediteBarriers,
 )
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.in_flight import Capture
-from penstock.runtime.task.overtaking import HeldSnapshots
-from penstock.runtime.task.stage_messages import Declined, Trigger
+from penstock.runtime.task.overtaking import UnalignedSnapshots
+from penstock.runtime.task.stage_messages import DeclineCheckpoint, TriggerBarrier
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.unaligned import create_barriers
-from penstock.runtime.task.unconfirmed import Unconfirmed
+from penstock.runtime.task.unconfirmed import UnconfirmedCommittables
 from penstock.runtime.task.uploads import Upload
 
 
@@ -53,30 +53,30 @@ class TaskCheckpoints:
         self._slot = slot
         self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
         inputs.announces = self._barriers.may_overtake
-        self._held = HeldSnapshots(subtask, slot.upload)
+        self._held = UnalignedSnapshots(subtask, slot.upload)
         # Channels whose records belong to snapshots because their barriers have not arrived, and those snapshots.
         self.in_flight = self._barriers.in_flight
-        self._unconfirmed = Unconfirmed()
+        self._unconfirmed = UnconfirmedCommittables()
         # Bytes received when the first barrier of a checkpoint arrived, by checkpoint id.
         self._bytes_before: dict[int, int] = {}
 
-    def begin_epoch(self, environment: TaskEnvironment) -> None:
+    def begin_interval(self, environment: TaskEnvironment) -> None:
         """Begin the interval that ends with the next checkpoint."""
         self._environment = environment
-        self._subtask.begin_epoch(environment)
+        self._subtask.begin_interval(environment)
 
     # Barriers.
 
-    def begin_triggered(self, trigger: Trigger) -> None:
+    def begin_triggered(self, trigger: TriggerBarrier) -> None:
         """Start a checkpoint in a source."""
         moment = now() * 1000
         due = trigger.triggered_ms + self._timeout_ms
         overtakes = self._barriers.may_overtake and not trigger.aligned and moment >= due
-        begin = Begin(trigger.checkpoint, {}, moment, moment, overtakes)
+        begin = BeginCheckpoint(trigger.checkpoint, {}, moment, moment, overtakes)
         self._begin(begin, trigger.triggered_ms, aligned=trigger.aligned)
         self._held.complete(trigger.checkpoint)
 
-    def keep(self, channel: Channel, item: Item) -> None:
+    def keep(self, channel: Channel, item: BufferOrEvent) -> None:
         """Add records to the in-flight data of the snapshots that they belong to."""
         for checkpoint in self.in_flight[channel]:
             self._held.take(checkpoint, channel, [item])
@@ -87,7 +87,7 @@ class TaskCheckpoints:
         overtaken = channel.overtaken() if overtakes else []
         before_it = self._bytes_before.setdefault(message.checkpoint, self._inputs.bytes_in)
         decisions = self._barriers.on_barrier(name, message, moment, overtakes=overtakes)
-        begin = next((each for each in decisions if isinstance(each, Begin)), None)
+        begin = next((each for each in decisions if isinstance(each, BeginCheckpoint)), None)
         before = decisions[: decisions.index(begin) + 1] if begin is not None else []
         self._decide(before)
         # Now its snapshot exists, if it has started at all.
@@ -98,20 +98,22 @@ class TaskCheckpoints:
 
     def _decide(self, decisions: list[Decision]) -> None:
         for decision in decisions:
-            if isinstance(decision, Begin):
+            if isinstance(decision, BeginCheckpoint):
                 message = next(iter(decision.barriers.values()))
                 self._begin(decision, message.triggered_ms, aligned=message.aligned)
-            elif isinstance(decision, Block):
+            elif isinstance(decision, BlockChannel):
                 self._inputs.channels[decision.channel].block()
-            elif isinstance(decision, Abandon):
+            elif isinstance(decision, AbandonCheckpoint):
                 self._slot.report(
-                    Declined(decision.checkpoint, self._subtask.id, decision.reason, failed=False)
+                    DeclineCheckpoint(
+                        decision.checkpoint, self._subtask.id, decision.reason, failed=False
+                    )
                 )
-            elif isinstance(decision, Hasten):
-                self._hasten(decision.checkpoint)
-            elif isinstance(decision, Complete):
+            elif isinstance(decision, ExpediteBarriers):
+                self._expedite(decision.checkpoint)
+            elif isinstance(decision, CompleteInFlight):
                 self._held.complete(decision.checkpoint)
-            elif isinstance(decision, Drop):
+            elif isinstance(decision, DropInFlight):
                 self._held.drop(decision.checkpoint)
             else:
                 self._inputs.unblock_all()
@@ -126,14 +128,17 @@ class TaskCheckpoints:
         return min((each for each in times if each is not None), default=None)
 
     @property
-    def may_hurry(self) -> bool:
+    def may_expedite(self) -> bool:
         """Whether there are barriers that have overtaken records, or may do so."""
         if not self._barriers.may_overtake:
             return False
         inputs = self._inputs
-        return bool(inputs.announced or inputs.hurry or self._held) or self.due_ms is not None
+        return (
+            bool(inputs.announced or inputs.priority_events or self._held)
+            or self.due_ms is not None
+        )
 
-    def hasten(self) -> bool:
+    def expedite(self) -> bool:
         """Let barriers overtake whose timeout is over; return whether there were any."""
         moment, inputs, due = now() * 1000, self._inputs, self.due_ms
         announced, inputs.announced = inputs.announced, []
@@ -151,22 +156,22 @@ class TaskCheckpoints:
         """Let barriers overtake in the output channels if their timeout is over; return whether there were any."""
         return self._held.check(now() * 1000)
 
-    def _hasten(self, checkpoint: int) -> None:
+    def _expedite(self, checkpoint: int) -> None:
         """Let barriers overtake in the queues of the input channels."""
         for channel in self._inputs.channels.values():
-            channel.hasten(
+            channel.expedite(
                 lambda item: item.kind == BARRIER and _message_of(item).checkpoint == checkpoint
             )
 
     # Snapshots.
 
-    def _begin(self, begin: Begin, triggered_ms: int, *, aligned: bool) -> None:
+    def _begin(self, begin: BeginCheckpoint, triggered_ms: int, *, aligned: bool) -> None:
         """Take the snapshot, forward the barrier, and continue with the next interval."""
         begun = time.perf_counter()
         number = begin.checkpoint
-        alignment = self._subtask.gates.alignment
+        barrier_alignment = self._subtask.gates.barrier_alignment
         for channel, message in begin.barriers.items():
-            alignment.on_barrier(channel, message)
+            barrier_alignment.on_barrier(channel, message)
         capture = Capture(self._subtask.deployment)
         snapshot = self._subtask.begin_checkpoint(
             number,
@@ -174,7 +179,7 @@ class TaskCheckpoints:
             aligned=aligned,
             overtaken=capture if begin.unaligned else None,
         )
-        self.begin_epoch(replace(self._environment, epoch=number + 1))
+        self.begin_interval(replace(self._environment, checkpoint_id=number + 1))
         figures = BarrierFigures(
             start_delay_ms=max(begin.first_ms - triggered_ms, 0.0),
             alignment_ms=begin.last_ms - begin.first_ms,
@@ -188,10 +193,10 @@ class TaskCheckpoints:
             self._slot.upload(upload)
             return
         # A barrier that did not overtake may be stuck behind records in the output channels.
-        hasten_at = None
+        expedite_at = None
         if not (begin.unaligned or aligned):
-            hasten_at = float(triggered_ms + self._timeout_ms)
-        self._held.hold(upload, capture, begin, hasten_at)
+            expedite_at = float(triggered_ms + self._timeout_ms)
+        self._held.hold(upload, capture, begin, expedite_at)
 
     def completed(self, checkpoint: int) -> None:
         """Release what was kept for a checkpoint."""
@@ -205,7 +210,7 @@ class TaskCheckpoints:
         self._held.drop(checkpoint)
 
 
-def _message_of(item: Item) -> BarrierMessage:
+def _message_of(item: BufferOrEvent) -> BarrierMessage:
     content = item.content
     message: BarrierMessage = pickle.loads(content) if type(content) is bytes else content
     return message

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.runtime.task.subtask import Subtask
 
 
-class TurnClock:
+class SubtaskStopwatch:
     """Attributes the time between two switches to the active subtask. While it calls a neighbour, the neighbour is active."""
 
     __slots__ = ("_current", "_since")
@@ -42,7 +42,7 @@ class Neighbour:
 
     __slots__ = ("_clock", "_subtask")
 
-    def __init__(self, subtask: Subtask, clock: TurnClock) -> None:
+    def __init__(self, subtask: Subtask, clock: SubtaskStopwatch) -> None:
         self._subtask = subtask
         self._clock = clock
 

@@ -22,19 +22,19 @@ from typing import ClassVar
 from penstock.graph.stage import BarrierSettings
 from penstock.runtime.network.messages import BarrierMessage
 from penstock.runtime.task.barriers import (
-    Abandon,
-    AlignedBarriers,
-    Barriers,
-    Begin,
-    Block,
+    AbandonCheckpoint,
+    AlignedBarrierHandler,
+    BarrierHandler,
+    BeginCheckpoint,
+    BlockChannel,
     Channel,
-    Complete,
-    CountedBarriers,
+    CompleteInFlight,
+    CountingBarrierHandler,
     Decision,
-    Drop,
-    Hasten,
-    Past,
-    Unblock,
+    DropInFlight,
+    ExpediteBarriers,
+    FinishedCheckpoints,
+    UnblockChannels,
     overtaken_by,
 )
 
@@ -53,7 +53,7 @@ class _Pending:
         return self.deadline_ms is not None and now_ms >= self.deadline_ms
 
 
-class UnalignedBarriers(Barriers):
+class UnalignedBarriers(BarrierHandler):
     """Barrier alignment up to `timeout_ms` after the trigger, then overtaking.
 
     >>> barriers = UnalignedBarriers([(0, 0), (0, 1)], timeout_ms=0)
@@ -78,7 +78,7 @@ class UnalignedBarriers(Barriers):
         self._begun: dict[int, _Pending] = {}
         # Checkpoints whose barriers are queued and not taken yet, and until when they may stay there.
         self._announced: dict[int, float] = {}
-        self._past = Past()
+        self._past = FinishedCheckpoints()
 
     @property
     def in_flight(self) -> dict[Channel, tuple[int, ...]]:
@@ -103,7 +103,7 @@ class UnalignedBarriers(Barriers):
         """A barrier was queued in a channel, perhaps behind records."""
         number = message.checkpoint
         if number in self._begun and not message.aligned:
-            return [Hasten(number)]
+            return [ExpediteBarriers(number)]
         if message.aligned or self._is_over(number):
             return []
         self._announced[number] = message.triggered_ms + self._timeout_ms
@@ -122,7 +122,10 @@ class UnalignedBarriers(Barriers):
         decisions = [] if overtakes else self._abandon_passed(channel, number)
         waiting = self._waiting
         if waiting is not None and number > waiting.checkpoint:
-            decisions += [Abandon(waiting.checkpoint, overtaken_by(number)), *self._give_up()]
+            decisions += [
+                AbandonCheckpoint(waiting.checkpoint, overtaken_by(number)),
+                *self._give_up(),
+            ]
             waiting = None
         if waiting is None:
             deadline = None if message.aligned else message.triggered_ms + self._timeout_ms
@@ -131,7 +134,7 @@ class UnalignedBarriers(Barriers):
         if overtakes or waiting.is_due(now_ms):
             return [*decisions, *self._begin(waiting, now_ms, unaligned=True)]
         if len(waiting.barriers) < len(self._channels):
-            return [*decisions, Block(channel)]
+            return [*decisions, BlockChannel(channel)]
         return [*decisions, *self._begin(waiting, now_ms, unaligned=False)]
 
     def on_time(self, now_ms: float) -> list[Decision]:
@@ -142,14 +145,14 @@ class UnalignedBarriers(Barriers):
         due = [number for number, time in self._announced.items() if now_ms >= time]
         for number in due:
             del self._announced[number]
-            decisions.append(Hasten(number))
+            decisions.append(ExpediteBarriers(number))
         return decisions
 
     def on_aborted(self, checkpoint: int) -> list[Decision]:
         """Stop waiting for its barriers."""
         self._announced.pop(checkpoint, None)
         if self._begun.pop(checkpoint, None) is not None:
-            return [Drop(checkpoint)]
+            return [DropInFlight(checkpoint)]
         if self._waiting is not None and self._waiting.checkpoint == checkpoint:
             return self._give_up()
         self._past.abort(checkpoint)
@@ -165,26 +168,29 @@ class UnalignedBarriers(Barriers):
         for earlier, each in list(self._begun.items()):
             if earlier < number and channel not in each.barriers:
                 del self._begun[earlier]
-                decisions += [Drop(earlier), Abandon(earlier, overtaken_by(number))]
+                decisions += [
+                    DropInFlight(earlier),
+                    AbandonCheckpoint(earlier, overtaken_by(number)),
+                ]
         return decisions
 
     def _begin(self, pending: _Pending, now_ms: float, *, unaligned: bool) -> list[Decision]:
         number = pending.checkpoint
         self._end(number)
         self._begun[number] = pending
-        begin = Begin(number, dict(pending.barriers), pending.first_ms, now_ms, unaligned)
-        return [begin, Unblock(), *(self._completed(number) or [Hasten(number)])]
+        begin = BeginCheckpoint(number, dict(pending.barriers), pending.first_ms, now_ms, unaligned)
+        return [begin, UnblockChannels(), *(self._completed(number) or [ExpediteBarriers(number)])]
 
     def _completed(self, number: int) -> list[Decision]:
         if len(self._begun[number].barriers) < len(self._channels):
             return []
         del self._begun[number]
-        return [Complete(number)]
+        return [CompleteInFlight(number)]
 
     def _give_up(self) -> list[Decision]:
         assert self._waiting is not None
         self._end(self._waiting.checkpoint)
-        return [Unblock()]
+        return [UnblockChannels()]
 
     def _end(self, number: int) -> None:
         """No barrier of this checkpoint, or of an earlier one, can start it any more."""
@@ -193,10 +199,10 @@ class UnalignedBarriers(Barriers):
         self._announced = {each: t for each, t in self._announced.items() if each > number}
 
 
-def create_barriers(channels: Sequence[Channel], settings: BarrierSettings) -> Barriers:
+def create_barriers(channels: Sequence[Channel], settings: BarrierSettings) -> BarrierHandler:
     """Return the barrier handler for the job's settings."""
     if not settings.exactly_once:
-        return CountedBarriers(channels)
+        return CountingBarrierHandler(channels)
     if settings.unaligned:
         return UnalignedBarriers(channels, settings.aligned_timeout_ms)
-    return AlignedBarriers(channels)
+    return AlignedBarrierHandler(channels)

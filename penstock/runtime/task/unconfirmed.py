@@ -8,7 +8,7 @@ from typing import Any
 from penstock.runtime.network.messages import TaskAck
 
 
-class Unconfirmed:
+class UnconfirmedCommittables:
     """Keeps committables until they are known to be committed (a pure core).
 
     An aborted checkpoint does not lose any: the next one hands them over again. Counters need no such care: they count

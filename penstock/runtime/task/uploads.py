@@ -12,8 +12,8 @@ from typing import Any
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import BarrierFigures, TaskAck
-from penstock.runtime.task.snapshots import Snapshot
-from penstock.runtime.task.stage_messages import Acknowledged, Declined
+from penstock.runtime.task.snapshots import PendingSnapshot
+from penstock.runtime.task.stage_messages import AcknowledgeCheckpoint, DeclineCheckpoint
 from penstock.runtime.task.subtask import Subtask
 
 _JOIN_S = 5.0  # how long a slot that ends waits for a snapshot that is being written
@@ -25,7 +25,7 @@ class Upload:
 
     checkpoint: int
     subtask: Subtask
-    snapshot: Snapshot
+    snapshot: PendingSnapshot
     figures: BarrierFigures
     declined: str | None = (
         None  # why the checkpoint is declined: then only state is written, because later ones build on it
@@ -68,15 +68,15 @@ class Uploads:
             try:
                 ack = self._write(upload)
                 if upload.declined is None:
-                    self._report(Acknowledged(upload.checkpoint, ack))
+                    self._report(AcknowledgeCheckpoint(upload.checkpoint, ack))
                 else:
-                    self._report(Declined(upload.checkpoint, upload.task, upload.declined))
+                    self._report(DeclineCheckpoint(upload.checkpoint, upload.task, upload.declined))
             except RecordError as error:
                 self.failed = (upload.subtask, error)
                 self._wake()
             except Exception as error:  # noqa: BLE001 - storage may fail in any way
                 reason = f"{type(error).__name__}: {error}"
-                self._report(Declined(upload.checkpoint, upload.task, reason))
+                self._report(DeclineCheckpoint(upload.checkpoint, upload.task, reason))
 
     def _write(self, upload: Upload) -> TaskAck:
         begun = time.perf_counter()

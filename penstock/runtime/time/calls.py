@@ -22,7 +22,7 @@ MAX_CALLS: Final = (
 _KINDS: Final = 16  # kinds of calls, and the factor of the channel in a code
 
 
-class Call(enum.IntEnum):
+class CallKind(enum.IntEnum):
     """The kind of a call. Its value is the lower part of a recorded code."""
 
     RECORDS = 0  # number of records of a channel
@@ -40,13 +40,13 @@ class Call(enum.IntEnum):
     DRAIN = 12
 
 
-_REPEATED: Final = (Call.TIME, Call.POLL, Call.QUIET)
+_REPEATED: Final = (CallKind.TIME, CallKind.POLL, CallKind.QUIET)
 
 
-class Noted(NamedTuple):
+class RecordedCall(NamedTuple):
     """One call. `channel` is the number of an input channel, in the order of the gates; 0 where it does not apply."""
 
-    call: Call
+    call: CallKind
     channel: int
     value: int
 
@@ -59,12 +59,12 @@ class PackedCalls:
     values: tuple[Any, ...] = ()
     cut: bool = False
 
-    def __iter__(self) -> Iterator[Noted]:
+    def __iter__(self) -> Iterator[RecordedCall]:
         if not self.data:
             return
         flat = array("q", zlib.decompress(self.data))
         for code, value in zip(flat[::2], flat[1::2], strict=True):
-            yield Noted(Call(code % _KINDS), code // _KINDS, value)
+            yield RecordedCall(CallKind(code % _KINDS), code // _KINDS, value)
 
 
 class CallLog:
@@ -81,7 +81,7 @@ class CallLog:
         self._last = -1  # the code of the last call, if it may be repeated
         self.cut = False
 
-    def note(self, call: Call, value: int = 1, channel: int = 0) -> None:
+    def note(self, call: CallKind, value: int = 1, channel: int = 0) -> None:
         """Record a call. Consecutive calls without a value are counted."""
         code = call + _KINDS * channel
         if code == self._last:
@@ -103,7 +103,7 @@ class CallLog:
         noted.append(_KINDS * channel)
         noted.append(count)
 
-    def keep(self, call: Call, value: Any) -> None:
+    def keep(self, call: CallKind, value: Any) -> None:
         """Record a call with a value that is not a number."""
         self.note(call, len(self._values))
         self._values.append(value)
@@ -121,10 +121,10 @@ class CallLog:
         return PackedCalls(data, tuple(self._values), self.cut)
 
 
-def joined(parts: Sequence[PackedCalls]) -> list[tuple[Noted, Any]]:
+def joined(parts: Sequence[PackedCalls]) -> list[tuple[RecordedCall, Any]]:
     """Return the calls of several logs, one after the other, each with its value if that is not a number."""
     return [
-        (noted, part.values[noted.value] if noted.call is Call.SPLITS else None)
+        (noted, part.values[noted.value] if noted.call is CallKind.SPLITS else None)
         for part in parts
         for noted in part
     ]

@@ -4,7 +4,7 @@ A replay from the same state over the same records gives the same output if thes
 when a periodic
 watermark was due, when a source's time was over, the batch sizes of its reader, the positions of round-robin exchanges,
 the arrival
-order of channels, and the completion order of asynchronous calls. A `RecordingPace` records them while a subtask runs;
+order of channels, and the completion order of asynchronous calls. A `RecordedDecisions` records them while a subtask runs;
 the trace is
 sent with the ACK.
 """
@@ -28,7 +28,7 @@ CALL_FAILED: Final = ANSWERS_TAKEN + 1  # in a log of answers: the job failed
 TURN: Final = "turn"  # the log of which split is read next
 READER_ENDED: Final = -1  # in the log of batch sizes: the reader had no more
 MAX_RUNS: Final = 4_000  # of one log in one epoch; later ones are not recorded
-FLOW_RUNS: Final = (
+PIPELINED_MAX_RUNS: Final = (
     100_000  # the same between two checkpoints in pipelined mode, which may be minutes
 )
 
@@ -38,7 +38,7 @@ def wall_clock() -> int:
     return now_ms()
 
 
-class Pace(Protocol):
+class RuntimeDecisions(Protocol):
     """Makes the decisions that depend on the wall clock or on chance, for one subtask."""
 
     @property
@@ -65,17 +65,17 @@ class Pace(Protocol):
     ) -> Iterator[SourceBatch]:
         """Read a split, in the batches of the reader or of the recording."""
 
-    def routers(self, memories: list[Any]) -> list[Any]:
+    def routers(self, snapshots: list[Any]) -> list[Any]:
         """Return the initial positions of this subtask's exchanges; `memories` are the current ones."""
 
-    def begin_epoch(self) -> None:
+    def begin_interval(self) -> None:
         """Begin a new trace, before the first record of the interval."""
 
     def trace(self, task: TaskId) -> SubtaskTrace | None:
         """End the trace and return it."""
 
 
-class WallPace:
+class WallClockDecisions:
     """Uses the wall clock, and records nothing."""
 
     traces = False
@@ -103,11 +103,11 @@ class WallPace:
         """Read the batches of the reader."""
         return reader.read(split, position, limits)
 
-    def routers(self, memories: list[Any]) -> list[Any]:
+    def routers(self, snapshots: list[Any]) -> list[Any]:
         """Keep the current positions."""
-        return memories
+        return snapshots
 
-    def begin_epoch(self) -> None:
+    def begin_interval(self) -> None:
         """Do nothing."""
 
     def trace(self, task: TaskId) -> SubtaskTrace | None:
@@ -141,15 +141,15 @@ class RunLog:
         elif self._count:
             self._runs.append((self._value, self._count))
 
-    def pack(self) -> Packed:
+    def pack(self) -> PackedRuns:
         """Return the packed values."""
         self._close()
         self._count = 0
-        return Packed.of(self._runs, cut=self.cut)
+        return PackedRuns.of(self._runs, cut=self.cut)
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedRuns:
     """Packed runs of equal values. `cut` says that later values were not recorded."""
 
     values: tuple[Any, ...] = ()  # the distinct values
@@ -157,7 +157,7 @@ class Packed:
     cut: bool = False
 
     @classmethod
-    def of(cls, runs: Iterable[tuple[Any, int]], *, cut: bool = False) -> Packed:
+    def of(cls, runs: Iterable[tuple[Any, int]], *, cut: bool = False) -> PackedRuns:
         """Pack (value, count) pairs."""
         numbers: dict[Any, int] = {}
         flat = array("Q")
@@ -187,18 +187,18 @@ class ClockLog:
     """Clock readings: the first one, and runs of (milliseconds since the last run, number of readings)."""
 
     first: int = 0
-    steps: Packed = field(default_factory=Packed)
+    steps: PackedRuns = field(default_factory=PackedRuns)
 
     @classmethod
     def of(cls, runs: list[tuple[int, int]], *, cut: bool = False) -> ClockLog:
         """Create a log from (reading, count) pairs."""
         if not runs:
-            return cls(steps=Packed(cut=cut))
+            return cls(steps=PackedRuns(cut=cut))
         before = [runs[0][0], *(reading for reading, _ in runs)]
         steps = [
             (reading - last, count) for last, (reading, count) in zip(before, runs, strict=False)
         ]
-        return cls(runs[0][0], Packed.of(steps, cut=cut))
+        return cls(runs[0][0], PackedRuns.of(steps, cut=cut))
 
     def runs(self) -> list[tuple[int, int]]:
         """Return (reading, count) pairs."""
@@ -221,8 +221,8 @@ class SubtaskTrace:
     task: TaskId
     opening: ClockLog
     clock: ClockLog
-    decisions: dict[str, Packed]
-    batches: Packed
+    decisions: dict[str, PackedRuns]
+    batches: PackedRuns
     routers: tuple[Any, ...] = ()
     calls: PackedCalls | None = None
     checkpoint: int | None = None
@@ -238,11 +238,11 @@ class SlotTrace:
 
     level: int
     slot: int
-    arrivals: Packed
+    arrivals: PackedRuns
     subtasks: tuple[SubtaskTrace, ...]
 
 
-class RecordingPace:
+class RecordedDecisions:
     """Uses the wall clock, and records its decisions.
 
     A reading costs 70 ns more than without recording.
@@ -266,7 +266,7 @@ class RecordingPace:
         self._batches = RunLog(self._limit)
         self._routers: tuple[Any, ...] = ()
 
-    def begin_epoch(self) -> None:
+    def begin_interval(self) -> None:
         """Begin a new trace."""
         self._opening = self._clock_log()
         self._opened = True
@@ -339,10 +339,10 @@ class RecordingPace:
             READER_ENDED
         )  # of the trace at that time: in pipelined mode, reading continues across barriers
 
-    def routers(self, memories: list[Any]) -> list[Any]:
+    def routers(self, snapshots: list[Any]) -> list[Any]:
         """Record the positions of the exchanges."""
-        self._routers = tuple(memories)
-        return memories
+        self._routers = tuple(snapshots)
+        return snapshots
 
     def trace(self, task: TaskId) -> SubtaskTrace:
         """Return the trace since the begin of the epoch; the next one has an opening only if the subtask is opened."""
@@ -351,7 +351,7 @@ class RecordingPace:
     def detach(self, task: TaskId) -> Callable[[], SubtaskTrace]:
         """End the trace; return a thread-safe function that creates it, because that takes longer."""
         if not self._opened:  # it failed before
-            self.begin_epoch()
+            self.begin_interval()
         self._close_run()
         opening, readings, cut = self._opening, self._readings, self._cut
         decisions, batches, routers = self._decisions, self._batches, self._routers
@@ -367,4 +367,4 @@ class RecordingPace:
         )
 
 
-WALL: Final = WallPace()
+WALL: Final = WallClockDecisions()

@@ -32,7 +32,7 @@ class TimerManager:
         self.processing.fire_until(now, fire)
 
 
-class TimerService:
+class KeyedTimerService:
     """The timer service for user code: timers of the current key."""
 
     __slots__ = ("_clock", "_manager", "_namespace")

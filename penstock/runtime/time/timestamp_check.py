@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from penstock.common import clock
-from penstock.common.suspicious_records import TIMESTAMPS, SuspicionCounter
+from penstock.common.suspicious_records import TIMESTAMPS, SuspiciousRecordCounter
 
 _FIRST_S: Final = 1_000_000_000  # 2001
 _AHEAD_S: Final = 366 * 86_400  # events in the future are at most a year ahead
@@ -26,7 +26,7 @@ class TimestampCheck:
     """
 
     def __init__(self, group: Any) -> None:
-        self._counter = SuspicionCounter(group)
+        self._counter = SuspiciousRecordCounter(group)
         self._done = False
 
     def look(self, timestamps: Sequence[int | None] | None) -> None:

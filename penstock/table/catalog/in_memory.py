@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
+from penstock.table.catalog.tables import ResolvedTable, ResolvedView, TablePath
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.plan.catalog_reader import UserFunction
 
@@ -43,16 +43,16 @@ class CatalogStore(Protocol):
     def drop_database(self, name: str) -> None:
         """Remove a database with all that is in it."""
 
-    def put_table(self, path: ObjectPath, table: TableOrView) -> None:
+    def put_table(self, path: TablePath, table: TableOrView) -> None:
         """Add a table or view, or put it in the place of another."""
 
-    def drop_table(self, path: ObjectPath) -> None:
+    def drop_table(self, path: TablePath) -> None:
         """Remove a table or view."""
 
-    def put_function(self, path: ObjectPath, function: UserFunction) -> None:
+    def put_function(self, path: TablePath, function: UserFunction) -> None:
         """Add a function, or put it in the place of another."""
 
-    def drop_function(self, path: ObjectPath) -> None:
+    def drop_function(self, path: TablePath) -> None:
         """Remove a function."""
 
 
@@ -87,19 +87,19 @@ class GenericInMemoryCatalog:
         """Remove a database with all that is in it."""
         del self._databases[name]
 
-    def put_table(self, path: ObjectPath, table: TableOrView) -> None:
+    def put_table(self, path: TablePath, table: TableOrView) -> None:
         """Add a table or view, or put it in the place of another."""
         self._existing(path.database).tables[path.name] = replace(table, path=path)
 
-    def drop_table(self, path: ObjectPath) -> None:
+    def drop_table(self, path: TablePath) -> None:
         """Remove a table or view."""
         self._existing(path.database).tables.pop(path.name, None)
 
-    def put_function(self, path: ObjectPath, function: UserFunction) -> None:
+    def put_function(self, path: TablePath, function: UserFunction) -> None:
         """Add a function, or put it in the place of another."""
         self._existing(path.database).functions[path.name] = function
 
-    def drop_function(self, path: ObjectPath) -> None:
+    def drop_function(self, path: TablePath) -> None:
         """Remove a function."""
         self._existing(path.database).functions.pop(path.name, None)
 

@@ -13,7 +13,7 @@ from penstock.table.catalog.in_memory import (
     missing_database,
 )
 from penstock.table.catalog.names import Catalog
-from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
+from penstock.table.catalog.tables import ResolvedTable, ResolvedView, TablePath
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.plan.catalog_reader import UserFunction
 
@@ -29,8 +29,8 @@ class CatalogManager:
         self._catalogs: dict[str, CatalogStore] = {catalog: Catalog(catalog, database)}
         self.current_catalog = catalog
         self.current_database = database
-        self._temporary: dict[ObjectPath, TableOrView] = {}
-        self._temporary_functions: dict[ObjectPath, UserFunction] = {}
+        self._temporary: dict[TablePath, TableOrView] = {}
+        self._temporary_functions: dict[TablePath, UserFunction] = {}
         self._system_functions: dict[str, UserFunction] = {}
         self._unnamed: dict[str, TableOrView] = {}
         self._numbers = itertools.count()
@@ -109,21 +109,21 @@ class CatalogManager:
 
     def qualify(
         self, name: Sequence[str], catalog: str | None = None, database: str | None = None
-    ) -> ObjectPath:
+    ) -> TablePath:
         """Return where the object with this name is, or would be."""
         catalog = catalog or self.current_catalog
         database = database or self.current_database
         if len(name) == 1:
-            return ObjectPath(catalog, database, name[0])
+            return TablePath(catalog, database, name[0])
         if len(name) == 2:
-            return ObjectPath(catalog, name[0], name[1])
+            return TablePath(catalog, name[0], name[1])
         if len(name) == 3:
-            return ObjectPath(name[0], name[1], name[2])
+            return TablePath(name[0], name[1], name[2])
         raise ValidationError(
             f"invalid table name '{'.'.join(name)}'", hint="write catalog.database.table"
         )
 
-    def find(self, path: ObjectPath) -> TableOrView | None:
+    def find(self, path: TablePath) -> TableOrView | None:
         """Return the table or view that is there, a temporary one first."""
         if path in self._temporary:
             return self._temporary[path]
@@ -140,7 +140,7 @@ class CatalogManager:
             raise self.missing(path)
         return found
 
-    def missing(self, path: ObjectPath) -> ValidationError:
+    def missing(self, path: TablePath) -> ValidationError:
         """Return the error for a table that does not exist, with the nearest name."""
         known = self.tables(path.catalog, path.database, strict=False)
         return ValidationError(
@@ -148,7 +148,7 @@ class CatalogManager:
             hint=did_you_mean(path.name, known) or "SHOW TABLES lists the tables",
         )
 
-    def is_temporary(self, path: ObjectPath) -> bool:
+    def is_temporary(self, path: TablePath) -> bool:
         """Whether the object with this name is temporary."""
         return path in self._temporary
 
@@ -178,14 +178,14 @@ class CatalogManager:
             self.catalog(path.catalog).put_table(path, table)
         return True
 
-    def change(self, path: ObjectPath, table: TableOrView) -> None:
+    def change(self, path: TablePath, table: TableOrView) -> None:
         """Put a changed table or view in the place of the old one."""
         if path in self._temporary:
             self._temporary[path] = table
         else:
             self.catalog(path.catalog).put_table(path, table)
 
-    def rename(self, path: ObjectPath, new: ObjectPath) -> None:
+    def rename(self, path: TablePath, new: TablePath) -> None:
         """Give a table or view another name."""
         found = self.find(path)
         if found is None:
@@ -202,7 +202,7 @@ class CatalogManager:
 
     def drop(
         self,
-        path: ObjectPath,
+        path: TablePath,
         kind: type[ResolvedTable | ResolvedView],
         *,
         temporary: bool,
@@ -227,7 +227,7 @@ class CatalogManager:
         return True
 
     def _not_dropped(
-        self, path: ObjectPath, word: str, *, temporary: bool, found: TableOrView | None
+        self, path: TablePath, word: str, *, temporary: bool, found: TableOrView | None
     ) -> ValidationError:
         other = "table" if word == "view" else "view"
         if found is not None:
@@ -242,7 +242,7 @@ class CatalogManager:
             hint=did_you_mean(path.name, known),
         )
 
-    def _permanent(self, path: ObjectPath) -> TableOrView | None:
+    def _permanent(self, path: TablePath) -> TableOrView | None:
         store = self._catalogs.get(path.catalog)
         database = None if store is None else store.database(path.database)
         return None if database is None else database.tables.get(path.name)
@@ -309,7 +309,7 @@ class CatalogManager:
         """Whether there is a user function without catalog of this name."""
         return name.lower() in self._system_functions
 
-    def add_function(self, path: ObjectPath, function: UserFunction, *, temporary: bool) -> None:
+    def add_function(self, path: TablePath, function: UserFunction, *, temporary: bool) -> None:
         """Keep a function."""
         path = _folded(path)
         if temporary:
@@ -318,7 +318,7 @@ class CatalogManager:
             self.database(path.catalog, path.database)
             self.catalog(path.catalog).put_function(path, function)
 
-    def has_function(self, path: ObjectPath, *, temporary: bool) -> bool:
+    def has_function(self, path: TablePath, *, temporary: bool) -> bool:
         """Whether there is such a function, temporary or of the catalog."""
         path = _folded(path)
         return (
@@ -327,7 +327,7 @@ class CatalogManager:
             else self._catalog_function(path) is not None
         )
 
-    def drop_function(self, path: ObjectPath, *, temporary: bool) -> bool:
+    def drop_function(self, path: TablePath, *, temporary: bool) -> bool:
         """Remove a function; return whether there was one."""
         path = _folded(path)
         if temporary:
@@ -349,7 +349,7 @@ class CatalogManager:
         found = self._temporary_functions.get(path)
         return self._catalog_function(path) if found is None else found
 
-    def _catalog_function(self, path: ObjectPath) -> UserFunction | None:
+    def _catalog_function(self, path: TablePath) -> UserFunction | None:
         store = self._catalogs.get(path.catalog)
         database = None if store is None else store.database(path.database)
         return None if database is None else database.functions.get(path.name)
@@ -364,12 +364,12 @@ class CatalogManager:
         named = {name for name in self._system_functions if not name.startswith("*")}
         return sorted({*named, *temporary, *permanent})
 
-    def reader(self) -> CatalogsFrom:
+    def reader(self) -> CatalogView:
         """Return the catalog interface of the planner."""
-        return CatalogsFrom(self, self.current_catalog, self.current_database)
+        return CatalogView(self, self.current_catalog, self.current_database)
 
 
-class CatalogsFrom:
+class CatalogView:
     """The catalogs as the planner sees them from a current database."""
 
     def __init__(self, manager: CatalogManager, catalog: str, database: str) -> None:
@@ -400,11 +400,11 @@ class CatalogsFrom:
         """The catalog and the database."""
         return self._catalog, self._database
 
-    def at(self, catalog: str, database: str) -> CatalogsFrom:
+    def at(self, catalog: str, database: str) -> CatalogView:
         """Return the same catalogs, seen from another place."""
-        return CatalogsFrom(self._manager, catalog or self._catalog, database or self._database)
+        return CatalogView(self._manager, catalog or self._catalog, database or self._database)
 
 
-def _folded(path: ObjectPath) -> ObjectPath:
+def _folded(path: TablePath) -> TablePath:
     """Return where a function is: the names of functions have no case."""
-    return ObjectPath(path.catalog, path.database, path.name.lower())
+    return TablePath(path.catalog, path.database, path.name.lower())

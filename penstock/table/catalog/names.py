@@ -12,8 +12,8 @@ from penstock.datastream._checks import check_text
 from penstock.errors import ArgumentError
 from penstock.table.catalog.in_memory import Database
 from penstock.table.catalog.in_memory import GenericInMemoryCatalog as Store
-from penstock.table.catalog.tables import ObjectPath as Path
 from penstock.table.catalog.tables import ResolvedTable, ResolvedView
+from penstock.table.catalog.tables import TablePath as Path
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.plan.catalog_reader import UserFunction
 from penstock.table.schema import Schema

@@ -42,7 +42,7 @@ Column = PhysicalColumn | MetadataColumn | ComputedColumn
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectPath:
+class TablePath:
     """Where an object is: catalog, database, name."""
 
     catalog: str
@@ -60,7 +60,7 @@ class ResolvedTable:
     `bound`: a table without connector, made of a pandas.DataFrame, of elements or of a query; a function that gives its logical plan.
     """
 
-    path: ObjectPath
+    path: TablePath
     columns: tuple[Column, ...]
     options: dict[str, str] = field(default_factory=dict)
     watermark: tuple[str, Any, str] | None = None
@@ -77,7 +77,7 @@ class ResolvedView:
     `catalog` and `database`: where names in the query are looked up.
     """
 
-    path: ObjectPath
+    path: TablePath
     query: Any
     text: str
     columns: tuple[str, ...] | None = None

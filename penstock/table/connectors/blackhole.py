@@ -8,7 +8,7 @@ from penstock.common.types import RowKind
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.options import checked, text
-from penstock.table.connectors.providers import TableContext, Written
+from penstock.table.connectors.providers import SinkProvider, TableContext
 
 
 class BlackholeFactory:
@@ -37,9 +37,9 @@ class BlackholeTable:
         """Return the requested mode without UPDATE_BEFORE: the rows are discarded anyway."""
         return ChangelogMode(requested.kinds - {RowKind.UPDATE_BEFORE})
 
-    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> SinkProvider:
         """Return a sink that does nothing."""
-        return Written(BlackholeSink(), columnar=True)
+        return SinkProvider(BlackholeSink(), columnar=True)
 
 
 class BlackholeSink(Sink):

@@ -114,7 +114,7 @@ class LoadedLookup:
         return found
 
 
-class RememberedLookup:
+class CachedLookup:
     """Lookup cache: bounded by rows and time; the least recently used entries are evicted first."""
 
     def __init__(
@@ -202,4 +202,4 @@ def remembered(provider: LookupProvider, options: Mapping[str, Any], table: str)
             "'lookup.partial-cache.expire-after-access'",
         )
     missing = options["lookup.partial-cache.cache-missing-key"]
-    return RememberedLookup(provider, **wanted, cache_missing_key=missing)
+    return CachedLookup(provider, **wanted, cache_missing_key=missing)

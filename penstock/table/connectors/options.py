@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.config_values import parse_duration, parse_memory
-from penstock.common.option_checks import say_once
+from penstock.common.option_checks import log_once
 from penstock.errors import ConfigurationError, PenstockError
 
 
@@ -111,7 +111,7 @@ def checked(
     }
     for name, each in by_name.items():
         if each.no_effect and values[name] != each.default:
-            say_once(f"table {table}: option '{name}' has no effect: {each.no_effect}")
+            log_once(f"table {table}: option '{name}' has no effect: {each.no_effect}")
     return values
 
 

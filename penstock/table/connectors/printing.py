@@ -10,7 +10,7 @@ from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.options import checked, flag, number, text
 from penstock.table.connectors.print_texts import row_text
-from penstock.table.connectors.providers import TableContext, Written
+from penstock.table.connectors.providers import SinkProvider, TableContext
 from penstock.table.types import DataType
 
 OPTIONS = (text("print-identifier"), flag("standard-error"), number("sink.parallelism"))
@@ -65,6 +65,6 @@ class PrintTable:
         """Accept the requested mode."""
         return requested
 
-    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> SinkProvider:
         """Return a sink that prints rows as text."""
-        return Written(self._sink, parallelism=self._parallelism)
+        return SinkProvider(self._sink, parallelism=self._parallelism)

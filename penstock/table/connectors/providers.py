@@ -32,7 +32,7 @@ class TableContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
+class ScanProvider:
     """How a table is read: a source of Rows with these columns, or of polars.DataFrames (`columnar`: SourceBatch.records is a DataFrame, columns by name; `$kind` if it has changes).
 
     `parallelism`: None is the default of the job.
@@ -56,7 +56,7 @@ class ScanTable(Protocol):
     def bounded(self) -> bool:
         """Whether the table has an end."""
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanProvider:
         """How it is read."""
 
 
@@ -106,7 +106,7 @@ class LookupTable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SinkProvider:
     """How a table is written: a sink of Rows (with names and row kinds), or of ColumnBatches (`columnar`)."""
 
     sink: Sink
@@ -122,7 +122,7 @@ class SinkTable(Protocol):
     def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
         """Of the kinds that the query has, which ones it takes; a query with more is refused, except -U, which is left out."""
 
-    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> SinkProvider:
         """How it is written. `partition`: constant values of partition columns."""
 
 

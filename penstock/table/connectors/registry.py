@@ -22,7 +22,7 @@ _MODULES: Final = {
 }
 
 
-class KnownFactories(TableFactories):
+class FactoryRegistry(TableFactories):
     """The factories of this package, and those that programs add."""
 
     def find(self, identifier: str) -> TableFactory:
@@ -37,10 +37,10 @@ class KnownFactories(TableFactories):
         return found
 
 
-_FACTORIES: Final = KnownFactories()
+_FACTORIES: Final = FactoryRegistry()
 
 
-def factories() -> KnownFactories:
+def factories() -> FactoryRegistry:
     """Return the factories of this process."""
     return _FACTORIES
 

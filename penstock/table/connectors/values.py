@@ -12,7 +12,7 @@ from penstock.errors import ArgumentTypeError, ConfigurationError
 from penstock.table.catalog.tables import PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.options import checked, text
-from penstock.table.connectors.providers import Scanned, TableContext
+from penstock.table.connectors.providers import ScanProvider, TableContext
 from penstock.table.types import DataType
 
 _KINDS: Final = {
@@ -100,10 +100,10 @@ class ValuesScan:
         """Give these columns only."""
         self._names = list(names)
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanProvider:
         """Return a source of rows."""
         types = tuple(self._types[name] for name in self._names)
-        return Scanned(CollectionSource(self._projected()), tuple(self._names), types)
+        return ScanProvider(CollectionSource(self._projected()), tuple(self._names), types)
 
     def _projected(self) -> Iterator[Row]:
         at = [list(self._types).index(name) for name in self._names]

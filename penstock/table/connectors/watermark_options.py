@@ -34,7 +34,9 @@ class WatermarkOptions:
 
     gap: int | None = None
     idle_timeout_ms: int | None = None  # 0: splits are never idle; None: as the session says
-    alignment: tuple[str, int, int] | None = None  # group, drift and interval in milliseconds
+    watermark_alignment: tuple[str, int, int] | None = (
+        None  # group, drift and interval in milliseconds
+    )
 
     def strategy(self, default_idle_ms: int) -> WatermarkStrategy:
         """Return when splits are idle and which sources they wait for; `default_idle_ms` is `table.exec.source.idle-timeout`.
@@ -45,8 +47,8 @@ class WatermarkOptions:
         idle_ms = self._idle_ms(default_idle_ms)
         if idle_ms:
             strategy = strategy.with_idleness(Duration.of_millis(idle_ms))
-        if self.alignment is not None:
-            group, drift, interval = self.alignment
+        if self.watermark_alignment is not None:
+            group, drift, interval = self.watermark_alignment
             strategy = strategy.with_watermark_alignment(
                 group, Duration.of_millis(drift), Duration.of_millis(interval)
             )
@@ -63,8 +65,8 @@ class WatermarkOptions:
             parts.append("watermarkEmitStrategy=[on-periodic]")
         else:
             parts.append(f"watermarkEmitStrategy=[on-event], gap=[{self.gap}]")
-        if self.alignment is not None:
-            group, drift, interval = self.alignment
+        if self.watermark_alignment is not None:
+            group, drift, interval = self.watermark_alignment
             parts.append(f"watermarkAlignment=[{group}, {drift} ms, {interval} ms]")
         return parts
 
@@ -95,11 +97,11 @@ def watermark_options(given: Mapping[str, str], table: str) -> WatermarkOptions:
     return WatermarkOptions(
         gap=values[_GAP] if values[_STRATEGY] == "on-event" else None,
         idle_timeout_ms=values[_IDLE],
-        alignment=_alignment(own, values, table),
+        watermark_alignment=_watermark_alignment(own, values, table),
     )
 
 
-def _alignment(
+def _watermark_alignment(
     own: Mapping[str, str], values: Mapping[str, Any], table: str
 ) -> tuple[str, int, int] | None:
     if not own.keys() & {_GROUP, _DRIFT, _INTERVAL}:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
 
 
-def alter_table(environment: TableEnvironment, statement: sql.AlterTable) -> TableResult:
+def alter_table(environment: TableEnvironment, statement: sql.AlterTableStatement) -> TableResult:
     """Carry out ALTER TABLE: all actions, or none."""
     manager = environment.manager
     path = manager.qualify(statement.table)
@@ -48,7 +48,7 @@ def alter_table(environment: TableEnvironment, statement: sql.AlterTable) -> Tab
     return table_result.ok()
 
 
-def alter_view(environment: TableEnvironment, statement: sql.AlterView) -> TableResult:
+def alter_view(environment: TableEnvironment, statement: sql.AlterViewStatement) -> TableResult:
     """Carry out ALTER VIEW: another name, or another query."""
     manager = environment.manager
     path = manager.qualify(statement.view)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Tables and views
 
 
-def create_table(environment: TableEnvironment, statement: sql.CreateTable) -> TableResult:
+def create_table(environment: TableEnvironment, statement: sql.CreateTableStatement) -> TableResult:
     """Carry out CREATE TABLE; with a query, the table is filled by a job."""
     manager = environment.manager
     path = manager.qualify(statement.table)
@@ -49,7 +49,7 @@ def create_table(environment: TableEnvironment, statement: sql.CreateTable) -> T
     if statement.query is None:
         return table_result.ok()
     try:
-        insert = sql.Insert(
+        insert = sql.InsertStatement(
             table=(path.catalog, path.database, path.name),
             query=statement.query,
             columns=given,
@@ -63,7 +63,7 @@ def create_table(environment: TableEnvironment, statement: sql.CreateTable) -> T
 
 
 def _filled(
-    environment: TableEnvironment, table: ResolvedTable, statement: sql.CreateTable
+    environment: TableEnvironment, table: ResolvedTable, statement: sql.CreateTableStatement
 ) -> tuple[ResolvedTable, tuple[str, ...]]:
     """Return a table with the columns of its query, and which columns the query fills.
 
@@ -82,7 +82,7 @@ def _filled(
     return checked(replace(table, columns=tuple(columns))), given
 
 
-def create_view(environment: TableEnvironment, statement: sql.CreateView) -> TableResult:
+def create_view(environment: TableEnvironment, statement: sql.CreateViewStatement) -> TableResult:
     """Carry out CREATE VIEW; the query is validated now and planned again on each use."""
     manager = environment.manager
     path = manager.qualify(statement.view)
@@ -104,7 +104,7 @@ def create_view(environment: TableEnvironment, statement: sql.CreateView) -> Tab
     return table_result.ok()
 
 
-def drop(environment: TableEnvironment, statement: sql.Drop) -> TableResult:
+def drop(environment: TableEnvironment, statement: sql.DropStatement) -> TableResult:
     """Carry out DROP."""
     manager = environment.manager
     if statement.kind in {"TABLE", "VIEW"}:
@@ -126,7 +126,9 @@ def drop(environment: TableEnvironment, statement: sql.Drop) -> TableResult:
 # Databases and catalogs
 
 
-def create_database(environment: TableEnvironment, statement: sql.CreateDatabase) -> TableResult:
+def create_database(
+    environment: TableEnvironment, statement: sql.CreateDatabaseStatement
+) -> TableResult:
     """Carry out CREATE DATABASE."""
     manager = environment.manager
     catalog, name = manager.database_path(statement.database)
@@ -142,7 +144,9 @@ def create_database(environment: TableEnvironment, statement: sql.CreateDatabase
     return table_result.ok()
 
 
-def alter_database(environment: TableEnvironment, statement: sql.AlterDatabase) -> TableResult:
+def alter_database(
+    environment: TableEnvironment, statement: sql.AlterDatabaseStatement
+) -> TableResult:
     """Carry out ALTER DATABASE: its options are changed."""
     manager = environment.manager
     found = manager.database(*manager.database_path(statement.database))
@@ -150,7 +154,7 @@ def alter_database(environment: TableEnvironment, statement: sql.AlterDatabase) 
     return table_result.ok()
 
 
-def _drop_database(environment: TableEnvironment, statement: sql.Drop) -> None:
+def _drop_database(environment: TableEnvironment, statement: sql.DropStatement) -> None:
     manager = environment.manager
     catalog, name = manager.database_path(statement.name)
     store = manager.catalog(catalog)
@@ -169,7 +173,9 @@ def _drop_database(environment: TableEnvironment, statement: sql.Drop) -> None:
     store.drop_database(name)
 
 
-def create_catalog(environment: TableEnvironment, statement: sql.CreateCatalog) -> TableResult:
+def create_catalog(
+    environment: TableEnvironment, statement: sql.CreateCatalogStatement
+) -> TableResult:
     """Carry out CREATE CATALOG."""
     manager = environment.manager
     if statement.if_not_exists and manager.has_catalog(statement.catalog):
@@ -203,7 +209,9 @@ def new_catalog(name: str, options: dict[str, str], comment: str | None = None) 
 # Functions
 
 
-def create_function(environment: TableEnvironment, statement: sql.CreateFunction) -> TableResult:
+def create_function(
+    environment: TableEnvironment, statement: sql.CreateFunctionStatement
+) -> TableResult:
     """Carry out CREATE FUNCTION: the name of a Python object, which is imported now."""
     from penstock.table.udf import import_function
 
@@ -231,7 +239,9 @@ def create_function(environment: TableEnvironment, statement: sql.CreateFunction
     return table_result.ok()
 
 
-def alter_function(environment: TableEnvironment, statement: sql.AlterFunction) -> TableResult:
+def alter_function(
+    environment: TableEnvironment, statement: sql.AlterFunctionStatement
+) -> TableResult:
     """Carry out ALTER FUNCTION: another Python object under the same name."""
     from penstock.table.udf import import_function
 
@@ -247,7 +257,7 @@ def alter_function(environment: TableEnvironment, statement: sql.AlterFunction) 
     return table_result.ok()
 
 
-def _drop_function(environment: TableEnvironment, statement: sql.Drop) -> None:
+def _drop_function(environment: TableEnvironment, statement: sql.DropStatement) -> None:
     manager = environment.manager
     if statement.system:
         dropped = manager.drop_system_function(statement.name[-1])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ColumnRow = tuple[str, str, bool, str | None, str | None, str | None, str | None]
 
 
-def describe(environment: TableEnvironment, statement: sql.Describe) -> TableResult:
+def describe(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
     """Carry out DESCRIBE."""
     if statement.kind == "CATALOG":
         return _catalog(environment, statement)
@@ -87,7 +87,7 @@ def _facts(rows: list[tuple[str, str | None]], names: tuple[str, str]) -> TableR
     return table_result.of_rows(names, [STRING, STRING], rows)
 
 
-def _catalog(environment: TableEnvironment, statement: sql.Describe) -> TableResult:
+def _catalog(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
     found = environment.manager.catalog(statement.name[0])
     options = dict(found.options)
     kind = options.pop("type", "")
@@ -101,7 +101,7 @@ def _catalog(environment: TableEnvironment, statement: sql.Describe) -> TableRes
     return _facts(rows, ("info name", "info value"))
 
 
-def _database(environment: TableEnvironment, statement: sql.Describe) -> TableResult:
+def _database(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
     catalog, name = environment.manager.database_path(statement.name)
     found = environment.manager.database(catalog, name)
     rows: list[tuple[str, str | None]] = [
@@ -115,7 +115,7 @@ def _database(environment: TableEnvironment, statement: sql.Describe) -> TableRe
     return _facts(rows, ("info name", "info value"))
 
 
-def _function(environment: TableEnvironment, statement: sql.Describe) -> TableResult:
+def _function(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
     from penstock.table.execution.show import built_in_functions
 
     name = statement.name

@@ -9,9 +9,9 @@ from penstock.table.catalog.tables import (
     Column,
     ComputedColumn,
     MetadataColumn,
-    ObjectPath,
     PhysicalColumn,
     ResolvedTable,
+    TablePath,
 )
 from penstock.table.execution.tables import checked
 from penstock.table.schema import DeclaredColumn, Schema
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def table_of(
-    environment: TableEnvironment, path: ObjectPath, descriptor: TableDescriptor
+    environment: TableEnvironment, path: TablePath, descriptor: TableDescriptor
 ) -> ResolvedTable:
     """Return the table that a descriptor describes."""
     schema = descriptor.get_schema()

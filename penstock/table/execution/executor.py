@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
 
 _ACTIONS: dict[type[sql.Statement], Callable[[TableEnvironment, Any], TableResult]] = {
-    sql.AlterDatabase: ddl.alter_database,
-    sql.AlterFunction: ddl.alter_function,
-    sql.AlterTable: alter.alter_table,
-    sql.AlterView: alter.alter_view,
-    sql.CreateCatalog: ddl.create_catalog,
-    sql.CreateDatabase: ddl.create_database,
-    sql.CreateFunction: ddl.create_function,
-    sql.CreateTable: ddl.create_table,
-    sql.CreateView: ddl.create_view,
-    sql.Describe: describe.describe,
-    sql.Drop: ddl.drop,
-    sql.Explain: explaining.explain,
-    sql.Insert: queries.insert,
-    sql.JobControl: jobs.stop,
-    sql.Query: queries.select,
-    sql.ResetOption: session.reset,
-    sql.SetOption: session.set_option,
-    sql.Show: show.show,
+    sql.AlterDatabaseStatement: ddl.alter_database,
+    sql.AlterFunctionStatement: ddl.alter_function,
+    sql.AlterTableStatement: alter.alter_table,
+    sql.AlterViewStatement: alter.alter_view,
+    sql.CreateCatalogStatement: ddl.create_catalog,
+    sql.CreateDatabaseStatement: ddl.create_database,
+    sql.CreateFunctionStatement: ddl.create_function,
+    sql.CreateTableStatement: ddl.create_table,
+    sql.CreateViewStatement: ddl.create_view,
+    sql.DescribeStatement: describe.describe,
+    sql.DropStatement: ddl.drop,
+    sql.ExplainStatement: explaining.explain,
+    sql.InsertStatement: queries.insert,
+    sql.JobControlStatement: jobs.stop,
+    sql.QueryStatement: queries.select,
+    sql.ResetStatement: session.reset,
+    sql.SetStatement: session.set_option,
+    sql.ShowStatement: show.show,
     sql.StatementSetBlock: queries.statement_set,
-    sql.Use: session.use,
+    sql.UseStatement: session.use,
 }
-_PLANNED = (sql.Query, sql.Insert, sql.StatementSetBlock, sql.Explain)
+_PLANNED = (sql.QueryStatement, sql.InsertStatement, sql.StatementSetBlock, sql.ExplainStatement)
 
 
 def execute(environment: TableEnvironment, text: str) -> TableResult:
@@ -76,15 +76,17 @@ def parse_one(text: str) -> sql.Statement:
 
 
 def _refused(statement: sql.Statement) -> UnsupportedOperationError:
-    if isinstance(statement, sql.Delete):
+    if isinstance(statement, sql.DeleteStatement):
         return UnsupportedOperationError(
             f"{statement.kind} is not supported",
             detail="no connector supports row-level changes",
             hint="use INSERT INTO a table with a primary key, which replaces its rows",
         )
-    if isinstance(statement, sql.Truncate):
+    if isinstance(statement, sql.TruncateStatement):
         return UnsupportedOperationError(
             "TRUNCATE TABLE is not supported",
             hint="INSERT OVERWRITE replaces the content of a filesystem table",
         )
-    return UnsupportedOperationError(f"{type(statement).__name__} is not supported")
+    return UnsupportedOperationError(
+        f"{type(statement).__name__.removesuffix('Statement')} is not supported"
+    )

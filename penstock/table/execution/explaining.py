@@ -9,7 +9,7 @@ from penstock.errors import ArgumentTypeError
 from penstock.table import table_result
 from penstock.table.errors import ValidationError
 from penstock.table.explain_detail import ExplainDetail
-from penstock.table.plan.nodes import Node
+from penstock.table.plan.nodes import LogicalNode
 from penstock.table.sql import statements as sql
 from penstock.table.table_result import TableResult
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
 
 
-def explain(environment: TableEnvironment, statement: sql.Explain) -> TableResult:
+def explain(environment: TableEnvironment, statement: sql.ExplainStatement) -> TableResult:
     """Carry out EXPLAIN."""
     details = [ExplainDetail[name] for name in statement.details]
     return table_result.of_text(
@@ -30,24 +30,24 @@ def explain_statement(
 ) -> str:
     """Return the plans of a query, an INSERT or a statement set."""
     planning = environment.planning
-    if isinstance(statement, sql.Query):
-        roots: list[Node] = [planning.query(statement)]
-    elif isinstance(statement, sql.Insert):
+    if isinstance(statement, sql.QueryStatement):
+        roots: list[LogicalNode] = [planning.query(statement)]
+    elif isinstance(statement, sql.InsertStatement):
         roots = [planning.insert(statement)]
     elif isinstance(statement, sql.StatementSetBlock):
         roots = [planning.insert(each) for each in statement.inserts]
-    elif isinstance(statement, sql.Explain):
+    elif isinstance(statement, sql.ExplainStatement):
         return explain_statement(environment, statement.statement, details)
     else:
         raise ValidationError(
-            f"cannot explain {type(statement).__name__}",
+            f"cannot explain {type(statement).__name__.removesuffix('Statement')}",
             hint="queries, INSERT and statement sets can be explained",
         )
     return explain_plans(environment, roots, details)
 
 
 def explain_plans(
-    environment: TableEnvironment, roots: Sequence[Node], details: Iterable[ExplainDetail]
+    environment: TableEnvironment, roots: Sequence[LogicalNode], details: Iterable[ExplainDetail]
 ) -> str:
     """Return the text of plans."""
     names = []

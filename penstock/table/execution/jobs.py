@@ -60,7 +60,7 @@ def _result(environment: TableEnvironment, jobs: Mapping[str, StartedJob]) -> Ta
     return table_result.of_rows(names, types, rows, environment.get_config().zone)
 
 
-def stop(environment: TableEnvironment, statement: sql.JobControl) -> TableResult:
+def stop(environment: TableEnvironment, statement: sql.JobControlStatement) -> TableResult:
     """Cancel a job, or stop it with a savepoint."""
     job = _find(environment, statement.job_id)
     if statement.savepoint or statement.drain:

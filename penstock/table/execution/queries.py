@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.common.options import table as options
 from penstock.table import table_result
 from penstock.table.execution import jobs
-from penstock.table.plan.nodes import Node, Write
-from penstock.table.printing import Tableau
+from penstock.table.plan.nodes import LogicalNode, LogicalSink
+from penstock.table.printing import ResultTable
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.sql import statements as sql
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
 
 
-def select(environment: TableEnvironment, statement: sql.Query) -> TableResult:
+def select(environment: TableEnvironment, statement: sql.QueryStatement) -> TableResult:
     """Start a query and return its rows."""
     return run(environment, environment.planning.query(statement))
 
 
-def run(environment: TableEnvironment, node: Node) -> TableResult:
+def run(environment: TableEnvironment, node: LogicalNode) -> TableResult:
     """Start the job of a plan and return its rows."""
     rows, client = environment.planning.run_query(node)
     jobs.remember(environment, "collect", client)
     config = environment.get_config()
     schema = ResolvedSchema.of_plan(node.schema)
-    tableau = Tableau(
+    tableau = ResultTable(
         schema,
         zone=config.zone,
         kinds=not config.is_batch,
@@ -42,7 +42,7 @@ def run(environment: TableEnvironment, node: Node) -> TableResult:
     )
 
 
-def insert(environment: TableEnvironment, statement: sql.Insert) -> TableResult:
+def insert(environment: TableEnvironment, statement: sql.InsertStatement) -> TableResult:
     """Start a job that writes a table."""
     return write(environment, [environment.planning.insert(statement)])
 
@@ -52,7 +52,7 @@ def statement_set(environment: TableEnvironment, statement: sql.StatementSetBloc
     return write(environment, [environment.planning.insert(each) for each in statement.inserts])
 
 
-def write(environment: TableEnvironment, writes: Sequence[Write]) -> TableResult:
+def write(environment: TableEnvironment, writes: Sequence[LogicalSink]) -> TableResult:
     """Start the job of INSERTs."""
     names = [environment.name_of(each.table.path) for each in writes]
     job_name = f"insert-into_{','.join(names)}"

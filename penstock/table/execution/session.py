@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
 
 
-def set_option(environment: TableEnvironment, statement: sql.SetOption) -> TableResult:
+def set_option(environment: TableEnvironment, statement: sql.SetStatement) -> TableResult:
     """Set an option, or show all that are set."""
     config = environment.get_config()
     if statement.key is None:
@@ -26,7 +26,7 @@ def set_option(environment: TableEnvironment, statement: sql.SetOption) -> Table
     return table_result.ok()
 
 
-def reset(environment: TableEnvironment, statement: sql.ResetOption) -> TableResult:
+def reset(environment: TableEnvironment, statement: sql.ResetStatement) -> TableResult:
     """Unset an option, or all."""
     config = environment.get_config()
     for key in list(config.to_map()) if statement.key is None else [statement.key]:
@@ -34,7 +34,7 @@ def reset(environment: TableEnvironment, statement: sql.ResetOption) -> TableRes
     return table_result.ok()
 
 
-def use(environment: TableEnvironment, statement: sql.Use) -> TableResult:
+def use(environment: TableEnvironment, statement: sql.UseStatement) -> TableResult:
     """Change where names are looked up."""
     if statement.kind == "CATALOG":
         environment.use_catalog(statement.name[0])

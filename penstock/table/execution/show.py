@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
 
 
-def show(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def show(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     """Carry out SHOW."""
     action: Any = _SHOWN.get(statement.what)
     if action is None:
@@ -36,44 +36,44 @@ def built_in_functions() -> list[str]:
     return sorted(name.lower() for name in function_names() if re.match(r"[A-Za-z]\w*$", name))
 
 
-def _catalogs(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _catalogs(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     return _names("catalog name", environment.list_catalogs(), statement)
 
 
-def _databases(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _databases(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     manager = environment.manager
     catalog = statement.target[0] if statement.target else manager.current_catalog
     return _names("database name", manager.catalog(catalog).databases(), statement)
 
 
-def _tables(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _tables(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     return _names(
         "table name", environment.manager.tables(*_place(environment, statement)), statement
     )
 
 
-def _views(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _views(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     return _names(
         "view name", environment.manager.views(*_place(environment, statement)), statement
     )
 
 
-def _functions(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _functions(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     return _names("function name", environment.list_functions(), statement)
 
 
-def _user_functions(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _user_functions(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     return _names("function name", environment.list_user_defined_functions(), statement)
 
 
-def _columns(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _columns(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     assert statement.target is not None
     rows = column_rows(environment, statement.target)
     keep = _pattern(statement)
     return rows_of_columns([row for row in rows if keep(row[0])])
 
 
-def _partitions(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _partitions(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     assert statement.target is not None
     found = environment.manager.get(statement.target)
     if not isinstance(found, ResolvedTable) or not found.partition_keys:
@@ -81,28 +81,28 @@ def _partitions(environment: TableEnvironment, statement: sql.Show) -> TableResu
     return table_result.of_texts("partition name", [])
 
 
-def _modules(_environment: TableEnvironment, _statement: sql.Show) -> TableResult:
+def _modules(_environment: TableEnvironment, _statement: sql.ShowStatement) -> TableResult:
     return table_result.of_texts("module name", ["core"])
 
 
-def _full_modules(_environment: TableEnvironment, _statement: sql.Show) -> TableResult:
+def _full_modules(_environment: TableEnvironment, _statement: sql.ShowStatement) -> TableResult:
     types = [STRING, BooleanType()]
     return table_result.of_rows(["module name", "used"], types, [("core", True)])
 
 
-def _current_catalog(environment: TableEnvironment, _statement: sql.Show) -> TableResult:
+def _current_catalog(environment: TableEnvironment, _statement: sql.ShowStatement) -> TableResult:
     return table_result.of_texts("current catalog name", [environment.get_current_catalog()])
 
 
-def _current_database(environment: TableEnvironment, _statement: sql.Show) -> TableResult:
+def _current_database(environment: TableEnvironment, _statement: sql.ShowStatement) -> TableResult:
     return table_result.of_texts("current database name", [environment.get_current_database()])
 
 
-def _jobs(environment: TableEnvironment, _statement: sql.Show) -> TableResult:
+def _jobs(environment: TableEnvironment, _statement: sql.ShowStatement) -> TableResult:
     return jobs.show(environment)
 
 
-def _create_table(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _create_table(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     assert statement.target is not None
     found = environment.manager.get(statement.target)
     if isinstance(found, ResolvedView):
@@ -111,7 +111,7 @@ def _create_table(environment: TableEnvironment, statement: sql.Show) -> TableRe
     return table_result.of_text("create table", create_table(found, temporary=temporary))
 
 
-def _create_view(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _create_view(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     assert statement.target is not None
     found = environment.manager.get(statement.target)
     if isinstance(found, ResolvedTable):
@@ -121,13 +121,13 @@ def _create_view(environment: TableEnvironment, statement: sql.Show) -> TableRes
     return table_result.of_text("create view", create_view(found, names, temporary=temporary))
 
 
-def _create_catalog(environment: TableEnvironment, statement: sql.Show) -> TableResult:
+def _create_catalog(environment: TableEnvironment, statement: sql.ShowStatement) -> TableResult:
     assert statement.target is not None
     found = environment.manager.catalog(statement.target[0])
     return table_result.of_text("create catalog", create_catalog(found))
 
 
-_SHOWN: dict[str, Callable[[TableEnvironment, sql.Show], TableResult]] = {
+_SHOWN: dict[str, Callable[[TableEnvironment, sql.ShowStatement], TableResult]] = {
     "CATALOGS": _catalogs,
     "DATABASES": _databases,
     "TABLES": _tables,
@@ -147,18 +147,18 @@ _SHOWN: dict[str, Callable[[TableEnvironment, sql.Show], TableResult]] = {
 }
 
 
-def _names(title: str, names: Iterable[str], statement: sql.Show) -> TableResult:
+def _names(title: str, names: Iterable[str], statement: sql.ShowStatement) -> TableResult:
     keep = _pattern(statement)
     return table_result.of_texts(title, [name for name in names if keep(name)])
 
 
-def _place(environment: TableEnvironment, statement: sql.Show) -> Sequence[str]:
+def _place(environment: TableEnvironment, statement: sql.ShowStatement) -> Sequence[str]:
     if not statement.target:
         return ()
     return environment.manager.database_path(statement.target)
 
 
-def _pattern(statement: sql.Show) -> Callable[[str], bool]:
+def _pattern(statement: sql.ShowStatement) -> Callable[[str], bool]:
     """Return a predicate for LIKE: % is any text, _ any character, a backslash escapes either."""
     if statement.like is None:
         return lambda _name: True

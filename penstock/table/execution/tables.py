@@ -9,10 +9,10 @@ from penstock.table.catalog.tables import (
     Column,
     ComputedColumn,
     MetadataColumn,
-    ObjectPath,
     PhysicalColumn,
     ResolvedTable,
     ResolvedView,
+    TablePath,
 )
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.sql import statements as sql
@@ -46,7 +46,7 @@ def column_of(definition: sql.ColumnDefinition) -> Column:
 
 
 def table_of(
-    path: ObjectPath, statement: sql.CreateTable, manager: CatalogManager
+    path: TablePath, statement: sql.CreateTableStatement, manager: CatalogManager
 ) -> ResolvedTable:
     """Return the table that a statement describes; what a query adds to it is missing, and it is not checked before."""
     table = ResolvedTable(
@@ -92,7 +92,7 @@ def checked(table: ResolvedTable) -> ResolvedTable:
     return table
 
 
-def _check_names(wanted: Iterable[str], known: Sequence[str], what: str, path: ObjectPath) -> None:
+def _check_names(wanted: Iterable[str], known: Sequence[str], what: str, path: TablePath) -> None:
     for name in wanted:
         if name not in known:
             raise ValidationError(

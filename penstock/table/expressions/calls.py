@@ -6,23 +6,23 @@ from typing import Any
 
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.table.expressions.fluent import (
-    Column,
-    ColumnRange,
-    Columns,
+    ColumnExpression,
+    ColumnRangeExpression,
+    ColumnsExpression,
     Expression,
-    RowCount,
-    Template,
-    UserFunctionCall,
-    Value,
+    RowCountExpression,
+    TemplateExpression,
+    UserFunctionExpression,
+    ValueExpression,
     quoted_name,
 )
 from penstock.table.expressions.units import JsonOnNull, TimePointUnit
 from penstock.table.types import DataType
 
-UNBOUNDED_ROW = RowCount(None)
-UNBOUNDED_RANGE = RowCount(None, by_rows=False)
-CURRENT_ROW = RowCount(0)
-CURRENT_RANGE = RowCount(0, by_rows=False)
+UNBOUNDED_ROW = RowCountExpression(None)
+UNBOUNDED_RANGE = RowCountExpression(None, by_rows=False)
+CURRENT_ROW = RowCountExpression(0)
+CURRENT_RANGE = RowCountExpression(0, by_rows=False)
 
 
 def col(name: str) -> Expression:
@@ -33,27 +33,27 @@ def col(name: str) -> Expression:
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"column name must be a str, got {name!r}")
-    return Column(name)
+    return ColumnExpression(name)
 
 
 def lit(v: Any, data_type: DataType | None = None) -> Expression:
     """Return a constant."""
-    return Value(v, data_type)
+    return ValueExpression(v, data_type)
 
 
 def range_(start: str | int, end: str | int) -> Expression:
     """Return all columns from one to another."""
-    return ColumnRange(start, end)
+    return ColumnRangeExpression(start, end)
 
 
 def with_columns(head: Any, *tails: Any) -> Expression:
     """Return some columns, by ranges, names or positions."""
-    return Columns((head, *tails), without=False)
+    return ColumnsExpression((head, *tails), without=False)
 
 
 def without_columns(head: Any, *tails: Any) -> Expression:
     """Return all columns but some."""
-    return Columns((head, *tails), without=True)
+    return ColumnsExpression((head, *tails), without=True)
 
 
 def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
@@ -67,51 +67,51 @@ def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
 
 
 def _joined(word: str, parts: tuple[Any, ...]) -> Expression:
-    return Template(f"({f' {word} '.join(['{}'] * len(parts))})", *parts)
+    return TemplateExpression(f"({f' {word} '.join(['{}'] * len(parts))})", *parts)
 
 
 def not_(expression: Any) -> Expression:
     """Return the opposite of a condition."""
-    return Template("(NOT {})", expression)
+    return TemplateExpression("(NOT {})", expression)
 
 
 def negative(v: Any) -> Expression:
     """Return a number with the other sign."""
-    return Template("(- {})", v)
+    return TemplateExpression("(- {})", v)
 
 
 def _call(function: str, *operands: Any) -> Expression:
-    return Template(f"{function}({', '.join(['{}'] * len(operands))})", *operands)
+    return TemplateExpression(f"{function}({', '.join(['{}'] * len(operands))})", *operands)
 
 
 def current_date() -> Expression:
     """Return today, in the session time zone."""
-    return Template("CURRENT_DATE")
+    return TemplateExpression("CURRENT_DATE")
 
 
 def current_time() -> Expression:
     """Return the time of the day, in the session time zone."""
-    return Template("CURRENT_TIME")
+    return TemplateExpression("CURRENT_TIME")
 
 
 def current_timestamp() -> Expression:
     """Return now."""
-    return Template("CURRENT_TIMESTAMP")
+    return TemplateExpression("CURRENT_TIMESTAMP")
 
 
 def local_time() -> Expression:
     """Return the time of the day, in the session time zone."""
-    return Template("LOCALTIME")
+    return TemplateExpression("LOCALTIME")
 
 
 def local_timestamp() -> Expression:
     """Return now, in the session time zone."""
-    return Template("LOCALTIMESTAMP")
+    return TemplateExpression("LOCALTIMESTAMP")
 
 
 def current_database() -> Expression:
     """Return the name of the current database."""
-    return Template("CURRENT_DATABASE()")
+    return TemplateExpression("CURRENT_DATABASE()")
 
 
 def current_watermark(rowtimeAttribute: Any) -> Expression:  # noqa: N803
@@ -121,7 +121,7 @@ def current_watermark(rowtimeAttribute: Any) -> Expression:  # noqa: N803
 
 def source_watermark() -> Expression:
     """Return the watermark that the source itself has, for declarations of watermarks."""
-    return Template("SOURCE_WATERMARK()")
+    return TemplateExpression("SOURCE_WATERMARK()")
 
 
 def to_date(date_str: Any, format: Any = None) -> Expression:
@@ -147,7 +147,7 @@ def temporal_overlaps(
     left_time_point: Any, left_temporal: Any, right_time_point: Any, right_temporal: Any
 ) -> Expression:
     """Whether two spans of time have a point in common."""
-    return Template(
+    return TemplateExpression(
         "(({}, {}) OVERLAPS ({}, {}))",
         left_time_point, left_temporal, right_time_point, right_temporal,
     )  # fmt: skip
@@ -162,7 +162,9 @@ def timestamp_diff(
     time_point_unit: TimePointUnit, time_point1: Any, time_point2: Any
 ) -> Expression:
     """Count the units between two points in time."""
-    return Template(f"TIMESTAMPDIFF({time_point_unit.name}, {{}}, {{}})", time_point1, time_point2)
+    return TemplateExpression(
+        f"TIMESTAMPDIFF({time_point_unit.name}, {{}}, {{}})", time_point1, time_point2
+    )
 
 
 def convert_tz(date_str: Any, tz_from: Any, tz_to: Any) -> Expression:
@@ -183,7 +185,7 @@ def unix_timestamp(date_str: Any = None, format: Any = None) -> Expression:
 
 def array(head: Any, *tail: Any) -> Expression:
     """Make an array."""
-    return Template(f"ARRAY[{', '.join(['{}'] * (1 + len(tail)))}]", head, *tail)
+    return TemplateExpression(f"ARRAY[{', '.join(['{}'] * (1 + len(tail)))}]", head, *tail)
 
 
 def row(head: Any, *tail: Any) -> Expression:
@@ -195,29 +197,29 @@ def map_(key: Any, value: Any, *tail: Any) -> Expression:
     """Make a map of alternating keys and values."""
     if len(tail) % 2:
         raise ArgumentError("map_ needs alternating keys and values")
-    return Template(f"MAP[{', '.join(['{}'] * (2 + len(tail)))}]", key, value, *tail)
+    return TemplateExpression(f"MAP[{', '.join(['{}'] * (2 + len(tail)))}]", key, value, *tail)
 
 
 def row_interval(rows: int) -> Expression:
     """Return a number of rows, as the bound of a window."""
     if isinstance(rows, bool) or not isinstance(rows, int):
         raise ArgumentTypeError(f"rows must be an int, got {rows!r}")
-    return RowCount(rows)
+    return RowCountExpression(rows)
 
 
 def descriptor(*column_names: str) -> Expression:
     """Name columns for a table function."""
-    return Template(f"DESCRIPTOR({', '.join(map(quoted_name, column_names))})")
+    return TemplateExpression(f"DESCRIPTOR({', '.join(map(quoted_name, column_names))})")
 
 
 def pi() -> Expression:
     """Return pi."""
-    return Template("PI()")
+    return TemplateExpression("PI()")
 
 
 def e() -> Expression:
     """Return e."""
-    return Template("E()")
+    return TemplateExpression("E()")
 
 
 def rand(seed: Any = None) -> Expression:
@@ -247,12 +249,12 @@ def concat_ws(separator: Any, first: Any, *others: Any) -> Expression:
 
 def uuid() -> Expression:
     """Return a new UUID."""
-    return Template("UUID()")
+    return TemplateExpression("UUID()")
 
 
 def null_of(data_type: DataType) -> Expression:
     """Return NULL of a type."""
-    return Value(None, data_type)
+    return ValueExpression(None, data_type)
 
 
 def log(v: Any, base: Any = None) -> Expression:
@@ -262,7 +264,7 @@ def log(v: Any, base: Any = None) -> Expression:
 
 def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
     """Return one value if a condition is TRUE, else another."""
-    return Template("(CASE WHEN {} THEN {} ELSE {} END)", condition, if_true, if_false)
+    return TemplateExpression("(CASE WHEN {} THEN {} ELSE {} END)", condition, if_true, if_false)
 
 
 def json(value: Any) -> Expression:
@@ -280,35 +282,37 @@ def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression
     if len(args) % 2:
         raise ArgumentError("json_object needs alternating keys and values")
     pairs = ", ".join(["{} VALUE {}"] * (len(args) // 2))
-    return Template(f"JSON_OBJECT({pairs} {on_null.name} ON NULL)", *args)
+    return TemplateExpression(f"JSON_OBJECT({pairs} {on_null.name} ON NULL)", *args)
 
 
 def json_array(on_null: JsonOnNull = JsonOnNull.ABSENT, *args: Any) -> Expression:
     """Make a JSON array."""
-    return Template(f"JSON_ARRAY({', '.join(['{}'] * len(args))} {on_null.name} ON NULL)", *args)
+    return TemplateExpression(
+        f"JSON_ARRAY({', '.join(['{}'] * len(args))} {on_null.name} ON NULL)", *args
+    )
 
 
 def json_object_agg(on_null: JsonOnNull, key_expr: Any, value_expr: Any) -> Expression:
     """Make a JSON object of the rows of a group."""
-    return Template(
+    return TemplateExpression(
         f"JSON_OBJECTAGG(KEY {{}} VALUE {{}} {on_null.name} ON NULL)", key_expr, value_expr
     )
 
 
 def json_array_agg(on_null: JsonOnNull, item_expr: Any) -> Expression:
     """Make a JSON array of the rows of a group."""
-    return Template(f"JSON_ARRAYAGG({{}} {on_null.name} ON NULL)", item_expr)
+    return TemplateExpression(f"JSON_ARRAYAGG({{}} {on_null.name} ON NULL)", item_expr)
 
 
 def call(f: Any, *args: Any) -> Expression:
     """Call a function: one of SQL or of a catalog by its name, or one that udf() and its kin made."""
     if isinstance(f, str):
         name = ".".join(map(quoted_name, f.split("."))) if "." in f else f
-        return Template(f"{name}({', '.join(['{}'] * len(args))})", *args)
-    return UserFunctionCall(f, args)
+        return TemplateExpression(f"{name}({', '.join(['{}'] * len(args))})", *args)
+    return UserFunctionExpression(f, args)
 
 
 def call_sql(sql_expression: str) -> Expression:
     """Return an expression that is written in SQL."""
     text = sql_expression.replace("{}", "{ }")
-    return Template(f"({text})")
+    return TemplateExpression(f"({text})")

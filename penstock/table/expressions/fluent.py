@@ -24,7 +24,7 @@ from penstock.table.types import DataType
 _INT_MAX = 2**31 - 1
 
 
-class Scope(Protocol):
+class ExpressionScope(Protocol):
     """Context in which expressions are rendered as SQL: functions and tables of the program, windows of the query."""
 
     def function(self, function: Any) -> str:
@@ -45,7 +45,7 @@ class Expression:
 
     __slots__ = ()
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the piece of SQL."""
         raise NotImplementedError
 
@@ -114,7 +114,7 @@ class Expression:
         return _operator("%", other, self)
 
     def __pow__(self, other: Any) -> Expression:
-        return Template("POWER({}, {})", self, other)
+        return TemplateExpression("POWER({}, {})", self, other)
 
     def __and__(self, other: Any) -> Expression:
         return _operator("AND", self, other)
@@ -129,10 +129,10 @@ class Expression:
         return _operator("OR", other, self)
 
     def __invert__(self) -> Expression:
-        return Template("(NOT {})", self)
+        return TemplateExpression("(NOT {})", self)
 
     def __neg__(self) -> Expression:
-        return Template("(- {})", self)
+        return TemplateExpression("(- {})", self)
 
     def __getitem__(self, index: Any) -> Expression:
         return self.at(index)
@@ -141,172 +141,184 @@ class Expression:
 
     def alias(self, name: str, *extra_names: str) -> Expression:
         """Name the column; a call of a table function may give several."""
-        return Alias(self, (name, *extra_names))
+        return AliasExpression(self, (name, *extra_names))
 
     def cast(self, data_type: DataType | str) -> Expression:
         """Convert, or fail."""
-        return Cast("CAST", self, data_type)
+        return CastExpression("CAST", self, data_type)
 
     def try_cast(self, data_type: DataType | str) -> Expression:
         """Convert, or give NULL."""
-        return Cast("TRY_CAST", self, data_type)
+        return CastExpression("TRY_CAST", self, data_type)
 
     @property
     def asc(self) -> Expression:
         """Sort by this, the lowest first."""
-        return Template("{} ASC", self)
+        return TemplateExpression("{} ASC", self)
 
     @property
     def desc(self) -> Expression:
         """Sort by this, the highest first."""
-        return Template("{} DESC", self)
+        return TemplateExpression("{} DESC", self)
 
     def get(self, name_or_index: str | int) -> Expression:
         """Take a field of a row, by its name or position."""
         if isinstance(name_or_index, str):
-            return Template("({})." + quoted_name(name_or_index), self)
+            return TemplateExpression("({})." + quoted_name(name_or_index), self)
         raise ArgumentTypeError(
             "only access to row fields by name is supported", hint="write get('name')"
         )
 
     def at(self, index: Any) -> Expression:
         """Take an element of an array (from 1), or the value of a key."""
-        return Template("{}[{}]", self, index)
+        return TemplateExpression("{}[{}]", self, index)
 
     # Conditions
 
     def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
         """Whether this is not below one and not above the other."""
-        return Template("({} BETWEEN {} AND {})", self, lower_bound, upper_bound)
+        return TemplateExpression("({} BETWEEN {} AND {})", self, lower_bound, upper_bound)
 
     def not_between(self, lower_bound: Any, upper_bound: Any) -> Expression:
         """Whether this is below one or above the other."""
-        return Template("({} NOT BETWEEN {} AND {})", self, lower_bound, upper_bound)
+        return TemplateExpression("({} NOT BETWEEN {} AND {})", self, lower_bound, upper_bound)
 
     def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression:
         """Whether this is one of some values, or of those of a table with one column."""
         if hasattr(first_element_or_table, "execute_insert"):
-            return InTable(self, first_element_or_table)
+            return InTableExpression(self, first_element_or_table)
         elements = (first_element_or_table, *remaining_elements)
-        return Template(f"({{}} IN ({', '.join(['{}'] * len(elements))}))", self, *elements)
+        return TemplateExpression(
+            f"({{}} IN ({', '.join(['{}'] * len(elements))}))", self, *elements
+        )
 
     def then(self, if_true: Any, if_false: Any) -> Expression:
         """Give one value where this is TRUE, else another."""
-        return Template("(CASE WHEN {} THEN {} ELSE {} END)", self, if_true, if_false)
+        return TemplateExpression("(CASE WHEN {} THEN {} ELSE {} END)", self, if_true, if_false)
 
     def like(self, pattern: Any = None, escape: Any = None) -> Expression:
         """Whether this goes with a pattern of SQL."""
         if escape is not None:
-            return Template("({} LIKE {} ESCAPE {})", self, pattern, escape)
-        return Template("({} LIKE {})", self, pattern)
+            return TemplateExpression("({} LIKE {} ESCAPE {})", self, pattern, escape)
+        return TemplateExpression("({} LIKE {})", self, pattern)
 
     def similar(self, pattern: Any = None) -> Expression:
         """Whether this goes with a regular expression of SQL."""
-        return Template("({} SIMILAR TO {})", self, pattern)
+        return TemplateExpression("({} SIMILAR TO {})", self, pattern)
 
     # Text with syntax of its own
 
     def trim(self, character: Any = None) -> Expression:
         """Take characters off both ends."""
-        return Template("TRIM(BOTH {} FROM {})", " " if character is None else character, self)
+        return TemplateExpression(
+            "TRIM(BOTH {} FROM {})", " " if character is None else character, self
+        )
 
     def trim_leading(self, character: Any = None) -> Expression:
         """Take characters off the start."""
-        return Template("TRIM(LEADING {} FROM {})", " " if character is None else character, self)
+        return TemplateExpression(
+            "TRIM(LEADING {} FROM {})", " " if character is None else character, self
+        )
 
     def trim_trailing(self, character: Any = None) -> Expression:
         """Take characters off the end."""
-        return Template("TRIM(TRAILING {} FROM {})", " " if character is None else character, self)
+        return TemplateExpression(
+            "TRIM(TRAILING {} FROM {})", " " if character is None else character, self
+        )
 
     def position(self, haystack: Any = None) -> Expression:
         """Return where this is in a text, from 1; 0 if it is not."""
-        return Template("POSITION({} IN {})", self, haystack)
+        return TemplateExpression("POSITION({} IN {})", self, haystack)
 
     def overlay(self, new_string: Any, starting: Any, length: Any = None) -> Expression:
         """Put a text in the place of a part of this one."""
         if length is None:
-            return Template("OVERLAY({} PLACING {} FROM {})", self, new_string, starting)
-        return Template("OVERLAY({} PLACING {} FROM {} FOR {})", self, new_string, starting, length)
+            return TemplateExpression("OVERLAY({} PLACING {} FROM {})", self, new_string, starting)
+        return TemplateExpression(
+            "OVERLAY({} PLACING {} FROM {} FOR {})", self, new_string, starting, length
+        )
 
     def concat(self, other: Any) -> Expression:
         """Put two arrays, or texts, one after another."""
-        return Template("CONCAT({}, {})", self, other)
+        return TemplateExpression("CONCAT({}, {})", self, other)
 
     # Time
 
     def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression:
         """Take a part of a time."""
-        return Template(f"EXTRACT({_unit(time_interval_unit)} FROM {{}})", self)
+        return TemplateExpression(f"EXTRACT({_unit(time_interval_unit)} FROM {{}})", self)
 
     def floor(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression:
         """Round down, a number or a time to a unit."""
         if time_interval_unit is None:
-            return Template("FLOOR({})", self)
-        return Template(f"FLOOR({{}} TO {_unit(time_interval_unit)})", self)
+            return TemplateExpression("FLOOR({})", self)
+        return TemplateExpression(f"FLOOR({{}} TO {_unit(time_interval_unit)})", self)
 
     def ceil(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression:
         """Round up, a number or a time to a unit."""
         if time_interval_unit is None:
-            return Template("CEIL({})", self)
-        return Template(f"CEIL({{}} TO {_unit(time_interval_unit)})", self)
+            return TemplateExpression("CEIL({})", self)
+        return TemplateExpression(f"CEIL({{}} TO {_unit(time_interval_unit)})", self)
 
     @property
     def start(self) -> Expression:
         """The start of a window."""
-        return WindowProperty(self, "start")
+        return WindowPropertyExpression(self, "start")
 
     @property
     def end(self) -> Expression:
         """The end of a window."""
-        return WindowProperty(self, "end")
+        return WindowPropertyExpression(self, "end")
 
     @property
     def rowtime(self) -> Expression:
         """The event time: of a window, or of a stream that becomes a table."""
-        return WindowProperty(self, "rowtime")
+        return WindowPropertyExpression(self, "rowtime")
 
     @property
     def proctime(self) -> Expression:
         """The processing time: of a window, or of a stream that becomes a table."""
-        return WindowProperty(self, "proctime")
+        return WindowPropertyExpression(self, "proctime")
 
     # Aggregates
 
     @property
     def distinct(self) -> Expression:
         """Let an aggregate take equal values once."""
-        if not isinstance(self, Aggregate):
+        if not isinstance(self, AggregateExpression):
             raise ArgumentError(
                 f"{self} is not an aggregate",
                 hint="write col('a').count.distinct, or table.distinct()",
             )
-        return Aggregate(self.function, self.operands, distinct=True)
+        return AggregateExpression(self.function, self.operands, distinct=True)
 
     def list_agg(self, separator: Any = None) -> Expression:
         """Put texts of a group together, with a separator between them."""
         operands = (self,) if separator is None else (self, separator)
-        return Aggregate("LISTAGG", operands)
+        return AggregateExpression("LISTAGG", operands)
 
     def percentile(self, percentage: Any, frequency: Any = None) -> Expression:
         """Return the percentile of a group."""
         more = () if frequency is None else (frequency,)
-        return Aggregate("PERCENTILE", (self, percentage, *more))
+        return AggregateExpression("PERCENTILE", (self, percentage, *more))
 
     def over(self, alias: Any) -> Expression:
         """Aggregate over a window that over_window declares."""
-        return Over(self, alias.name if isinstance(alias, Column) else str(alias))
+        return OverExpression(
+            self, alias.name if isinstance(alias, ColumnExpression) else str(alias)
+        )
 
     # JSON
 
     def is_json(self, json_type: JsonType | None = None) -> Expression:
         """Whether this is JSON, of a kind."""
         kind = "" if json_type is None else f" {json_type.name}"
-        return Template(f"({{}} IS JSON{kind})", self)
+        return TemplateExpression(f"({{}} IS JSON{kind})", self)
 
     def json_exists(self, path: str, on_error: JsonExistsOnError | None = None) -> Expression:
         """Whether JSON has something at a path."""
         end = "" if on_error is None else f" {on_error.name} ON ERROR"
-        return Template(f"JSON_EXISTS({{}}, {literal(path)}{end})", self)
+        return TemplateExpression(f"JSON_EXISTS({{}}, {literal(path)}{end})", self)
 
     def json_value(
         self,
@@ -326,7 +338,7 @@ class Expression:
         ):
             value = f"DEFAULT {as_expression(default)}" if way.name == "DEFAULT" else way.name
             ends += f" {value} ON {when}"
-        return Template(f"JSON_VALUE({{}}, {literal(path)}{kind}{ends})", self)
+        return TemplateExpression(f"JSON_VALUE({{}}, {literal(path)}{kind}{ends})", self)
 
     def json_query(
         self,
@@ -343,7 +355,7 @@ class Expression:
         }[wrapping_behavior.name]
         empty, error = on_empty.name.replace("_", " "), on_error.name.replace("_", " ")
         end = f" {wrapper} {empty} ON EMPTY {error} ON ERROR"
-        return Template(f"JSON_QUERY({{}}, {literal(path)}{end})", self)
+        return TemplateExpression(f"JSON_QUERY({{}}, {literal(path)}{end})", self)
 
     # Not supported in SQL
 
@@ -353,7 +365,7 @@ class Expression:
     as_argument = not_implemented("only positional arguments are supported in SQL calls")
 
 
-class Template(Expression):
+class TemplateExpression(Expression):
     """SQL with places for other expressions."""
 
     __slots__ = ("parts", "text")
@@ -362,7 +374,7 @@ class Template(Expression):
         self.text = text
         self.parts = tuple(map(as_expression, parts))
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the text with all parts in their places."""
         pieces = self.text.split("{}")
         shown = [part.sql(scope) for part in self.parts]
@@ -371,7 +383,7 @@ class Template(Expression):
         )
 
 
-class Column(Expression):
+class ColumnExpression(Expression):
     """A column by its name."""
 
     __slots__ = ("name",)
@@ -379,12 +391,12 @@ class Column(Expression):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the name."""
         return "*" if self.name == "*" else quoted_name(self.name)
 
 
-class Value(Expression):
+class ValueExpression(Expression):
     """A constant."""
 
     __slots__ = ("type", "value")
@@ -393,13 +405,13 @@ class Value(Expression):
         self.value = value
         self.type = data_type
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the literal."""
         text = literal(self.value)
         return text if self.type is None else f"CAST({text} AS {self.type.nullable()})"
 
 
-class RowCount(Expression):
+class RowCountExpression(Expression):
     """A number of rows, as the bound of a window over rows; None is unbounded, 0 the current row."""
 
     __slots__ = ("by_rows", "count")
@@ -408,12 +420,12 @@ class RowCount(Expression):
         self.count = count
         self.by_rows = by_rows
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the number."""
         return "UNBOUNDED" if self.count is None else str(self.count)
 
 
-class Alias(Expression):
+class AliasExpression(Expression):
     """An expression with the name of its column."""
 
     __slots__ = ("expression", "names")
@@ -422,12 +434,12 @@ class Alias(Expression):
         self.expression = expression
         self.names = names
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the expression AS its name."""
         return f"{self.expression.sql(scope)} AS {quoted_name(self.names[0])}"
 
 
-class Cast(Expression):
+class CastExpression(Expression):
     """CAST or TRY_CAST."""
 
     __slots__ = ("expression", "type", "word")
@@ -437,12 +449,12 @@ class Cast(Expression):
         self.expression = expression
         self.type = data_type.nullable() if isinstance(data_type, DataType) else data_type
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the cast."""
         return f"{self.word}({self.expression.sql(scope)} AS {self.type})"
 
 
-class Aggregate(Expression):
+class AggregateExpression(Expression):
     """A call of an aggregate function."""
 
     __slots__ = ("distinct_", "function", "operands")
@@ -452,14 +464,14 @@ class Aggregate(Expression):
         self.operands = tuple(map(as_expression, operands))
         self.distinct_ = distinct
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the call."""
         word = "DISTINCT " if self.distinct_ else ""
         shown = ", ".join(each.sql(scope) for each in self.operands)
         return f"{self.function}({word}{shown})"
 
 
-class UserFunctionCall(Expression):
+class UserFunctionExpression(Expression):
     """A call of a function of the program."""
 
     __slots__ = ("function", "operands")
@@ -468,13 +480,13 @@ class UserFunctionCall(Expression):
         self.function = function
         self.operands = tuple(map(as_expression, operands))
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the call, by the name that the query knows the function by."""
         shown = ", ".join(each.sql(scope) for each in self.operands)
         return f"{scope.function(self.function)}({shown})"
 
 
-class Over(Expression):
+class OverExpression(Expression):
     """An aggregate over a window."""
 
     __slots__ = ("alias_", "expression")
@@ -483,12 +495,12 @@ class Over(Expression):
         self.expression = expression
         self.alias_ = alias
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the aggregate with its window."""
         return f"{self.expression.sql(scope)} OVER ({scope.over(self.alias_)})"
 
 
-class WindowProperty(Expression):
+class WindowPropertyExpression(Expression):
     """The start, end, rowtime or proctime of a window; of a column, that it is a time attribute."""
 
     __slots__ = ("expression", "which")
@@ -497,9 +509,9 @@ class WindowProperty(Expression):
         self.expression = expression
         self.which = which
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return the auxiliary function of the window."""
-        name = self.expression.name if isinstance(self.expression, Column) else ""
+        name = self.expression.name if isinstance(self.expression, ColumnExpression) else ""
         found = scope.window_property(name, self.which)
         if found is None:
             raise ArgumentError(
@@ -509,7 +521,7 @@ class WindowProperty(Expression):
         return found
 
 
-class InTable(Expression):
+class InTableExpression(Expression):
     """Whether a value is in a table."""
 
     __slots__ = ("expression", "table")
@@ -518,12 +530,12 @@ class InTable(Expression):
         self.expression = expression
         self.table = table
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Return IN with a subquery."""
         return f"({self.expression.sql(scope)} IN (SELECT * FROM {scope.table(self.table)}))"  # noqa: S608
 
 
-class ColumnRange(Expression):
+class ColumnRangeExpression(Expression):
     """Columns from one to another, by names or positions (from 1)."""
 
     __slots__ = ("first", "last")
@@ -532,12 +544,12 @@ class ColumnRange(Expression):
         self.first = first
         self.last = last
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Reject: it stands inside of with_columns."""
         raise ArgumentError("range_ is only allowed in with_columns or without_columns")
 
 
-class Columns(Expression):
+class ColumnsExpression(Expression):
     """Some columns of a table, or all others."""
 
     __slots__ = ("items", "without")
@@ -546,7 +558,7 @@ class Columns(Expression):
         self.items = tuple(items)
         self.without = without
 
-    def sql(self, scope: Scope) -> str:
+    def sql(self, scope: ExpressionScope) -> str:
         """Reject: only a select knows which columns there are."""
         raise ArgumentError("with_columns and without_columns are only allowed in select")
 
@@ -554,12 +566,12 @@ class Columns(Expression):
         """Return the names that it means, of those that there are."""
         chosen: list[str] = []
         for item in self.items:
-            if isinstance(item, ColumnRange):
+            if isinstance(item, ColumnRangeExpression):
                 first, last = (_index(known, each) for each in (item.first, item.last))
                 chosen += known[first : last + 1]
-            elif isinstance(item, Column):
+            elif isinstance(item, ColumnExpression):
                 chosen += known if item.name == "*" else [item.name]
-            elif isinstance(item, Value) and isinstance(item.value, int):
+            elif isinstance(item, ValueExpression) and isinstance(item.value, int):
                 chosen.append(known[_index(known, item.value)])
             else:
                 chosen.append(known[_index(known, item)])
@@ -598,7 +610,7 @@ class _Shown:
 
 def as_expression(value: Any) -> Expression:
     """Return an expression as it is, anything else as a constant."""
-    return value if isinstance(value, Expression) else Value(value)
+    return value if isinstance(value, Expression) else ValueExpression(value)
 
 
 def quoted_name(name: str) -> str:
@@ -607,7 +619,7 @@ def quoted_name(name: str) -> str:
 
 
 def _operator(word: str, left: Any, right: Any) -> Expression:
-    return Template(f"({{}} {word} {{}})", left, right)
+    return TemplateExpression(f"({{}} {word} {{}})", left, right)
 
 
 def _unit(unit: Any) -> str:

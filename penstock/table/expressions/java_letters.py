@@ -21,7 +21,7 @@ Show = Callable[[dt.datetime, int], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DatePatternPart:
     """A part of a pattern: text that stands for itself, or a letter with how often it stands there. `width`: filled up with blanks.
 
     `simple`: of SimpleDateFormat.
@@ -46,19 +46,19 @@ class Part:
 
 
 @lru_cache(maxsize=256)
-def parts_of(pattern: str, *, simple: bool = False) -> tuple[Part, ...]:
+def parts_of(pattern: str, *, simple: bool = False) -> tuple[DatePatternPart, ...]:
     """Return the parts of a pattern. ValueError, with the reason, if it is not one.
 
     >>> [part.letter * part.count or part.text for part in parts_of("MM'x'")]
     ['MM', 'x']
     """
-    parts: list[Part] = []
+    parts: list[DatePatternPart] = []
     at = depth = 0
     while at < len(pattern):
         each = pattern[at]
         if each == "'":
             text, at = _quoted(pattern, at)
-            parts.append(Part(text))
+            parts.append(DatePatternPart(text))
             continue
         if each.isascii() and each.isalpha():
             part, at = _simple_letters(pattern, at) if simple else _letters(pattern, at)
@@ -71,7 +71,7 @@ def parts_of(pattern: str, *, simple: bool = False) -> tuple[Part, ...]:
             if depth < 0:
                 raise ValueError("']' without a preceding '['")
         else:
-            parts.append(Part(each))
+            parts.append(DatePatternPart(each))
         at += 1
     return tuple(parts)
 
@@ -91,7 +91,7 @@ def _quoted(pattern: str, at: int) -> tuple[str, int]:
     raise ValueError(f"unclosed quote at position {begin + 1}")
 
 
-def _letters(pattern: str, at: int) -> tuple[Part, int]:
+def _letters(pattern: str, at: int) -> tuple[DatePatternPart, int]:
     width = 0
     letter, count = pattern[at], _run(pattern, at)
     at += count
@@ -108,10 +108,10 @@ def _letters(pattern: str, at: int) -> tuple[Part, int]:
         raise ValueError(f"unknown letter '{letter}'")
     if count not in LETTERS[letter][0]:
         raise ValueError(f"too many letters '{letter}': {count}")
-    return Part("", letter, count, width), at
+    return DatePatternPart("", letter, count, width), at
 
 
-def _simple_letters(pattern: str, at: int) -> tuple[Part, int]:
+def _simple_letters(pattern: str, at: int) -> tuple[DatePatternPart, int]:
     letter, count = pattern[at], _run(pattern, at)
     if letter == "z":
         raise ValueError("time zone names are not supported; use 'Z' or 'XXX' for the offset")
@@ -119,7 +119,7 @@ def _simple_letters(pattern: str, at: int) -> tuple[Part, int]:
         raise ValueError(f"unknown letter '{letter}'")
     if letter == "X" and count not in _THREE:
         raise ValueError(f"too many letters 'X': {count}")
-    return Part("", letter, count, simple=True), at + count
+    return DatePatternPart("", letter, count, simple=True), at + count
 
 
 def _run(pattern: str, at: int) -> int:

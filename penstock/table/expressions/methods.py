@@ -6,7 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from penstock.table.expressions.fluent import Aggregate, Expression, Template, Value
+from penstock.table.expressions.fluent import (
+    AggregateExpression,
+    Expression,
+    TemplateExpression,
+    ValueExpression,
+)
 
 # SQL functions and aggregates, by their names in the API. Properties have no operands but the expression itself.
 
@@ -74,16 +79,18 @@ _AGGREGATE_METHODS = {
 
 
 def _property(template: str, name: str) -> property:
-    return property(lambda self: Template(template, self), doc=f"SQL function {name}.")
+    return property(lambda self: TemplateExpression(template, self), doc=f"SQL function {name}.")
 
 
 def _aggregate(function: str) -> property:
-    return property(lambda self: Aggregate(function, (self,)), doc=f"{function} of a group.")
+    return property(
+        lambda self: AggregateExpression(function, (self,)), doc=f"{function} of a group."
+    )
 
 
 def _aggregate_method(name: str, function: str) -> Callable[[Expression], Expression]:
     def call(self: Expression) -> Expression:
-        return Aggregate(function, (self,))
+        return AggregateExpression(function, (self,))
 
     call.__name__ = name
     call.__qualname__ = f"Expression.{name}"
@@ -93,12 +100,12 @@ def _aggregate_method(name: str, function: str) -> Callable[[Expression], Expres
 
 def _interval_property(unit: str, factor: int) -> property:
     def interval(self: Expression) -> Expression:
-        if isinstance(self, Value) and isinstance(self.value, int):
-            return Template(_interval_text(self.value * factor, unit))
+        if isinstance(self, ValueExpression) and isinstance(self.value, int):
+            return TemplateExpression(_interval_text(self.value * factor, unit))
         if unit == "MILLI":
-            return Template("({} * INTERVAL '0.001' SECOND(1, 3))", self)
-        amount = self if factor == 1 else Template(f"({{}} * {factor})", self)
-        return Template(f"({{}} * INTERVAL '1' {unit})", amount)
+            return TemplateExpression("({} * INTERVAL '0.001' SECOND(1, 3))", self)
+        amount = self if factor == 1 else TemplateExpression(f"({{}} * {factor})", self)
+        return TemplateExpression(f"({{}} * INTERVAL '1' {unit})", amount)
 
     return property(interval, doc=f"An interval of so many times {factor} {unit}.")
 
@@ -137,7 +144,7 @@ def _method(name: str, function: str, operands: str, turned: bool = False) -> Ca
                 found.append(value)
         if turned and len(found) > 1:
             found[0], found[1] = found[1], found[0]
-        return Template(f"{function}({', '.join(['{}'] * len(found))})", *found)
+        return TemplateExpression(f"{function}({', '.join(['{}'] * len(found))})", *found)
 
     call.__name__ = name
     call.__qualname__ = f"Expression.{name}"

@@ -8,7 +8,7 @@ from penstock.columnar.specs.aggregates import GroupAggregateSpec
 from penstock.columnar.specs.changes import UpsertMaterializeSpec
 from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.specs.ranks import RankSpec
-from penstock.table.physical.nodes import Operator, Physical
+from penstock.table.physical.nodes import PhysicalNode, PhysicalOperator
 
 if TYPE_CHECKING:
     from penstock.table.physical.planner import PhysicalPlan
@@ -18,12 +18,12 @@ def advice(plan: PhysicalPlan) -> list[str]:
     """Return the advice, the most severe first."""
     found: list[str] = []
     for node in plan.nodes:
-        if isinstance(node, Operator):
+        if isinstance(node, PhysicalOperator):
             found += _of(node)
     return sorted(dict.fromkeys(found), key=lambda each: not each.startswith("[WARNING]"))
 
 
-def _of(node: Operator) -> list[str]:
+def _of(node: PhysicalOperator) -> list[str]:
     from penstock.table.physical.explain import line_of
 
     spec, found = node.spec, []
@@ -44,8 +44,8 @@ def _of(node: Operator) -> list[str]:
     return found
 
 
-def _grows(node: Physical) -> bool:
-    if node.traits.bounded or not isinstance(node, Operator):
+def _grows(node: PhysicalNode) -> bool:
+    if node.traits.bounded or not isinstance(node, PhysicalOperator):
         return False
     spec = node.spec
     if isinstance(spec, JoinSpec):

@@ -17,24 +17,24 @@ from penstock.columnar.specs.stateless import CalcSpec, RowsToColumnsSpec, Water
 from penstock.table.expressions.nodes import inputs_of
 from penstock.table.physical.make import operator
 from penstock.table.physical.nodes import (
-    Changes,
-    Exchange,
-    Operator,
-    Physical,
-    Result,
-    TableSink,
-    Union,
+    ChangelogTraits,
+    PhysicalExchange,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalResult,
+    PhysicalTableSink,
+    PhysicalUnion,
 )
 
 _PASS_ON = (WatermarkSpec, RowsToColumnsSpec, NotNullSpec)
 
 
-def inputs_first(roots: Sequence[Physical]) -> list[Physical]:
+def inputs_first(roots: Sequence[PhysicalNode]) -> list[PhysicalNode]:
     """Return all nodes of a plan, each once and after its inputs."""
-    ordered: list[Physical] = []
+    ordered: list[PhysicalNode] = []
     seen: set[int] = set()
 
-    def visit(node: Physical) -> None:
+    def visit(node: PhysicalNode) -> None:
         if id(node) in seen:
             return
         seen.add(id(node))
@@ -47,15 +47,15 @@ def inputs_first(roots: Sequence[Physical]) -> list[Physical]:
     return ordered
 
 
-def needs_before(node: Physical, wanted: bool) -> bool:
+def needs_before(node: PhysicalNode, wanted: bool) -> bool:
     """Whether a node needs the -U rows of its inputs; `wanted`: a downstream node needs its own."""
-    if isinstance(node, Exchange | Union):
+    if isinstance(node, PhysicalExchange | PhysicalUnion):
         return wanted
-    if isinstance(node, TableSink):
+    if isinstance(node, PhysicalTableSink):
         return node.takes_before or node.deletes_by is not None
-    if isinstance(node, Result):
+    if isinstance(node, PhysicalResult):
         return node.before
-    if not isinstance(node, Operator):
+    if not isinstance(node, PhysicalOperator):
         return True
     spec = node.spec
     if isinstance(spec, CalcSpec):
@@ -69,7 +69,7 @@ def needs_before(node: Physical, wanted: bool) -> bool:
     return True
 
 
-def _filters_by_key(node: Operator, spec: CalcSpec) -> bool:
+def _filters_by_key(node: PhysicalOperator, spec: CalcSpec) -> bool:
     """Whether all changes of a row pass a filter or none does: else rows that passed before must be retracted."""
     if spec.condition is None:
         return True
@@ -77,7 +77,7 @@ def _filters_by_key(node: Operator, spec: CalcSpec) -> bool:
     return any(read <= key for key in node.inputs[0].traits.keys)
 
 
-def settle(roots: Sequence[Physical]) -> list[Physical]:
+def prune_update_before(roots: Sequence[PhysicalNode]) -> list[PhysicalNode]:
     """Return a plan whose operators emit -U rows only where they are needed, and drop them before operators that must not get them."""
     ordered = inputs_first(roots)
     wanted: dict[int, bool] = {}
@@ -85,16 +85,16 @@ def settle(roots: Sequence[Physical]) -> list[Physical]:
         asks = needs_before(node, wanted.get(id(node), False))
         for each in node.inputs:
             wanted[id(each)] = wanted.get(id(each), False) or asks
-    made: dict[int, Physical] = {}
+    made: dict[int, PhysicalNode] = {}
     for node in ordered:
         inputs = tuple(made[id(each)] for each in node.inputs)
         made[id(node)] = _settled(node, inputs, wanted.get(id(node), False))
     return [made[id(root)] for root in roots]
 
 
-def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Physical:
+def _settled(node: PhysicalNode, inputs: tuple[PhysicalNode, ...], wanted: bool) -> PhysicalNode:
     changes = node.traits.changes
-    if isinstance(node, Operator) and _makes_updates(node.spec):
+    if isinstance(node, PhysicalOperator) and _makes_updates(node.spec):
         # The changes of the input are final now: an aggregate may not need retraction.
         spec: Any = replace(node.spec, update_before=wanted)  # type: ignore[call-arg]
         # An update of a joined row may leave no pair: without -U rows the former one is deleted.
@@ -104,13 +104,13 @@ def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Phys
         return replace(node, inputs=inputs, spec=spec, traits=traits)
     if not changes.updates or not inputs:
         return replace(node, inputs=inputs)
-    if isinstance(node, TableSink) and not node.takes_before and _has_before(inputs[0]):
+    if isinstance(node, PhysicalTableSink) and not node.takes_before and _has_before(inputs[0]):
         inputs = (_without_before(inputs[0], node.deletes_by),)
-    if isinstance(node, Result) and not node.before and _has_before(inputs[0]):
+    if isinstance(node, PhysicalResult) and not node.before and _has_before(inputs[0]):
         inputs = (_without_before(inputs[0]),)
     before = changes.before and any(_has_before(each) for each in inputs)
     # Rows that change pass through all that is left, of two inputs those of the first.
-    sources = inputs if isinstance(node, Union) else inputs[:1]
+    sources = inputs if isinstance(node, PhysicalUnion) else inputs[:1]
     deletes = any(each.traits.changes.deletes for each in sources)
     changes = replace(changes, before=before, deletes=deletes)
     traits = replace(node.traits, changes=changes)
@@ -123,23 +123,23 @@ def _makes_updates(spec: Any) -> bool:
     )
 
 
-def _has_before(node: Physical) -> bool:
-    changes: Changes = node.traits.changes
+def _has_before(node: PhysicalNode) -> bool:
+    changes: ChangelogTraits = node.traits.changes
     return changes.updates and changes.before
 
 
-def loses_updates(node: Physical) -> bool:
+def loses_updates(node: PhysicalNode) -> bool:
     """Whether a filter may leave out the +U row of an update and not its -U row, which then stands for a delete."""
-    if isinstance(node, Exchange | Union):
+    if isinstance(node, PhysicalExchange | PhysicalUnion):
         return any(map(loses_updates, node.inputs))
-    if not isinstance(node, Operator) or not node.traits.changes.updates:
+    if not isinstance(node, PhysicalOperator) or not node.traits.changes.updates:
         return False
     if isinstance(node.spec, CalcSpec):
         return not _filters_by_key(node, node.spec) or loses_updates(node.inputs[0])
     return isinstance(node.spec, _PASS_ON) and loses_updates(node.inputs[0])
 
 
-def _without_before(node: Physical, keys: tuple[int, ...] | None = None) -> Physical:
+def _without_before(node: PhysicalNode, keys: tuple[int, ...] | None = None) -> PhysicalNode:
     if keys is None and loses_updates(node):
         known = min(node.traits.keys, key=lambda key: (len(key), sorted(key)), default=None)
         keys = tuple(range(len(node.schema)) if known is None else sorted(known))

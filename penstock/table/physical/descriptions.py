@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.columnar.specs.aggregates import (
+    ColumnarLocalAggregateSpec,
     GroupAggregateSpec,
-    LocalAggregateSpec,
     OverAggregateSpec,
     WindowAggregateSpec,
 )
@@ -21,7 +21,7 @@ from penstock.columnar.specs.changes import (
     UpsertMaterializeSpec,
 )
 from penstock.columnar.specs.joins import (
-    IntervalJoinSpec,
+    ColumnarIntervalJoinSpec,
     JoinSpec,
     LookupJoinSpec,
     TemporalJoinSpec,
@@ -37,7 +37,7 @@ from penstock.columnar.specs.stateless import (
     WatermarkSpec,
     WindowTableFunctionSpec,
 )
-from penstock.table.physical.nodes import Physical
+from penstock.table.physical.nodes import PhysicalNode
 from penstock.table.physical.texts import show, show_call, show_millis, show_order, show_window
 
 _KINDS: dict[type[Any], str] = {
@@ -49,7 +49,7 @@ _KINDS: dict[type[Any], str] = {
     SessionTableFunctionSpec: "WindowTableFunction",
     CorrelateSpec: "Correlate",
     GroupAggregateSpec: "GroupAggregate",
-    LocalAggregateSpec: "LocalGroupAggregate",
+    ColumnarLocalAggregateSpec: "LocalGroupAggregate",
     WindowAggregateSpec: "WindowAggregate",
     OverAggregateSpec: "OverAggregate",
     ChangelogNormalizeSpec: "ChangelogNormalize",
@@ -59,7 +59,7 @@ _KINDS: dict[type[Any], str] = {
     NotNullSpec: "ConstraintEnforcer",
     MatchRecognizeSpec: "Match",
     JoinSpec: "Join",
-    IntervalJoinSpec: "IntervalJoin",
+    ColumnarIntervalJoinSpec: "IntervalJoin",
     WindowJoinSpec: "WindowJoin",
     TemporalJoinSpec: "TemporalJoin",
     LookupJoinSpec: "LookupJoin",
@@ -73,12 +73,12 @@ _JOINS |= {"FULL": "FullOuterJoin", "SEMI": "LeftSemiJoin", "ANTI": "LeftAntiJoi
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DescriptionContext:
     """Context of a description: the names of an operator's columns and of its inputs' columns, one after another."""
 
     names: list[str]
     below: list[str]
-    inputs: tuple[Physical, ...]
+    inputs: tuple[PhysicalNode, ...]
 
 
 def operator_kind(spec: Any) -> str:
@@ -87,14 +87,14 @@ def operator_kind(spec: Any) -> str:
         return "GlobalGroupAggregate"
     if isinstance(spec, WindowAggregateSpec) and spec.merges:
         return "GlobalWindowAggregate"
-    if isinstance(spec, LocalAggregateSpec) and spec.window is not None:
+    if isinstance(spec, ColumnarLocalAggregateSpec) and spec.window is not None:
         return "LocalWindowAggregate"
     if isinstance(spec, RankSpec) and not spec.keys:
         return "SortLimit" if spec.order else "Limit"
     return _KINDS.get(type(spec), type(spec).__name__.removesuffix("Spec"))
 
 
-def describe(spec: Any, at: Shown) -> list[str]:
+def describe(spec: Any, at: DescriptionContext) -> list[str]:
     """Return the description of an operator."""
     for kinds, text in _DESCRIPTIONS:
         if isinstance(spec, kinds):
@@ -114,7 +114,7 @@ def _ttl(ttl_ms: int) -> list[str]:
     return [f"stateTtl=[{show_millis(ttl_ms)}]"] if ttl_ms else []
 
 
-def _calc(spec: CalcSpec, at: Shown) -> list[str]:
+def _calc(spec: CalcSpec, at: DescriptionContext) -> list[str]:
     shown = (
         at.below if spec.projection is None else [show(each, at.below) for each in spec.projection]
     )
@@ -124,20 +124,22 @@ def _calc(spec: CalcSpec, at: Shown) -> list[str]:
     return parts
 
 
-def _watermark(spec: WatermarkSpec, at: Shown) -> list[str]:
+def _watermark(spec: WatermarkSpec, at: DescriptionContext) -> list[str]:
     return [f"rowtime=[{at.names[spec.rowtime]}]", f"watermark=[{show(spec.expression, at.below)}]"]
 
 
-def _expand(spec: ExpandSpec, at: Shown) -> list[str]:
+def _expand(spec: ExpandSpec, at: DescriptionContext) -> list[str]:
     shown = [f"{{{', '.join(show(each, at.below) for each in row)}}}" for row in spec.projections]
     return [f"projects=[{', '.join(shown)}]"]
 
 
-def _window_table(spec: WindowTableFunctionSpec | SessionTableFunctionSpec, at: Shown) -> list[str]:
+def _window_table(
+    spec: WindowTableFunctionSpec | SessionTableFunctionSpec, at: DescriptionContext
+) -> list[str]:
     return [f"window=[{show_window(spec.window, at.below)}]"]
 
 
-def _correlate(spec: CorrelateSpec, at: Shown) -> list[str]:
+def _correlate(spec: CorrelateSpec, at: DescriptionContext) -> list[str]:
     called = f"{spec.function}({', '.join(show(each, at.below) for each in spec.operands)})"
     return [
         f"invocation=[{called}]",
@@ -146,7 +148,7 @@ def _correlate(spec: CorrelateSpec, at: Shown) -> list[str]:
     ]
 
 
-def _aggregate(spec: Any, at: Shown) -> list[str]:
+def _aggregate(spec: Any, at: DescriptionContext) -> list[str]:
     parts = [f"groupBy=[{_columns(spec.keys, at.below)}]"] if spec.keys else []
     window = getattr(spec, "window", None)
     if window is not None:
@@ -155,7 +157,7 @@ def _aggregate(spec: Any, at: Shown) -> list[str]:
         start, end = spec.assigned
         parts.append(f"window=[win_start=[{at.below[start]}], win_end=[{at.below[end]}]]")
     merges = getattr(spec, "merges", False)
-    local = isinstance(spec, LocalAggregateSpec)
+    local = isinstance(spec, ColumnarLocalAggregateSpec)
     first = len(spec.keys) + (local and window is not None)  # behind keys and the end of a slice
     calls = [
         _as(str(call.function) + "(...)" if merges else show_call(call, at.below), name)
@@ -166,7 +168,7 @@ def _aggregate(spec: Any, at: Shown) -> list[str]:
     return [*parts, f"select=[{', '.join(shown)}]", *_ttl(getattr(spec, "ttl_ms", 0))]
 
 
-def _over(spec: OverAggregateSpec, at: Shown) -> list[str]:
+def _over(spec: OverAggregateSpec, at: DescriptionContext) -> list[str]:
     unit = "ROWS" if spec.rows else "RANGE"
     if spec.preceding is None:
         start = "UNBOUNDED"
@@ -182,7 +184,7 @@ def _over(spec: OverAggregateSpec, at: Shown) -> list[str]:
     return [*parts, f"select=[{', '.join([*at.below, *calls])}]"]
 
 
-def _join(spec: Any, at: Shown) -> list[str]:
+def _join(spec: Any, at: DescriptionContext) -> list[str]:
     left, right = (each.schema for each in at.inputs)
     pairs = [
         f"{left[a].name} = {right[b].name}"
@@ -190,7 +192,7 @@ def _join(spec: Any, at: Shown) -> list[str]:
     ]
     parts = [f"joinType=[{_JOINS[spec.kind]}]"]
     match spec:
-        case IntervalJoinSpec():
+        case ColumnarIntervalJoinSpec():
             time = "rowtime" if spec.left_time is not None else "proctime"
             bounds = f"leftLowerBound={spec.lower}, leftUpperBound={spec.upper}"
             parts.append(f"windowBounds=[is{time.capitalize()}=true, {bounds}]")
@@ -219,7 +221,7 @@ def _side(unique: tuple[int, ...] | None, keys: tuple[int, ...]) -> str:
     return "JoinKeyContainsUniqueKey" if set(unique) <= set(keys) else "HasUniqueKey"
 
 
-def _lookup(spec: LookupJoinSpec, at: Shown) -> list[str]:
+def _lookup(spec: LookupJoinSpec, at: DescriptionContext) -> list[str]:
     table = at.names[len(at.below) :]
     pairs = [f"{table[to]}={show(each, at.below)}" for each, to in spec.keys]
     parts = [
@@ -235,7 +237,7 @@ def _lookup(spec: LookupJoinSpec, at: Shown) -> list[str]:
     return parts
 
 
-def _rank(spec: Any, at: Shown) -> list[str]:
+def _rank(spec: Any, at: DescriptionContext) -> list[str]:
     end = at.below[spec.end_column] if getattr(spec, "end_column", None) is not None else spec.end
     parts = []
     if isinstance(spec, RankSpec):
@@ -248,26 +250,26 @@ def _rank(spec: Any, at: Shown) -> list[str]:
     return [*parts, f"select=[{', '.join(at.names)}]", *_ttl(getattr(spec, "ttl_ms", 0))]
 
 
-def _deduplicate(spec: DeduplicateSpec, at: Shown) -> list[str]:
+def _deduplicate(spec: DeduplicateSpec, at: DescriptionContext) -> list[str]:
     order = "PROCTIME" if spec.time is None else "ROWTIME"
     kept = "LastRow" if spec.last else "FirstRow"
     key = _columns(spec.keys, at.below)
     return [f"keep=[{kept}]", f"key=[{key}]", f"order=[{order}]", *_ttl(spec.ttl_ms)]
 
 
-def _sort(spec: SortSpec, at: Shown) -> list[str]:
+def _sort(spec: SortSpec, at: DescriptionContext) -> list[str]:
     return [f"orderBy=[{show_order(spec.order, at.below)}]"]
 
 
-def _by_key(spec: Any, at: Shown) -> list[str]:
+def _by_key(spec: Any, at: DescriptionContext) -> list[str]:
     return [f"key=[{_columns(spec.keys, at.below)}]", *_ttl(spec.ttl_ms)]
 
 
-def _not_null(spec: NotNullSpec, _: Shown) -> list[str]:
+def _not_null(spec: NotNullSpec, _: DescriptionContext) -> list[str]:
     return [f"NotNullEnforcer(fields=[{', '.join(spec.names)}])"]
 
 
-def _match(spec: MatchRecognizeSpec, at: Shown) -> list[str]:
+def _match(spec: MatchRecognizeSpec, at: DescriptionContext) -> list[str]:
     return [
         f"partitionBy=[{_columns(spec.keys, at.below)}]",
         f"orderBy=[{show_order(spec.order, at.below)}]",
@@ -282,9 +284,9 @@ _DESCRIPTIONS: tuple[tuple[Any, Callable[..., list[str]]], ...] = (
     (ExpandSpec, _expand),
     ((WindowTableFunctionSpec, SessionTableFunctionSpec), _window_table),
     (CorrelateSpec, _correlate),
-    ((GroupAggregateSpec, LocalAggregateSpec, WindowAggregateSpec), _aggregate),
+    ((GroupAggregateSpec, ColumnarLocalAggregateSpec, WindowAggregateSpec), _aggregate),
     (OverAggregateSpec, _over),
-    ((JoinSpec, IntervalJoinSpec, WindowJoinSpec, TemporalJoinSpec), _join),
+    ((JoinSpec, ColumnarIntervalJoinSpec, WindowJoinSpec, TemporalJoinSpec), _join),
     (LookupJoinSpec, _lookup),
     ((RankSpec, WindowRankSpec), _rank),
     (DeduplicateSpec, _deduplicate),

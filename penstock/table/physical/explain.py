@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.physical.advice import advice
-from penstock.table.physical.descriptions import Shown, describe, operator_kind
+from penstock.table.physical.descriptions import DescriptionContext, describe, operator_kind
 from penstock.table.physical.logical_texts import logical_tree
 from penstock.table.physical.nodes import (
-    Exchange,
-    Operator,
-    Physical,
-    Result,
-    Rows,
-    StreamInput,
-    TableScan,
-    TableSink,
-    Union,
+    PhysicalExchange,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalResult,
+    PhysicalStreamScan,
+    PhysicalTableScan,
+    PhysicalTableSink,
+    PhysicalUnion,
+    PhysicalValues,
 )
 from penstock.table.physical.texts import show
 
@@ -25,50 +25,50 @@ if TYPE_CHECKING:
     from penstock.table.physical.planner import PhysicalPlan
 
 
-def kind_of(node: Physical) -> str:
+def kind_of(node: PhysicalNode) -> str:
     """Return the name of a node in plans and in the web UI."""
     match node:
-        case TableScan():
+        case PhysicalTableScan():
             return "TableSourceScan"
-        case StreamInput():
+        case PhysicalStreamScan():
             return "DataStreamScan"
-        case Rows():
+        case PhysicalValues():
             return "Values"
-        case Exchange():
+        case PhysicalExchange():
             return "Exchange"
-        case Union():
+        case PhysicalUnion():
             return "Union"
-        case TableSink():
+        case PhysicalTableSink():
             return "Sink"
-        case Operator():
+        case PhysicalOperator():
             return operator_kind(node.spec)
-    return type(node).__name__
+    return type(node).__name__.removeprefix("Physical")
 
 
-def line_of(node: Physical) -> str:
+def line_of(node: PhysicalNode) -> str:
     """Return a node as one line: its name and description."""
     names = [field.name for field in node.schema]
     below = [field.name for each in node.inputs for field in each.schema]
     parts: list[str] = []
     match node:
-        case TableScan():
+        case PhysicalTableScan():
             detail = f", {node.detail}" if node.detail else ""
             parts = [f"table=[[{_path(node.table)}{detail}]]", f"fields=[{', '.join(names)}]"]
-        case StreamInput():
+        case PhysicalStreamScan():
             parts = [f"fields=[{', '.join(names)}]"]
-        case Rows():
+        case PhysicalValues():
             rows = [f"{{ {', '.join(show(each, ()) for each in row)} }}" for row in node.rows[:20]]
             more = ", ..." if len(node.rows) > 20 else ""
             parts = [f"tuples=[[{', '.join(rows)}{more}]]"]
-        case Exchange():
+        case PhysicalExchange():
             keys = ", ".join(names[at] for at in node.columns)
             parts = [f"distribution=[{f'hash[{keys}]' if node.columns else 'single'}]"]
-        case Union():
+        case PhysicalUnion():
             parts = ["all=[true]", f"union=[{', '.join(names)}]"]
-        case TableSink():
+        case PhysicalTableSink():
             parts = [f"table=[{_path(node.table)}]", f"fields=[{', '.join(names)}]"]
-        case Operator():
-            parts = describe(node.spec, Shown(names, below, node.inputs))
+        case PhysicalOperator():
+            parts = describe(node.spec, DescriptionContext(names, below, node.inputs))
     return f"{kind_of(node)}({', '.join(parts)})"
 
 
@@ -96,7 +96,9 @@ def explain(plan: PhysicalPlan, details: Sequence[str] = ()) -> str:
     return "\n\n".join(f"== {title} ==\n{text}" for title, text in parts) + "\n"
 
 
-def physical_tree(roots: Sequence[Physical], *, changes: bool = False, reuse: bool = True) -> str:
+def physical_tree(
+    roots: Sequence[PhysicalNode], *, changes: bool = False, reuse: bool = True
+) -> str:
     """Return physical nodes as a tree, ends first. Shared nodes are shown once if `reuse`."""
     readers: dict[int, int] = {}
     for node in _all(roots):
@@ -105,8 +107,8 @@ def physical_tree(roots: Sequence[Physical], *, changes: bool = False, reuse: bo
     shared: dict[int, int] = {}
     lines: list[str] = []
 
-    def draw(node: Physical, lead: str, last: bool | None) -> None:
-        if isinstance(node, Result):
+    def draw(node: PhysicalNode, lead: str, last: bool | None) -> None:
+        if isinstance(node, PhysicalResult):
             draw(node.inputs[0], lead, last)
             return
         head = lead + ("" if last is None else "+- " if last else ":- ")
@@ -131,11 +133,11 @@ def physical_tree(roots: Sequence[Physical], *, changes: bool = False, reuse: bo
     return "\n".join(lines)
 
 
-def _mode(node: Physical) -> str:
-    return "NONE" if isinstance(node, TableSink) else str(node.traits.changes)[1:-1]
+def _mode(node: PhysicalNode) -> str:
+    return "NONE" if isinstance(node, PhysicalTableSink) else str(node.traits.changes)[1:-1]
 
 
-def _all(roots: Sequence[Physical]) -> list[Physical]:
+def _all(roots: Sequence[PhysicalNode]) -> list[PhysicalNode]:
     from penstock.table.physical.changes import inputs_first
 
     return inputs_first(roots)

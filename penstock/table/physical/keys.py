@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from penstock.table.expressions.nodes import InputRef, Rex
-from penstock.table.physical.nodes import Key, Keys, WindowColumns
+from penstock.table.physical.nodes import Key, Keys, WindowAttributes
 
 _MOST = 16  # maximum number of upsert keys per node
 
@@ -45,7 +45,9 @@ def project_keys(keys: Keys, projection: Sequence[Rex]) -> Keys:
     return smallest(found)
 
 
-def project_window(window: WindowColumns | None, projection: Sequence[Rex]) -> WindowColumns | None:
+def project_window(
+    window: WindowAttributes | None, projection: Sequence[Rex]
+) -> WindowAttributes | None:
     """Return where a projection has the window's columns; None if one of them is gone."""
     if window is None:
         return None

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from penstock.columnar.specs.aggregates import (
+    ColumnarLocalAggregateSpec,
     GroupAggregateSpec,
-    LocalAggregateSpec,
     OverAggregateSpec,
     WindowAggregateSpec,
 )
@@ -38,12 +38,12 @@ from penstock.table.expressions.nodes import AggregateCall, Call, Rex, walk
 from penstock.table.function_runners import name_of_user_code
 from penstock.table.physical.descriptions import operator_kind
 from penstock.table.physical.nodes import (
-    Operator,
-    Physical,
-    Rows,
-    StreamInput,
-    TableScan,
-    Union,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalStreamScan,
+    PhysicalTableScan,
+    PhysicalUnion,
+    PhysicalValues,
 )
 from penstock.table.physical.texts import show, show_millis, show_window
 
@@ -62,41 +62,41 @@ class Lineage:
         self.tables: dict[str, tuple[str, ...]] = {}
         self._known: dict[int, list[Text]] = {}
 
-    def columns(self, node: Physical) -> list[Text]:
+    def columns(self, node: PhysicalNode) -> list[Text]:
         """Return the lineage of each column of a node."""
         found = self._known.get(id(node))
         if found is None:
             found = self._known[id(node)] = [shortened(each) for each in self._columns(node)]
         return found
 
-    def _columns(self, node: Physical) -> list[Text]:
+    def _columns(self, node: PhysicalNode) -> list[Text]:
         match node:
-            case TableScan():
+            case PhysicalTableScan():
                 declared = [column.name for column in node.table.columns]
                 return self._table(node.table.path.name, node, declared)
-            case StreamInput():
+            case PhysicalStreamScan():
                 return self._table("DataStream", node)
-            case Rows():
+            case PhysicalValues():
                 return self._table("VALUES", node)
-            case Union():
+            case PhysicalUnion():
                 return self._union(node)
-            case Operator():
+            case PhysicalOperator():
                 return self._operator(node, node.spec)
         return self.columns(node.inputs[0])
 
-    def _table(self, name: str, node: Physical, declared: Sequence[str] = ()) -> list[Text]:
+    def _table(self, name: str, node: PhysicalNode, declared: Sequence[str] = ()) -> list[Text]:
         names = [field.name for field in node.schema]
         self.tables[name] = tuple(dict.fromkeys([*self.tables.get(name, ()), *declared, *names]))
         return [(ColumnOrigin(name, each),) for each in names]
 
-    def _union(self, node: Union) -> list[Text]:
+    def _union(self, node: PhysicalUnion) -> list[Text]:
         branches = [self.columns(each) for each in node.inputs]
         return [
             text_of("UNION(", joined(list(column), " | "), ")")
             for column in zip(*branches, strict=True)
         ]
 
-    def _operator(self, node: Operator, spec: Any) -> list[Text]:
+    def _operator(self, node: PhysicalOperator, spec: Any) -> list[Text]:
         make = _MADE.get(type(spec))
         if make is not None:
             return make(self, node, spec)
@@ -106,13 +106,15 @@ class Lineage:
         return [*below[: len(node.schema)], *((operator_kind(spec),) for _ in more)]
 
 
-def aggregate_input(node: Operator) -> tuple[Physical, tuple[int, ...]]:
+def aggregate_input(node: PhysicalOperator) -> tuple[PhysicalNode, tuple[int, ...]]:
     """Return the rows that an aggregate is about, and the keys among their columns: with two phases, those of the first one."""
     spec: Any = node.spec
     below = node.inputs[0]
     if not spec.merges:
         return below, tuple(spec.keys)
-    while not (isinstance(below, Operator) and isinstance(below.spec, LocalAggregateSpec)):
+    while not (
+        isinstance(below, PhysicalOperator) and isinstance(below.spec, ColumnarLocalAggregateSpec)
+    ):
         below = below.inputs[0]
     return below.inputs[0], tuple(below.spec.keys[at] for at in spec.keys)
 
@@ -233,14 +235,14 @@ def storage_type(given: t.DataType) -> str:
 # Output columns of operators in terms of their inputs
 
 
-def _calc(lineage: Lineage, node: Operator, spec: CalcSpec) -> list[Text]:
+def _calc(lineage: Lineage, node: PhysicalOperator, spec: CalcSpec) -> list[Text]:
     below = lineage.columns(node.inputs[0])
     if spec.projection is None:
         return below
     return [text_of_rex(each, below, spec.zone) for each in spec.projection]
 
 
-def _expand(lineage: Lineage, node: Operator, spec: ExpandSpec) -> list[Text]:
+def _expand(lineage: Lineage, node: PhysicalOperator, spec: ExpandSpec) -> list[Text]:
     below = lineage.columns(node.inputs[0])
     found = []
     for column in zip(*spec.projections, strict=True):
@@ -250,14 +252,16 @@ def _expand(lineage: Lineage, node: Operator, spec: ExpandSpec) -> list[Text]:
 
 
 def _window_table(
-    lineage: Lineage, node: Operator, spec: WindowTableFunctionSpec | SessionTableFunctionSpec
+    lineage: Lineage,
+    node: PhysicalOperator,
+    spec: WindowTableFunctionSpec | SessionTableFunctionSpec,
 ) -> list[Text]:
     below = lineage.columns(node.inputs[0])
     window = text_of_window(spec.window, below)
     return [*below, *(text_of(f"{name} of ", window) for name in _WINDOW_COLUMNS)]
 
 
-def _correlate(lineage: Lineage, node: Operator, spec: CorrelateSpec) -> list[Text]:
+def _correlate(lineage: Lineage, node: PhysicalOperator, spec: CorrelateSpec) -> list[Text]:
     below = lineage.columns(node.inputs[0])
     operands = joined([text_of_rex(each, below, spec.zone) for each in spec.operands])
     name = spec.function
@@ -268,7 +272,7 @@ def _correlate(lineage: Lineage, node: Operator, spec: CorrelateSpec) -> list[Te
 
 
 def _aggregate(
-    lineage: Lineage, node: Operator, spec: GroupAggregateSpec | WindowAggregateSpec
+    lineage: Lineage, node: PhysicalOperator, spec: GroupAggregateSpec | WindowAggregateSpec
 ) -> list[Text]:
     source, places = aggregate_input(node)
     below = lineage.columns(source)
@@ -288,7 +292,7 @@ def window_of(spec: WindowAggregateSpec, below: Sequence[Text]) -> Text:
     return text_of_window(spec.window, below)
 
 
-def _over(lineage: Lineage, node: Operator, spec: OverAggregateSpec) -> list[Text]:
+def _over(lineage: Lineage, node: PhysicalOperator, spec: OverAggregateSpec) -> list[Text]:
     below = lineage.columns(node.inputs[0])
     keys = joined([below[at] for at in spec.keys])
     frame = text_of(" OVER (", keys, " ", text_of_order(spec.order, below), ")")
@@ -296,20 +300,20 @@ def _over(lineage: Lineage, node: Operator, spec: OverAggregateSpec) -> list[Tex
     return [*below, *(text_of(each, frame) for each in calls)]
 
 
-def _lookup(lineage: Lineage, node: Operator, spec: LookupJoinSpec) -> list[Text]:  # noqa: ARG001
+def _lookup(lineage: Lineage, node: PhysicalOperator, spec: LookupJoinSpec) -> list[Text]:  # noqa: ARG001
     below = lineage.columns(node.inputs[0])
     names = [field.name for field in node.schema[len(below) :]]
     lineage.tables["LOOKUP"] = tuple(dict.fromkeys([*lineage.tables.get("LOOKUP", ()), *names]))
     return [*below, *((ColumnOrigin("LOOKUP", each),) for each in names)]
 
 
-def _match(lineage: Lineage, node: Operator, spec: MatchRecognizeSpec) -> list[Text]:
+def _match(lineage: Lineage, node: PhysicalOperator, spec: MatchRecognizeSpec) -> list[Text]:
     below = lineage.columns(node.inputs[0])
     keys = [below[at] for at in spec.keys]
     return [*keys, *(text_of_rex(rex, below, spec.zone) for _, rex in spec.measures)]
 
 
-_MADE: dict[type[Any], Callable[[Lineage, Operator, Any], list[Text]]] = {
+_MADE: dict[type[Any], Callable[[Lineage, PhysicalOperator, Any], list[Text]]] = {
     CalcSpec: _calc,
     ExpandSpec: _expand,
     WindowTableFunctionSpec: _window_table,

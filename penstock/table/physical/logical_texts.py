@@ -6,38 +6,28 @@ from collections.abc import Sequence
 
 from penstock.table.physical.texts import show, show_call, show_order, show_window
 from penstock.table.plan.nodes import (
-    Aggregate,
-    AssignWatermark,
-    Correlate,
-    Filter,
-    Join,
-    MatchRecognize,
-    Node,
-    Over,
-    Project,
-    Scan,
-    SetOperation,
-    Sort,
-    Values,
-    WindowTableFunction,
-    Write,
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalOverAggregate,
+    LogicalProject,
+    LogicalSetOperation,
+    LogicalSink,
+    LogicalSort,
+    LogicalTableFunctionScan,
+    LogicalTableScan,
+    LogicalValues,
+    LogicalWatermarkAssigner,
 )
 
-_NAMES: dict[type[Node], str] = {
-    Scan: "LogicalTableScan",
-    AssignWatermark: "LogicalWatermarkAssigner",
-    WindowTableFunction: "LogicalTableFunctionScan",
-    Over: "LogicalOverAggregate",
-    MatchRecognize: "LogicalMatch",
-    Write: "LogicalSink",
-}
 
-
-def logical_tree(roots: Sequence[Node]) -> str:
+def logical_tree(roots: Sequence[LogicalNode]) -> str:
     """Return logical plans as trees, ends first."""
     lines: list[str] = []
 
-    def draw(node: Node, lead: str, last: bool | None) -> None:
+    def draw(node: LogicalNode, lead: str, last: bool | None) -> None:
         head = "" if last is None else "+- " if last else ":- "
         lines.append(f"{lead}{head}{logical_line(node)}")
         inner = lead + ("" if last is None else "   " if last else ":  ")
@@ -51,56 +41,56 @@ def logical_tree(roots: Sequence[Node]) -> str:
     return "\n".join(lines)
 
 
-def logical_line(node: Node) -> str:
+def logical_line(node: LogicalNode) -> str:
     """Return a node as one line."""
-    name = _NAMES.get(type(node), f"Logical{type(node).__name__}")
-    if isinstance(node, SetOperation):
+    name = type(node).__name__
+    if isinstance(node, LogicalSetOperation):
         name = {"UNION": "LogicalUnion", "INTERSECT": "LogicalIntersect"}.get(
             node.kind, "LogicalMinus"
         )
     return f"{name}({', '.join(_parts(node))})"
 
 
-def _parts(node: Node) -> list[str]:
+def _parts(node: LogicalNode) -> list[str]:
     below = [field.name for each in node.inputs for field in each.schema]
     names = [field.name for field in node.schema]
     match node:
-        case Scan() | Write():
+        case LogicalTableScan() | LogicalSink():
             path = node.table.path
             parts = [f"table=[[{path.catalog}, {path.database}, {path.name}]]"]
-            if isinstance(node, Write):
+            if isinstance(node, LogicalSink):
                 return [*parts, f"fields=[{', '.join(names)}]"]
             hints = ", ".join(f"{key}={value}" for key, value in sorted(node.options.items()))
             return [*parts, *([f"hints=[[OPTIONS options:{{{hints}}}]]"] if hints else [])]
-        case Project():
+        case LogicalProject():
             return [
                 f"{name}=[{show(each, below)}]"
                 for name, each in zip(names, node.expressions, strict=True)
             ]
-        case Filter():
+        case LogicalFilter():
             return [f"condition=[{show(node.condition, below)}]"]
-        case AssignWatermark():
+        case LogicalWatermarkAssigner():
             watermark = show(node.expression, below)
             return [f"rowtime=[{names[node.rowtime]}]", f"watermark=[{watermark}]"]
-        case Aggregate():
+        case LogicalAggregate():
             return _aggregate(node, below, names)
-        case WindowTableFunction():
+        case LogicalTableFunctionScan():
             return [f"invocation=[{show_window(node.window, below)}]"]
-        case Join():
+        case LogicalJoin():
             shown = show(node.condition, below)
             time = ", as of" if node.temporal is not None else ""
             return [f"condition=[{shown}]", f"joinType=[{node.kind.lower()}{time}]"]
-        case SetOperation():
+        case LogicalSetOperation():
             return [f"all=[{str(node.all).lower()}]"]
-        case Sort():
+        case LogicalSort():
             return _sort(node, below)
-        case Values():
+        case LogicalValues():
             rows = [f"{{ {', '.join(show(each, ()) for each in row)} }}" for row in node.rows[:20]]
             return [f"tuples=[[{', '.join(rows)}]]"]
-        case Correlate():
+        case LogicalCorrelate():
             called = ", ".join(show(each, below) for each in node.operands)
             return [f"invocation=[{node.function}({called})]"]
-        case Over():
+        case LogicalOverAggregate():
             keys = ", ".join(below[at] for at in node.window.partition)
             calls = ", ".join(show_call(call, below) for call in node.calls)
             return [
@@ -111,7 +101,7 @@ def _parts(node: Node) -> list[str]:
     return [f"fields=[{', '.join(names)}]"]
 
 
-def _aggregate(node: Aggregate, below: list[str], names: list[str]) -> list[str]:
+def _aggregate(node: LogicalAggregate, below: list[str], names: list[str]) -> list[str]:
     keys = ", ".join(below[key] for key in node.keys)
     parts = [f"group=[{{{keys}}}]"]
     if node.sets is not None:
@@ -126,7 +116,7 @@ def _aggregate(node: Aggregate, below: list[str], names: list[str]) -> list[str]
     return parts
 
 
-def _sort(node: Sort, below: list[str]) -> list[str]:
+def _sort(node: LogicalSort, below: list[str]) -> list[str]:
     parts = [f"order=[{show_order(node.order, below)}]"] if node.order else []
     if node.offset:
         parts.append(f"offset=[{node.offset}]")

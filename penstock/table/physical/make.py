@@ -11,34 +11,42 @@ from penstock.columnar.specs.stateless import CalcSpec
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, walk
 from penstock.table.physical.keys import containing, project_keys, project_window
-from penstock.table.physical.nodes import INSERTS, Exchange, Operator, Physical, Traits
+from penstock.table.physical.nodes import (
+    INSERTS,
+    PhysicalExchange,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalTraits,
+)
 from penstock.table.plan.nodes import Field, Schema
 from penstock.table.rules.expressions import all_of, conjuncts, is_deterministic, may_fail, remap
 
 
-def ref(node: Physical, index: int) -> InputRef:
+def ref(node: PhysicalNode, index: int) -> InputRef:
     """Return one column of a node's rows."""
     return InputRef(node.schema[index].type, index)
 
 
 def operator(
     spec: OperatorSpec,
-    inputs: Sequence[Physical],
+    inputs: Sequence[PhysicalNode],
     schema: Schema,
-    traits: Traits,
+    traits: PhysicalTraits,
     *,
     single: bool = False,
-) -> Operator:
+) -> PhysicalOperator:
     """Make an operator; it is bounded if all inputs are."""
     traits = replace(traits, bounded=all(each.traits.bounded for each in inputs))
-    return Operator(spec=spec, inputs=tuple(inputs), schema=schema, traits=traits, single=single)
+    return PhysicalOperator(
+        spec=spec, inputs=tuple(inputs), schema=schema, traits=traits, single=single
+    )
 
 
-def exchange(node: Physical, columns: Sequence[int]) -> Exchange:
+def exchange(node: PhysicalNode, columns: Sequence[int]) -> PhysicalExchange:
     """Send rows to the subtask of their key; without columns, to one. Rows that are already there stay."""
     traits = node.traits
     keys = traits.keys if not traits.changes.retracts else containing(traits.keys, columns)
-    return Exchange(
+    return PhysicalExchange(
         schema=node.schema,
         traits=replace(traits, keys=keys),
         inputs=(node,),
@@ -47,13 +55,13 @@ def exchange(node: Physical, columns: Sequence[int]) -> Exchange:
 
 
 def calc(
-    node: Physical,
+    node: PhysicalNode,
     schema: Schema,
     projection: Sequence[Rex] | None = None,
     condition: Rex | None = None,
     *,
     zone: str,
-) -> Physical:
+) -> PhysicalNode:
     """Filter and project; two in a row become one where nothing is computed twice."""
     if isinstance(condition, Literal) and condition.value is True:
         condition = None
@@ -89,7 +97,7 @@ def calc(
     return operator(spec, (node,), schema, traits)
 
 
-def final_table(node: Physical) -> Physical:
+def final_table(node: PhysicalNode) -> PhysicalNode:
     """Emit the final table of a changelog at the end, as inserts; an append-only node is unchanged."""
     traits = node.traits
     if not traits.changes.retracts:
@@ -101,7 +109,7 @@ def final_table(node: Physical) -> Physical:
     return operator(spec, (sent,), node.schema, replace(traits, changes=INSERTS))
 
 
-def project(node: Physical, columns: Sequence[int], *, zone: str) -> Physical:
+def project(node: PhysicalNode, columns: Sequence[int], *, zone: str) -> PhysicalNode:
     """Keep some columns, in this order."""
     schema = tuple(node.schema[index] for index in columns)
     return calc(node, schema, [ref(node, index) for index in columns], zone=zone)
@@ -113,24 +121,24 @@ def _keeps_all(schema: Schema, projection: Sequence[Rex]) -> bool:
     )
 
 
-def _renamed(node: Physical, schema: Schema) -> Physical:
+def _renamed(node: PhysicalNode, schema: Schema) -> PhysicalNode:
     names = [field.name for field in schema]
     if names == [field.name for field in node.schema]:
         return node
     renamed = tuple(
         replace(field, name=name) for field, name in zip(node.schema, names, strict=True)
     )
-    return replace(node, schema=renamed) if not isinstance(node, Exchange) else node
+    return replace(node, schema=renamed) if not isinstance(node, PhysicalExchange) else node
 
 
-def _passed_on(node: Physical, projection: Sequence[Rex] | None) -> list[Field | None]:
+def _passed_on(node: PhysicalNode, projection: Sequence[Rex] | None) -> list[Field | None]:
     """Return for each column the one that it passes on, None if it is computed."""
     if projection is None:
         return list(node.schema)
     return [node.schema[each.index] if isinstance(each, InputRef) else None for each in projection]
 
 
-def _computed(field: Field, expression: Rex, node: Physical, before: Field | None) -> Field:
+def _computed(field: Field, expression: Rex, node: PhysicalNode, before: Field | None) -> Field:
     """A column that is only passed on keeps its time attribute, as far as the node below has it.
 
     `before`: the column that it passes on of a calc that has become one with this: it may compute what the scan makes watermarks of.
@@ -145,10 +153,10 @@ def _computed(field: Field, expression: Rex, node: Physical, before: Field | Non
 
 
 def _merge(
-    node: Physical, projection: Sequence[Rex] | None, condition: Rex | None
-) -> tuple[Physical, Sequence[Rex] | None, Rex | None] | None:
+    node: PhysicalNode, projection: Sequence[Rex] | None, condition: Rex | None
+) -> tuple[PhysicalNode, Sequence[Rex] | None, Rex | None] | None:
     """Return a calc and the one below it as one; None where they must stay two."""
-    if not isinstance(node, Operator) or not isinstance(node.spec, CalcSpec):
+    if not isinstance(node, PhysicalOperator) or not isinstance(node.spec, CalcSpec):
         return None
     below = node.spec
     if condition is not None and below.condition is not None and may_fail(condition):

@@ -18,7 +18,7 @@ Keys = frozenset[Key]
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ChangelogTraits:
     """The kinds of rows besides inserts. `before`: updates come with -U rows."""
 
     updates: bool = False
@@ -35,12 +35,12 @@ class Changes:
         return f"[{','.join(['I', *update, *(['D'] if self.deletes else [])])}]"
 
 
-INSERTS = Changes()
-EVERYTHING = Changes(updates=True, deletes=True)
+INSERTS = ChangelogTraits()
+EVERYTHING = ChangelogTraits(updates=True, deletes=True)
 
 
 @dataclass(frozen=True, slots=True)
-class WindowColumns:
+class WindowAttributes:
     """Where rows carry the window that they belong to. `zone`: the session time zone if windows are over TIMESTAMP_LTZ.
 
     `starts_differ`, `ends_differ`: two windows never have the same start, or end. Those of CUMULATE share starts; sessions of different keys may share either.
@@ -61,25 +61,25 @@ class WindowColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class PhysicalTraits:
     """Properties of the rows of a node.
 
     `keys`: each is a set of columns by which changes of a row are known and in order (Flink's upsert keys). The empty set: there is one row at most.
     """
 
-    changes: Changes = INSERTS
+    changes: ChangelogTraits = INSERTS
     keys: Keys = frozenset()
     bounded: bool = False
-    window: WindowColumns | None = None
+    window: WindowAttributes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Physical:
+class PhysicalNode:
     """Base of all nodes. A node that two others read is one object."""
 
     schema: Schema
-    traits: Traits
-    inputs: tuple[Physical, ...] = ()
+    traits: PhysicalTraits
+    inputs: tuple[PhysicalNode, ...] = ()
 
     @property
     def types(self) -> tuple[Any, ...]:
@@ -88,8 +88,8 @@ class Physical:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableScan(Physical):
-    """Reads a table of a catalog. `scanned` is a penstock.table.connectors.providers.Scanned.
+class PhysicalTableScan(PhysicalNode):
+    """Reads a table of a catalog. `scanned` is a penstock.table.connectors.providers.ScanProvider.
 
     `spec`: what reads it if it makes watermarks of the table's columns; None: the connector's source, as it is.
     """
@@ -101,21 +101,21 @@ class TableScan(Physical):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StreamInput(Physical):
+class PhysicalStreamScan(PhysicalNode):
     """Reads a DataStream."""
 
     transformation: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows(Physical):
+class PhysicalValues(PhysicalNode):
     """Rows that the query has."""
 
     rows: tuple[tuple[Rex, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Operator(Physical):
+class PhysicalOperator(PhysicalNode):
     """One operator. `single`: it runs with parallelism 1."""
 
     spec: OperatorSpec
@@ -123,20 +123,20 @@ class Operator(Physical):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Exchange(Physical):
+class PhysicalExchange(PhysicalNode):
     """Rows go to the subtask of their key; without columns, all go to one."""
 
     columns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Union(Physical):
+class PhysicalUnion(PhysicalNode):
     """The rows of all inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableSink(Physical):
-    """Writes to a table of a catalog. `written` is a penstock.table.connectors.providers.Written; `takes_before`: -U rows are written, too.
+class PhysicalTableSink(PhysicalNode):
+    """Writes to a table of a catalog. `written` is a penstock.table.connectors.providers.SinkProvider; `takes_before`: -U rows are written, too.
 
     `deletes_by`: an update may have another primary key (these columns) than its former row, which is deleted by it then.
     """
@@ -149,7 +149,7 @@ class TableSink(Physical):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Result(Physical):
+class PhysicalResult(PhysicalNode):
     """The end of a query whose rows are asked for. `before`: -U rows are asked for, too."""
 
     before: bool = True

@@ -8,21 +8,21 @@ from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.specs.ranks import DeduplicateSpec, RankSpec
 from penstock.columnar.specs.stateless import CalcSpec
 from penstock.table.expressions.nodes import InputRef
-from penstock.table.physical.nodes import Exchange, Operator, Physical
+from penstock.table.physical.nodes import PhysicalExchange, PhysicalNode, PhysicalOperator
 
 Columns = tuple[int, ...]
 
 
-def is_placed(node: Physical, columns: Sequence[int]) -> bool:
+def is_placed(node: PhysicalNode, columns: Sequence[int]) -> bool:
     """Whether the rows of a node are at the subtasks of the keys that these columns are."""
     return bool(columns) and tuple(columns) in _placed_by(node)
 
 
-def _placed_by(node: Physical) -> set[Columns]:
+def _placed_by(node: PhysicalNode) -> set[Columns]:
     """Return the columns whose values, in this order, are the key that a row was sent by."""
-    if isinstance(node, Exchange):
+    if isinstance(node, PhysicalExchange):
         return {node.columns} if node.columns else set()
-    if not isinstance(node, Operator):
+    if not isinstance(node, PhysicalOperator):
         return set()
     spec = node.spec
     if isinstance(spec, CalcSpec):

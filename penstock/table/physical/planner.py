@@ -11,7 +11,7 @@ from penstock.graph.compiler import Plans, compile_program, execution_plan_json
 from penstock.graph.drawing import draw_svg
 from penstock.graph.settings import GraphSettings
 from penstock.table.function_runners import AsyncCallSettings
-from penstock.table.physical.changes import inputs_first, settle
+from penstock.table.physical.changes import inputs_first, prune_update_before
 from penstock.table.physical.implement import (
     aggregates,
     calcs,
@@ -21,35 +21,35 @@ from penstock.table.physical.implement import (
     scans,
     writes,
 )
-from penstock.table.physical.implement.context import Context, Implement
+from penstock.table.physical.implement.context import Implement, PhysicalPlanContext
 from penstock.table.physical.implement.materialize import materialized
 from penstock.table.physical.make import final_table
-from penstock.table.physical.nodes import Physical, Result, TableSink
+from penstock.table.physical.nodes import PhysicalNode, PhysicalResult, PhysicalTableSink
 from penstock.table.physical.settings import PlannerSettings
 from penstock.table.plan import nodes as plan
 from penstock.table.rules.async_calls import set_async_options
-from penstock.table.rules.nodes import Expand, Rank
+from penstock.table.rules.nodes import LogicalExpand, LogicalRank
 from penstock.table.rules.optimizer import optimize
 from penstock.table.rules.united_writes import unite_writes
 
-IMPLEMENTATIONS: dict[type[plan.Node], Implement] = {
-    plan.Scan: scans.implement_scan,
-    plan.StreamScan: scans.implement_stream_scan,
-    plan.Values: scans.implement_values,
-    plan.AssignWatermark: scans.implement_watermark,
-    plan.Project: calcs.implement_project,
-    plan.Filter: calcs.implement_filter,
-    plan.WindowTableFunction: calcs.implement_window_table,
-    plan.Correlate: calcs.implement_correlate,
-    plan.SetOperation: calcs.implement_union,
-    Expand: calcs.implement_expand,
-    plan.Aggregate: aggregates.implement_aggregate,
-    plan.Over: aggregates.implement_over,
-    plan.Join: joins.implement_join,
-    Rank: ranks.implement_rank,
-    plan.Sort: ranks.implement_sort,
-    plan.MatchRecognize: patterns.implement_match,
-    plan.Write: writes.implement_write,
+IMPLEMENTATIONS: dict[type[plan.LogicalNode], Implement] = {
+    plan.LogicalTableScan: scans.implement_scan,
+    plan.LogicalStreamScan: scans.implement_stream_scan,
+    plan.LogicalValues: scans.implement_values,
+    plan.LogicalWatermarkAssigner: scans.implement_watermark,
+    plan.LogicalProject: calcs.implement_project,
+    plan.LogicalFilter: calcs.implement_filter,
+    plan.LogicalTableFunctionScan: calcs.implement_window_table,
+    plan.LogicalCorrelate: calcs.implement_correlate,
+    plan.LogicalSetOperation: calcs.implement_union,
+    LogicalExpand: calcs.implement_expand,
+    plan.LogicalAggregate: aggregates.implement_aggregate,
+    plan.LogicalOverAggregate: aggregates.implement_over,
+    plan.LogicalJoin: joins.implement_join,
+    LogicalRank: ranks.implement_rank,
+    plan.LogicalSort: ranks.implement_sort,
+    plan.LogicalMatch: patterns.implement_match,
+    plan.LogicalSink: writes.implement_write,
 }
 
 
@@ -57,18 +57,18 @@ IMPLEMENTATIONS: dict[type[plan.Node], Implement] = {
 class PhysicalPlan:
     """A physical plan: `roots` are its sinks, `logical` the plans that it was made from, `optimized` the result of the rules."""
 
-    roots: tuple[Physical, ...]
-    logical: tuple[plan.Node, ...]
-    optimized: tuple[plan.Node, ...]
+    roots: tuple[PhysicalNode, ...]
+    logical: tuple[plan.LogicalNode, ...]
+    optimized: tuple[plan.LogicalNode, ...]
     settings: PlannerSettings = field(default_factory=PlannerSettings)
 
     @property
-    def nodes(self) -> list[Physical]:
+    def nodes(self) -> list[PhysicalNode]:
         """All nodes, each after its inputs."""
         return inputs_first(self.roots)
 
     @property
-    def result(self) -> Physical:
+    def result(self) -> PhysicalNode:
         """The end of a query whose rows are asked for: its schema, and the kinds of changes in its traits."""
         return self.roots[0]
 
@@ -106,7 +106,7 @@ class Planner:
 
     def plan(
         self,
-        roots: Sequence[plan.Node],
+        roots: Sequence[plan.LogicalNode],
         *,
         update_before: bool = True,
         primary_key: tuple[int, ...] | None = None,
@@ -120,11 +120,13 @@ class Planner:
         buckets = self.settings.configuration.get(options.DISTINCT_BUCKETS) if split else 0
         called = set_async_options(unite_writes(roots), self._async_calls())
         optimized = optimize(called, zone=self.settings.zone, reuse=reuse, buckets=buckets)
-        context = Context(self.settings, IMPLEMENTATIONS)
+        context = PhysicalPlanContext(self.settings, IMPLEMENTATIONS)
         ends = [
             self._end(context.implement(each), update_before, primary_key) for each in optimized
         ]
-        return PhysicalPlan(tuple(settle(ends)), tuple(roots), tuple(optimized), self.settings)
+        return PhysicalPlan(
+            tuple(prune_update_before(ends)), tuple(roots), tuple(optimized), self.settings
+        )
 
     def _async_calls(self) -> AsyncCallSettings:
         get = self.settings.configuration.get
@@ -137,12 +139,14 @@ class Planner:
         )
 
     def _end(
-        self, node: Physical, update_before: bool, primary_key: tuple[int, ...] | None
-    ) -> Physical:
-        if isinstance(node, TableSink):
+        self, node: PhysicalNode, update_before: bool, primary_key: tuple[int, ...] | None
+    ) -> PhysicalNode:
+        if isinstance(node, PhysicalTableSink):
             return node
         if self.settings.batch:
             node = final_table(node)
         if primary_key is not None:
             node = materialized(node, primary_key, self.settings)
-        return Result(schema=node.schema, traits=node.traits, inputs=(node,), before=update_before)
+        return PhysicalResult(
+            schema=node.schema, traits=node.traits, inputs=(node,), before=update_before
+        )

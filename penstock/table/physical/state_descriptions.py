@@ -22,7 +22,7 @@ from penstock.columnar.specs.changes import (
     UpsertMaterializeSpec,
 )
 from penstock.columnar.specs.joins import (
-    IntervalJoinSpec,
+    ColumnarIntervalJoinSpec,
     JoinSpec,
     LookupJoinSpec,
     TemporalJoinSpec,
@@ -48,9 +48,9 @@ from penstock.table.physical.lineage import (
     text_of_window,
     window_of,
 )
-from penstock.table.physical.nodes import Operator, Physical, TableScan
+from penstock.table.physical.nodes import PhysicalNode, PhysicalOperator, PhysicalTableScan
 from penstock.table.physical.texts import show_millis
-from penstock.table.plan.nodes import PatternNode
+from penstock.table.plan.nodes import RowPattern
 
 Parts = Mapping[str, Text]
 
@@ -60,12 +60,12 @@ def has_state(spec: Any) -> bool:
     return bool(spec.state_tables or spec.operator_states)
 
 
-def describe_state(node: Operator, lineage: Lineage) -> StateDescription | None:
+def describe_state(node: PhysicalOperator, lineage: Lineage) -> StateDescription | None:
     """Return the description of an operator's state; None if it has none."""
     spec = node.spec
     if not has_state(spec):
         return None
-    kind = type(spec).__name__.removesuffix("Spec")
+    kind = type(spec).__name__.removeprefix("Columnar").removesuffix("Spec")
     made = DESCRIPTIONS[type(spec)](node, spec, lineage)
     parts = {name: text for name, text in made.items() if text}
     read = {
@@ -76,23 +76,25 @@ def describe_state(node: Operator, lineage: Lineage) -> StateDescription | None:
     return StateDescription(kind, parts, tables)
 
 
-def describe_source(node: TableScan, scans: Sequence[TableScan]) -> StateDescription:
+def describe_source(
+    node: PhysicalTableScan, scans: Sequence[PhysicalTableScan]
+) -> StateDescription:
     """Return which table the positions of a source belong to; `scans` are all sources of the query."""
     tables = {_path(each): () for each in scans}
     return StateDescription("Source", {"table": (ColumnOrigin(_path(node)),)}, tables)
 
 
-def _path(node: TableScan) -> str:
+def _path(node: PhysicalTableScan) -> str:
     path = node.table.path
     return f"{path.catalog}.{path.database}.{path.name}"
 
 
-def _typed(node: Physical, columns: Sequence[int], lineage: Lineage) -> Text:
+def _typed(node: PhysicalNode, columns: Sequence[int], lineage: Lineage) -> Text:
     texts = lineage.columns(node)
     return joined([text_of(texts[at], f" {storage_type(node.schema[at].type)}") for at in columns])
 
 
-def _rows(node: Physical, lineage: Lineage) -> Text:
+def _rows(node: PhysicalNode, lineage: Lineage) -> Text:
     """Return rows that are kept as a whole."""
     return _typed(node, range(len(node.schema)), lineage)
 
@@ -101,7 +103,7 @@ def _expires(ttl_ms: int) -> Text:
     return ("yes",) if ttl_ms else ()
 
 
-def _group(node: Operator, spec: GroupAggregateSpec, lineage: Lineage) -> Parts:
+def _group(node: PhysicalOperator, spec: GroupAggregateSpec, lineage: Lineage) -> Parts:
     source, keys = aggregate_input(node)
     below = lineage.columns(source)
     return {
@@ -112,7 +114,7 @@ def _group(node: Operator, spec: GroupAggregateSpec, lineage: Lineage) -> Parts:
     }
 
 
-def _window(node: Operator, spec: WindowAggregateSpec, lineage: Lineage) -> Parts:
+def _window(node: PhysicalOperator, spec: WindowAggregateSpec, lineage: Lineage) -> Parts:
     source, keys = aggregate_input(node)
     below = lineage.columns(source)
     return {
@@ -123,7 +125,7 @@ def _window(node: Operator, spec: WindowAggregateSpec, lineage: Lineage) -> Part
     }
 
 
-def _over(node: Operator, spec: OverAggregateSpec, lineage: Lineage) -> Parts:
+def _over(node: PhysicalOperator, spec: OverAggregateSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     columns = lineage.columns(below)
     keeps_rows = spec.rowtime or spec.mode != "TIME"
@@ -139,7 +141,7 @@ def _over(node: Operator, spec: OverAggregateSpec, lineage: Lineage) -> Parts:
     }
 
 
-def _rank(node: Operator, spec: RankSpec, lineage: Lineage) -> Parts:
+def _rank(node: PhysicalOperator, spec: RankSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     columns = lineage.columns(below)
     end: str | Text = "the end" if spec.end is None else str(spec.end)
@@ -157,7 +159,7 @@ def _rank(node: Operator, spec: RankSpec, lineage: Lineage) -> Parts:
     }
 
 
-def _deduplicate(node: Operator, spec: DeduplicateSpec, lineage: Lineage) -> Parts:
+def _deduplicate(node: PhysicalOperator, spec: DeduplicateSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     by = ("arrival",) if spec.time is None else lineage.columns(below)[spec.time]
     return {
@@ -168,7 +170,7 @@ def _deduplicate(node: Operator, spec: DeduplicateSpec, lineage: Lineage) -> Par
     }
 
 
-def _window_rank(node: Operator, spec: WindowRankSpec, lineage: Lineage) -> Parts:
+def _window_rank(node: PhysicalOperator, spec: WindowRankSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     columns = lineage.columns(below)
     return {
@@ -182,7 +184,7 @@ def _window_rank(node: Operator, spec: WindowRankSpec, lineage: Lineage) -> Part
     }
 
 
-def _sort(node: Operator, spec: SortSpec, lineage: Lineage) -> Parts:
+def _sort(node: PhysicalOperator, spec: SortSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     columns = lineage.columns(below)
     return {
@@ -192,7 +194,7 @@ def _sort(node: Operator, spec: SortSpec, lineage: Lineage) -> Parts:
     }
 
 
-def _session(node: Operator, spec: SessionTableFunctionSpec, lineage: Lineage) -> Parts:
+def _session(node: PhysicalOperator, spec: SessionTableFunctionSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     return {
         "window": text_of_window(spec.window, lineage.columns(below)),
@@ -200,7 +202,7 @@ def _session(node: Operator, spec: SessionTableFunctionSpec, lineage: Lineage) -
     }
 
 
-def _normalize(node: Operator, spec: ChangelogNormalizeSpec, lineage: Lineage) -> Parts:
+def _normalize(node: PhysicalOperator, spec: ChangelogNormalizeSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     return {
         "keys": _typed(below, spec.keys, lineage),
@@ -209,7 +211,7 @@ def _normalize(node: Operator, spec: ChangelogNormalizeSpec, lineage: Lineage) -
     }
 
 
-def _materialize(node: Operator, spec: UpsertMaterializeSpec, lineage: Lineage) -> Parts:
+def _materialize(node: PhysicalOperator, spec: UpsertMaterializeSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     columns = lineage.columns(below)
     return {
@@ -219,12 +221,12 @@ def _materialize(node: Operator, spec: UpsertMaterializeSpec, lineage: Lineage) 
     }
 
 
-def _final(node: Operator, spec: FinalTableSpec, lineage: Lineage) -> Parts:
+def _final(node: PhysicalOperator, spec: FinalTableSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     return {"keys": _typed(below, spec.keys, lineage), "rows": _rows(below, lineage)}
 
 
-def _match(node: Operator, spec: MatchRecognizeSpec, lineage: Lineage) -> Parts:
+def _match(node: PhysicalOperator, spec: MatchRecognizeSpec, lineage: Lineage) -> Parts:
     below = node.inputs[0]
     columns = lineage.columns(below)
     after, variable = spec.after_match
@@ -251,11 +253,11 @@ def _match(node: Operator, spec: MatchRecognizeSpec, lineage: Lineage) -> Parts:
     }
 
 
-def _pattern(node: PatternNode) -> str:
+def _pattern(node: RowPattern) -> str:
     """Return a row pattern as text.
 
-    >>> least = PatternNode("VARIABLE", "B", least=1, most=None, greedy=False)
-    >>> _pattern(PatternNode("CONCAT", parts=(PatternNode("VARIABLE", "A"), least)))
+    >>> least = RowPattern("VARIABLE", "B", least=1, most=None, greedy=False)
+    >>> _pattern(RowPattern("CONCAT", parts=(RowPattern("VARIABLE", "A"), least)))
     '(A B{1,}?)'
     """
     inner = node.variable or f"({f' {_SEPARATORS[node.kind]}'.join(map(_pattern, node.parts))})"
@@ -270,7 +272,7 @@ def _pattern(node: PatternNode) -> str:
 _SEPARATORS = {"CONCAT": "", "ALTER": "| ", "PERMUTE": ", "}
 
 
-def _sides(node: Operator, spec: Any, lineage: Lineage) -> dict[str, Text]:
+def _sides(node: PhysicalOperator, spec: Any, lineage: Lineage) -> dict[str, Text]:
     """Return the description common to all joins: kind, keys, rows of both sides."""
     left, right = node.inputs
     ours, theirs = lineage.columns(left), lineage.columns(right)
@@ -292,14 +294,14 @@ def _sides(node: Operator, spec: Any, lineage: Lineage) -> dict[str, Text]:
     }
 
 
-def _condition(node: Operator, spec: Any, lineage: Lineage) -> Text:
+def _condition(node: PhysicalOperator, spec: Any, lineage: Lineage) -> Text:
     if spec.condition is None:
         return ()
     columns = [text for each in node.inputs for text in lineage.columns(each)]
     return text_of_rex(spec.condition, columns, spec.zone)
 
 
-def _join(node: Operator, spec: JoinSpec, lineage: Lineage) -> Parts:
+def _join(node: PhysicalOperator, spec: JoinSpec, lineage: Lineage) -> Parts:
     # An inner join of inserts does not look back at pairs that it has found: the condition is about rows to come.
     forgets = spec.kind == "INNER" and not (spec.left_retracts or spec.right_retracts)
     # Partners that have expired cannot be counted after a restore.
@@ -313,7 +315,7 @@ def _join(node: Operator, spec: JoinSpec, lineage: Lineage) -> Parts:
     }
 
 
-def _interval(node: Operator, spec: IntervalJoinSpec, lineage: Lineage) -> Parts:
+def _interval(node: PhysicalOperator, spec: ColumnarIntervalJoinSpec, lineage: Lineage) -> Parts:
     left, right = (lineage.columns(each) for each in node.inputs)
     times: Text = ("processing time",)
     if spec.left_time is not None and spec.right_time is not None:
@@ -325,7 +327,7 @@ def _interval(node: Operator, spec: IntervalJoinSpec, lineage: Lineage) -> Parts
     }
 
 
-def _window_join(node: Operator, spec: WindowJoinSpec, lineage: Lineage) -> Parts:
+def _window_join(node: PhysicalOperator, spec: WindowJoinSpec, lineage: Lineage) -> Parts:
     left, right = (lineage.columns(each) for each in node.inputs)
     windows = [*(left[at] for at in spec.left_window), *(right[at] for at in spec.right_window)]
     return {
@@ -334,7 +336,7 @@ def _window_join(node: Operator, spec: WindowJoinSpec, lineage: Lineage) -> Part
     }
 
 
-def _temporal(node: Operator, spec: TemporalJoinSpec, lineage: Lineage) -> Parts:
+def _temporal(node: PhysicalOperator, spec: TemporalJoinSpec, lineage: Lineage) -> Parts:
     left, right = (lineage.columns(each) for each in node.inputs)
     times: Text = ("processing time",)
     if spec.left_time is not None and spec.right_time is not None:
@@ -345,12 +347,12 @@ def _temporal(node: Operator, spec: TemporalJoinSpec, lineage: Lineage) -> Parts
     return parts
 
 
-def _lookup(node: Operator, spec: LookupJoinSpec, lineage: Lineage) -> Parts:  # noqa: ARG001
+def _lookup(node: PhysicalOperator, spec: LookupJoinSpec, lineage: Lineage) -> Parts:  # noqa: ARG001
     # Rows that wait for an answer are asked for again.
     return {"rows": _rows(node.inputs[0], lineage)}
 
 
-DESCRIPTIONS: dict[type[Any], Callable[[Operator, Any, Lineage], Parts]] = {
+DESCRIPTIONS: dict[type[Any], Callable[[PhysicalOperator, Any, Lineage], Parts]] = {
     GroupAggregateSpec: _group,
     WindowAggregateSpec: _window,
     OverAggregateSpec: _over,
@@ -364,7 +366,7 @@ DESCRIPTIONS: dict[type[Any], Callable[[Operator, Any, Lineage], Parts]] = {
     FinalTableSpec: _final,
     MatchRecognizeSpec: _match,
     JoinSpec: _join,
-    IntervalJoinSpec: _interval,
+    ColumnarIntervalJoinSpec: _interval,
     WindowJoinSpec: _window_join,
     TemporalJoinSpec: _temporal,
     LookupJoinSpec: _lookup,

@@ -23,15 +23,15 @@ from penstock.table.physical.changes import inputs_first
 from penstock.table.physical.explain import kind_of, line_of
 from penstock.table.physical.lineage import Lineage
 from penstock.table.physical.nodes import (
-    Exchange,
-    Operator,
-    Physical,
-    Result,
-    Rows,
-    StreamInput,
-    TableScan,
-    TableSink,
-    Union,
+    PhysicalExchange,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalResult,
+    PhysicalStreamScan,
+    PhysicalTableScan,
+    PhysicalTableSink,
+    PhysicalUnion,
+    PhysicalValues,
 )
 from penstock.table.physical.placement import is_placed
 from penstock.table.physical.planner import PhysicalPlan
@@ -62,65 +62,65 @@ class _Translator:
         self._widths: dict[int, int | None] = {}
         # All tables are known before the first operator is described.
         self._lineage = Lineage()
-        self._scans: list[TableScan] = []
+        self._scans: list[PhysicalTableScan] = []
         for node in inputs_first(plan.roots):
             self._lineage.columns(node)
-            if isinstance(node, TableScan):
+            if isinstance(node, PhysicalTableScan):
                 self._scans.append(node)
 
-    def add(self, node: Physical) -> None:
+    def add(self, node: PhysicalNode) -> None:
         """Translate one node."""
         self._number += 1
         self._widths[id(node)] = self._width(node)
         self.made[id(node)] = self._translate(node)
 
-    def _width(self, node: Physical) -> int | None:
+    def _width(self, node: PhysicalNode) -> int | None:
         match node:
-            case TableScan():
+            case PhysicalTableScan():
                 return node.scanned.parallelism  # type: ignore[no-any-return]
-            case StreamInput():
+            case PhysicalStreamScan():
                 return node.transformation.parallelism  # type: ignore[no-any-return]
-            case Rows():
+            case PhysicalValues():
                 return 1
-            case Exchange():
+            case PhysicalExchange():
                 return None if node.columns else 1
-            case Union():
+            case PhysicalUnion():
                 widths = {self._widths[id(each)] for each in node.inputs}
                 changed = [each for each in node.inputs if each.traits.changes.retracts]
                 if len(widths) > 1 and changed:
                     return 1
                 return widths.pop() if len(widths) == 1 else None
-            case TableSink() if node.written.parallelism is not None:
+            case PhysicalTableSink() if node.written.parallelism is not None:
                 return node.written.parallelism  # type: ignore[no-any-return]
-            case Operator(single=True):
+            case PhysicalOperator(single=True):
                 return 1
         return self._widths[id(node.inputs[0])] if node.inputs else None
 
-    def _translate(self, node: Physical) -> Transformation:
+    def _translate(self, node: PhysicalNode) -> Transformation:
         inputs = [self.made[id(each)] for each in node.inputs]
         match node:
-            case TableScan():
+            case PhysicalTableScan():
                 return self._scan(node)
-            case StreamInput():
+            case PhysicalStreamScan():
                 stream: Transformation = node.transformation
                 return stream
-            case Rows():
+            case PhysicalValues():
                 return self._rows(node)
-            case Exchange():
+            case PhysicalExchange():
                 return self._exchange(node, inputs[0])
-            case Union():
+            case PhysicalUnion():
                 return UnionTransformation("Union", inputs, parallelism=self._widths[id(node)])
-            case TableSink():
+            case PhysicalTableSink():
                 return self._sink(node, inputs[0])
-            case Result():
+            case PhysicalResult():
                 return inputs[0]
-            case Operator():
+            case PhysicalOperator():
                 return self._operator(node, inputs)
         raise AssertionError(node)
 
     def _step(
         self,
-        node: Physical,
+        node: PhysicalNode,
         spec: OperatorSpec,
         inputs: list[Transformation],
         *,
@@ -145,7 +145,7 @@ class _Translator:
             state_description=state_description,
         )
 
-    def _scan(self, node: TableScan) -> Transformation:
+    def _scan(self, node: PhysicalTableScan) -> Transformation:
         scanned = node.scanned
         strategy = scanned.watermarks or WatermarkStrategy.no_watermarks()
         return self._step(
@@ -157,7 +157,7 @@ class _Translator:
             state_description=describe_source(node, self._scans),
         )
 
-    def _rows(self, node: Rows) -> Transformation:
+    def _rows(self, node: PhysicalValues) -> Transformation:
         """Send constants with the source; expressions are computed from one row, in a task."""
         constant = all(isinstance(each, Literal) for row in node.rows for each in row)
         types = node.types if constant else (IntType(),)
@@ -183,7 +183,7 @@ class _Translator:
         spec = ExpandSpec(types, node.rows, self._settings.zone)
         return self._step(node, spec, [columns], suffix="_expand")
 
-    def _exchange(self, node: Exchange, source: Transformation) -> Transformation:
+    def _exchange(self, node: PhysicalExchange, source: Transformation) -> Transformation:
         width = self._widths[id(node)]
         if width == self._widths[id(node.inputs[0])] and is_placed(node.inputs[0], node.columns):
             return source  # rows are there already
@@ -192,9 +192,11 @@ class _Translator:
             "Exchange", [source], partitioning=partitioning, parallelism=width
         )
 
-    def _operator(self, node: Operator, inputs: list[Transformation]) -> Transformation:
+    def _operator(self, node: PhysicalOperator, inputs: list[Transformation]) -> Transformation:
         selectors = tuple(
-            ColumnsKey(each.columns) if isinstance(each, Exchange) and each.columns else None
+            ColumnsKey(each.columns)
+            if isinstance(each, PhysicalExchange) and each.columns
+            else None
             for each in node.inputs
         )
         return self._step(
@@ -205,7 +207,7 @@ class _Translator:
             state_description=describe_state(node, self._lineage),
         )
 
-    def _sink(self, node: TableSink, source: Transformation) -> Transformation:
+    def _sink(self, node: PhysicalTableSink, source: Transformation) -> Transformation:
         written = node.written
         if self._is_sent_by_key(node):
             source = self._by_key(node, source)
@@ -223,7 +225,7 @@ class _Translator:
             kind="sink",
         )
 
-    def _is_sent_by_key(self, node: TableSink) -> bool:
+    def _is_sent_by_key(self, node: PhysicalTableSink) -> bool:
         """Whether rows go to the sink by its primary key (`table.exec.sink.keyed-shuffle`)."""
         strategy = self._settings.configuration.get(options.KEYED_SHUFFLE)
         if strategy == "FORCE":
@@ -231,14 +233,14 @@ class _Translator:
         keyed = node.traits.changes.retracts or bool(node.table.primary_key)
         return strategy == "AUTO" and node.written.parallelism is not None and keyed
 
-    def _by_key(self, node: TableSink, source: Transformation) -> Transformation:
+    def _by_key(self, node: PhysicalTableSink, source: Transformation) -> Transformation:
         """Keep the changes of a row in order where the sink's parallelism is another."""
         names = [field.name for field in node.schema]
         key = [names.index(name) for name in node.table.primary_key or () if name in names]
         columns = tuple(key or range(len(names)))
         return PartitionTransformation("Exchange", [source], partitioning=Hash(ColumnsKey(columns)))
 
-    def _rowtime(self, node: TableSink) -> int | None:
+    def _rowtime(self, node: PhysicalTableSink) -> int | None:
         if self._settings.configuration.get(options.ROWTIME_INSERTER) == "DISABLED":
             return None
         times = [at for at, field in enumerate(node.schema) if field.time == "rowtime"]

@@ -15,14 +15,14 @@ from penstock.table.expressions.nodes import AggregateCall, InputRef, Literal, R
 from penstock.table.plan import windows
 from penstock.table.plan.blocks import (
     GROUPING,
-    Block,
     Grouping,
     Projection,
+    QueryBlock,
     aggregates_in,
     own_parts,
 )
 from penstock.table.plan.expressions import WINDOW_PROPERTIES, Expressions
-from penstock.table.plan.nodes import Aggregate, Field, Schema
+from penstock.table.plan.nodes import Field, LogicalAggregate, Schema
 from penstock.table.sql import trees
 from penstock.table.types import BigIntType
 
@@ -36,7 +36,7 @@ class Keys:
 
     rexes: list[Rex] = field(default_factory=list)
     sets: list[tuple[int, ...]] | None = None
-    window: windows.GroupWindow | None = None
+    window: windows.GroupWindowCall | None = None
 
     def add(self, rex: Rex) -> int:
         """Return the number of a key."""
@@ -45,7 +45,9 @@ class Keys:
         return self.rexes.index(rex)
 
 
-def aggregate(block: Block, group: Any, users: Sequence[Any], ttl_ms: int | None = None) -> None:
+def aggregate(
+    block: QueryBlock, group: Any, users: Sequence[Any], ttl_ms: int | None = None
+) -> None:
     """Group the rows of a block; `users` are the expressions that aggregates are looked for in."""
     keys = read_keys(block, group)
     projection = Projection(block.node.schema)
@@ -88,7 +90,7 @@ def aggregate(block: Block, group: Any, users: Sequence[Any], ttl_ms: int | None
         *(Field(f"EXPR${number}", call.type) for number, call in enumerate(calls)),
         *(windows.property_field(what, what, node.schema[time or 0]) for what in properties),
     )
-    block.node = Aggregate(
+    block.node = LogicalAggregate(
         schema=schema,
         input=node,
         keys=positions,
@@ -123,7 +125,7 @@ def key_fields(fields: Sequence[Field], sets: Sequence[tuple[int, ...]] | None) 
 # keys
 
 
-def read_keys(block: Block, group: Any) -> Keys:
+def read_keys(block: QueryBlock, group: Any) -> Keys:
     """Convert the GROUP BY clause."""
     keys = Keys()
     if group is None:
@@ -149,7 +151,7 @@ def read_keys(block: Block, group: Any) -> Keys:
     return keys
 
 
-def _sets_of(block: Block, keys: Keys, tree: Any) -> list[tuple[int, ...]]:
+def _sets_of(block: QueryBlock, keys: Keys, tree: Any) -> list[tuple[int, ...]]:
     """Return the grouping sets that one part of GROUP BY is."""
     if isinstance(tree, exp.GroupingSets):
         return [
@@ -176,7 +178,7 @@ def _sets_of(block: Block, keys: Keys, tree: Any) -> list[tuple[int, ...]]:
     return [_element(block, keys, tree)]
 
 
-def _element(block: Block, keys: Keys, tree: Any) -> tuple[int, ...]:
+def _element(block: QueryBlock, keys: Keys, tree: Any) -> tuple[int, ...]:
     if isinstance(tree, exp.Paren):
         return _element(block, keys, tree.this)
     parts = tree.expressions if isinstance(tree, exp.Tuple) else [tree]
@@ -277,7 +279,7 @@ def _order(block: Expressions, tree: Any) -> tuple[tuple[Rex, bool], ...]:
 
 
 def grouping_calls(
-    block: Block,
+    block: QueryBlock,
     base: Expressions,
     tree: Any,
     keys: Keys,
@@ -306,7 +308,9 @@ def grouping_calls(
         found[id(each)] = calls.index(call)
 
 
-def window_marks(block: Block, base: Expressions, tree: Any, keys: Keys) -> list[tuple[Any, str]]:
+def window_marks(
+    block: QueryBlock, base: Expressions, tree: Any, keys: Keys
+) -> list[tuple[Any, str]]:
     """Find TUMBLE_START and its kin in an expression."""
     marks = []
     for each in own_parts(tree):

@@ -14,11 +14,11 @@ from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, rewrite, walk
 from penstock.table.plan import subqueries
 from penstock.table.plan.conditions import conjunction, conjuncts, tree_conjuncts
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import Join, Node, Schema
+from penstock.table.plan.nodes import LogicalJoin, LogicalNode, Schema
 from penstock.table.plan.schemas import filtered, join, project
-from penstock.table.plan.scope import OuterRef, Scope
+from penstock.table.plan.scope import NameScope, OuterRef
 from penstock.table.sql import trees
 
 _levels = itertools.count(1)
@@ -49,7 +49,7 @@ class Projection:
         """Return an expression as a column; constants are unchanged."""
         return rex if isinstance(rex, Literal) else InputRef(rex.type, self.add(rex))
 
-    def over(self, node: Node) -> Node:
+    def over(self, node: LogicalNode) -> LogicalNode:
         """Return the projection."""
         return project(node, self.expressions, self.names)
 
@@ -75,10 +75,10 @@ class Grouping:
         return rex if not any(isinstance(each, InputRef) for each in walk(rex)) else None
 
 
-class Block(Expressions):
+class QueryBlock(Expressions):
     """Expressions over rows that may grow: a subquery is joined to them."""
 
-    def __init__(self, context: Context, node: Node, scope: Scope) -> None:
+    def __init__(self, context: LogicalPlanContext, node: LogicalNode, scope: NameScope) -> None:
         super().__init__(context, scope)
         self.node = node
         self.level = next(_levels)
@@ -166,7 +166,7 @@ class Block(Expressions):
             condition = conjunction(
                 [part for each in plain for part in conjuncts(self.condition(each, where))]
             )
-            self.node = rejudged(self.node, conjuncts(condition))
+            self.node = with_inferred_join_type(self.node, conjuncts(condition))
             self.node = filtered(self.node, condition)
         for each in others:
             if not subqueries.filter_by(self, each):
@@ -190,9 +190,9 @@ class Block(Expressions):
         return super().binary(name, tree)
 
 
-def rejudged(node: Node, conditions: Sequence[Rex]) -> Node:
+def with_inferred_join_type(node: LogicalNode, conditions: Sequence[Rex]) -> LogicalNode:
     """Return an inner join whose columns are what they are with conditions of WHERE, too: those may make it one within an interval."""
-    if not (isinstance(node, Join) and node.kind == "INNER" and node.temporal is None):
+    if not (isinstance(node, LogicalJoin) and node.kind == "INNER" and node.temporal is None):
         return node
     width = len(node.left.schema)
     own = [
@@ -200,7 +200,7 @@ def rejudged(node: Node, conditions: Sequence[Rex]) -> Node:
         for each in conditions
         if all(not isinstance(part, InputRef) or part.index < width for part in walk(each))
     ]
-    left = rejudged(node.left, own)
+    left = with_inferred_join_type(node.left, own)
     return join(
         left,
         node.right,
@@ -216,7 +216,7 @@ def _has_query(tree: Any) -> bool:
     return any(isinstance(each, exp.Query) for each in tree.walk())
 
 
-def is_aggregate(context: Context, tree: Any) -> bool:
+def is_aggregate(context: LogicalPlanContext, tree: Any) -> bool:
     """Whether a tree is a call of an aggregate function, FILTER and the like around it."""
     while isinstance(tree, _SHELLS):
         tree = tree.this
@@ -241,7 +241,7 @@ def own_parts(tree: Any) -> Iterator[Any]:
         yield from own_parts(each)
 
 
-def aggregates_in(context: Context, tree: Any) -> Iterator[Any]:
+def aggregates_in(context: LogicalPlanContext, tree: Any) -> Iterator[Any]:
     """Go through the aggregates of an expression, from left to right; those of OVER are none."""
     if isinstance(tree, exp.Query):
         return

@@ -11,7 +11,7 @@ from penstock.table.errors import SqlError, ValidationError
 from penstock.table.expressions import typing
 from penstock.table.expressions.nodes import Rex
 from penstock.table.plan.catalog_reader import CatalogReader
-from penstock.table.plan.nodes import Node, Place
+from penstock.table.plan.nodes import LogicalNode, SqlLocation
 from penstock.table.sql import trees
 from penstock.table.types import DataType
 
@@ -24,7 +24,7 @@ class PlanSettings:
     batch: bool = False
 
 
-class Around(Protocol):
+class OuterQuery(Protocol):
     """A block of a query that others are inside of."""
 
     def outer_reference(self, tree: Any, parts: Sequence[str]) -> Rex | None:
@@ -32,14 +32,14 @@ class Around(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class LogicalPlanContext:
     """See the module."""
 
     catalog: CatalogReader
     settings: PlanSettings = PlanSettings()
     text: str = ""
-    named: Mapping[str, Node] = field(default_factory=dict)
-    around: Around | None = None
+    named: Mapping[str, LogicalNode] = field(default_factory=dict)
+    around: OuterQuery | None = None
     views: tuple[str, ...] = ()  # views that are being expanded, against circles
 
     def error(
@@ -61,10 +61,10 @@ class Context:
             statement=self.text or None,
         )
 
-    def place(self, tree: Any) -> Place | None:
+    def place(self, tree: Any) -> SqlLocation | None:
         """Return where a part of the query is written, if that is known."""
         position = trees.position_of(tree)
-        return position and Place(position, trees.length_of(tree), self.text or None)
+        return position and SqlLocation(position, trees.length_of(tree), self.text or None)
 
     def wrapped(self, tree: Any, error: PenstockError) -> SqlError:
         """Return an error with the place in the query that it is about."""
@@ -72,21 +72,21 @@ class Context:
             return error.at(trees.position_of(tree), self.text or None, trees.length_of(tree))
         return self.error(tree, error.message, detail=error.detail, hint=error.hint)
 
-    def inside_of(self, around: Around) -> Context:
+    def inside_of(self, around: OuterQuery) -> LogicalPlanContext:
         """The context of a subquery of that block."""
         return replace(self, around=around)
 
-    def standing_alone(self) -> Context:
+    def standing_alone(self) -> LogicalPlanContext:
         """The context of a query that sees nothing of the outer queries."""
         return replace(self, around=None)
 
-    def with_named(self, name: str, node: Node) -> Context:
+    def with_named(self, name: str, node: LogicalNode) -> LogicalPlanContext:
         """Return the context after `name AS (query)`."""
         return replace(self, named={**self.named, name: node})
 
-    def of_view(self, name: str, catalog: CatalogReader, text: str) -> Context:
+    def of_view(self, name: str, catalog: CatalogReader, text: str) -> LogicalPlanContext:
         """The context of a view's query, which knows nothing of the query that uses it."""
-        return Context(catalog, self.settings, text, views=(*self.views, name))
+        return LogicalPlanContext(catalog, self.settings, text, views=(*self.views, name))
 
     def find_outer(self, tree: Any, parts: Sequence[str]) -> Rex | None:
         """Resolve a name in the outer queries."""

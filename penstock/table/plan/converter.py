@@ -7,12 +7,12 @@ from typing import Any
 from penstock.table.expressions.nodes import Rex
 from penstock.table.plan import insert as inserts
 from penstock.table.plan.catalog_reader import CatalogReader
-from penstock.table.plan.context import Context, PlanSettings
+from penstock.table.plan.context import LogicalPlanContext, PlanSettings
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import Node, Schema, Write
+from penstock.table.plan.nodes import LogicalNode, LogicalSink, Schema
 from penstock.table.plan.queries import query
 from penstock.table.plan.scope import scope_of
-from penstock.table.sql.statements import Insert
+from penstock.table.sql.statements import InsertStatement
 
 
 class Converter:
@@ -22,15 +22,15 @@ class Converter:
         self.catalog = catalog
         self.settings = settings or PlanSettings()
 
-    def query(self, tree: Any, text: str = "") -> Node:
+    def query(self, tree: Any, text: str = "") -> LogicalNode:
         """Return the plan of a query; `text` is the statement, for errors."""
         return query(self._context(text), tree)
 
-    def insert(self, statement: Insert) -> Write:
+    def insert(self, statement: InsertStatement) -> LogicalSink:
         """Return the plan of INSERT: columns as the table has them, with casts where values widen."""
         return inserts.insert(self._context(statement.source or statement.text), statement)
 
-    def write(self, node: Node, statement: Insert) -> Write:
+    def write(self, node: LogicalNode, statement: InsertStatement) -> LogicalSink:
         """Return the plan that writes rows of another plan, as INSERT would."""
         return inserts.write(self._context(statement.source or statement.text), statement, node)
 
@@ -38,8 +38,8 @@ class Converter:
         """Return an expression over columns: of a computed column, a watermark, the Table API."""
         return Expressions(self._context(text), scope_of(schema)).convert(tree)
 
-    def _context(self, text: str) -> Context:
-        return Context(self.catalog, self.settings, text)
+    def _context(self, text: str) -> LogicalPlanContext:
+        return LogicalPlanContext(self.catalog, self.settings, text)
 
 
 __all__ = ["Converter", "PlanSettings"]

@@ -12,11 +12,11 @@ from penstock.table.errors import UnsupportedQueryError, nearest
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Rex
 from penstock.table.plan.catalog_reader import UserFunction
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import Correlate, Field, Node, Schema
+from penstock.table.plan.nodes import Field, LogicalCorrelate, LogicalNode, Schema
 from penstock.table.plan.schemas import nullable, one_row, project, references
-from penstock.table.plan.scope import Relation, Scope
+from penstock.table.plan.scope import NameScope, Relation
 from penstock.table.sql import trees
 from penstock.table.types import (
     ArrayType,
@@ -76,7 +76,7 @@ def correlate(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
     on = None if joined is None else joined.args.get("on")
     condition = None
     if on is not None:
-        both = Expressions(context, Scope([*clause.relations, relation]))
+        both = Expressions(context, NameScope([*clause.relations, relation]))
         condition = both.condition(on, "the condition of ON")
         if getattr(condition, "value", None) is True:
             condition = None
@@ -87,7 +87,7 @@ def correlate(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
             hint="write LEFT JOIN LATERAL TABLE(f(x)) AS t ON TRUE",
             kind=UnsupportedQueryError,
         )
-    clause.node = Correlate(
+    clause.node = LogicalCorrelate(
         schema=left.schema + fields,
         input=left,
         function=function,
@@ -162,12 +162,12 @@ def _default_names(types: Sequence[DataType]) -> list[str]:
     return ["EXPR$0"] if len(types) == 1 else [f"f{index}" for index in range(len(types))]
 
 
-def user_table(context: Context, call: Any) -> Node:
+def user_table(context: LogicalPlanContext, call: Any) -> LogicalNode:
     """Return FROM TABLE(f(constants)): the rows of a table function without a left side."""
-    inside = Expressions(context, Scope())
+    inside = Expressions(context, NameScope())
     function, operands, fields, user = _table_call(inside, call)
     one = one_row()
-    node = Correlate(
+    node = LogicalCorrelate(
         schema=one.schema + fields, input=one, function=function, operands=operands, user=user
     )
     names = [each.name for each in fields]

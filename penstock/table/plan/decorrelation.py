@@ -23,16 +23,16 @@ from penstock.table.expressions.nodes import (
 )
 from penstock.table.plan.conditions import conjunction, conjuncts, simple_call
 from penstock.table.plan.nodes import (
-    Aggregate,
-    Correlate,
     Field,
-    Filter,
-    Join,
-    Node,
-    Over,
-    OverWindow,
-    Project,
-    Sort,
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalOverAggregate,
+    LogicalOverWindow,
+    LogicalProject,
+    LogicalSort,
 )
 from penstock.table.plan.schemas import filtered, join, plain, project, projected, references
 from penstock.table.plan.scope import OuterRef
@@ -40,11 +40,11 @@ from penstock.table.types import BigIntType
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class OuterBlock:
     """The block around a subquery: its number, and the rows that it has so far."""
 
     level: int
-    node: Node
+    node: LogicalNode
 
 
 class TooComplexError(Exception):
@@ -52,10 +52,10 @@ class TooComplexError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class DecorrelatedNode:
     """A node without outer columns, and the conditions that were in it."""
 
-    node: Node
+    node: LogicalNode
     conditions: tuple[Rex, ...] = ()
 
 
@@ -63,10 +63,10 @@ Equal = tuple[Rex, Rex, str]  # an inner expression, an outer one, and how they 
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeyedNode:
     """A node with keys: `positions` are its columns that must equal `outers`; `functions` say whether NULLs are equal."""
 
-    node: Node
+    node: LogicalNode
     positions: tuple[int, ...]
     outers: tuple[Rex, ...]
     functions: tuple[str, ...]
@@ -79,25 +79,27 @@ class Keyed:
         )
 
 
-def pulled(node: Node, frame: Frame) -> Pulled:
+def pulled(node: LogicalNode, frame: OuterBlock) -> DecorrelatedNode:
     """Free a plan of the columns of the block `level`."""
     if not depends(node, frame.level):
-        return Pulled(node)
-    if isinstance(node, Filter):
+        return DecorrelatedNode(node)
+    if isinstance(node, LogicalFilter):
         return _filter(node, frame)
-    if isinstance(node, Project):
+    if isinstance(node, LogicalProject):
         return _project(node, frame)
-    if isinstance(node, Aggregate):
+    if isinstance(node, LogicalAggregate):
         return _aggregate(node, frame)
-    if isinstance(node, Join):
+    if isinstance(node, LogicalJoin):
         return _join(node, frame)
-    if isinstance(node, Sort):
+    if isinstance(node, LogicalSort):
         return _sort(node, frame)
-    if isinstance(node, Over):
+    if isinstance(node, LogicalOverAggregate):
         return _over(node, frame)
-    if isinstance(node, Correlate):
+    if isinstance(node, LogicalCorrelate):
         return _correlate(node, frame)
-    raise TooComplexError(f"{type(node).__name__} depends on the outer query")
+    raise TooComplexError(
+        f"{type(node).__name__.removeprefix('Logical')} depends on the outer query"
+    )
 
 
 def depends(part: Any, level: int) -> bool:
@@ -108,7 +110,7 @@ def depends(part: Any, level: int) -> bool:
         return any(depends(each, level) for each in children(part))
     if isinstance(part, tuple | list):
         return any(depends(each, level) for each in part)
-    if isinstance(part, Node | AggregateCall) and is_dataclass(part):
+    if isinstance(part, LogicalNode | AggregateCall) and is_dataclass(part):
         return any(
             depends(getattr(part, each.name), level)
             for each in fields(part)
@@ -117,16 +119,16 @@ def depends(part: Any, level: int) -> bool:
     return False
 
 
-def _filter(node: Filter, frame: Frame) -> Pulled:
+def _filter(node: LogicalFilter, frame: OuterBlock) -> DecorrelatedNode:
     below = pulled(node.input, frame)
     own = conjuncts(node.condition)
     outer = [each for each in own if depends(each, frame.level)]
     rest = [each for each in own if not depends(each, frame.level)]
     kept = filtered(below.node, conjunction(rest)) if rest else below.node
-    return Pulled(kept, (*below.conditions, *outer))
+    return DecorrelatedNode(kept, (*below.conditions, *outer))
 
 
-def _project(node: Project, frame: Frame) -> Pulled:
+def _project(node: LogicalProject, frame: OuterBlock) -> DecorrelatedNode:
     if depends(node.expressions, frame.level):
         raise TooComplexError("SELECT of the subquery uses columns of the outer query")
     below = pulled(node.input, frame)
@@ -143,8 +145,8 @@ def _project(node: Project, frame: Frame) -> Pulled:
     names = [each.name for each in node.schema]
     names += [f"$c{number}" for number in range(len(expressions) - len(names))]
     schema = projected(names, expressions, below.node.schema)
-    return Pulled(
-        Project(schema=schema, input=below.node, expressions=tuple(expressions)), conditions
+    return DecorrelatedNode(
+        LogicalProject(schema=schema, input=below.node, expressions=tuple(expressions)), conditions
     )
 
 
@@ -162,7 +164,7 @@ def _is_inner(rex: Rex) -> bool:
     return not isinstance(rex, OuterRef) and all(map(_is_inner, children(rex)))
 
 
-def keyed(below: Pulled, frame: Frame) -> Keyed:
+def keyed(below: DecorrelatedNode, frame: OuterBlock) -> KeyedNode:
     """Return a node with the inner sides of equalities as columns.
 
     Other conditions are met by a join with all values that the outer query has for them: those are columns then, and equal to themselves.
@@ -180,7 +182,7 @@ def keyed(below: Pulled, frame: Frame) -> Keyed:
         positions.append(expressions.index(inner))
     names = [each.name for each in node.schema]
     names += [f"$k{number}" for number in range(len(expressions) - len(names))]
-    return Keyed(
+    return KeyedNode(
         project(node, expressions, names),
         tuple(positions),
         tuple(outer for _, outer, _ in equal),
@@ -188,7 +190,7 @@ def keyed(below: Pulled, frame: Frame) -> Keyed:
     )
 
 
-def _generated(below: Pulled, frame: Frame) -> Keyed:
+def _generated(below: DecorrelatedNode, frame: OuterBlock) -> KeyedNode:
     """Join the distinct values of the outer query with the rows that meet the condition."""
     used = list(dict.fromkeys(each for rex in below.conditions for each in _outer_of(rex, frame)))
     values = project(
@@ -196,7 +198,7 @@ def _generated(below: Pulled, frame: Frame) -> Keyed:
         [InputRef(each.type, each.index) for each in used],
         [f"$v{number}" for number in range(len(used))],
     )
-    distinct = Aggregate(
+    distinct = LogicalAggregate(
         schema=plain(values.schema),
         input=values,
         keys=tuple(range(len(used))),
@@ -210,7 +212,7 @@ def _generated(below: Pulled, frame: Frame) -> Keyed:
         return rex
 
     met = conjunction([rewrite(each, change) for each in below.conditions])
-    return Keyed(
+    return KeyedNode(
         join(below.node, distinct, "INNER", met),
         tuple(range(width, width + len(used))),
         tuple(used),
@@ -218,11 +220,11 @@ def _generated(below: Pulled, frame: Frame) -> Keyed:
     )
 
 
-def _outer_of(rex: Rex, frame: Frame) -> list[OuterRef]:
+def _outer_of(rex: Rex, frame: OuterBlock) -> list[OuterRef]:
     return [each for each in walk(rex) if isinstance(each, OuterRef) and each.level == frame.level]
 
 
-def _aggregate(node: Aggregate, frame: Frame) -> Pulled:
+def _aggregate(node: LogicalAggregate, frame: OuterBlock) -> DecorrelatedNode:
     """Conditions below become keys: the aggregate is made for every value of the outer query at once."""
     below = pulled(node.input, frame)
     if depends(node.aggregates, frame.level):
@@ -243,10 +245,10 @@ def _aggregate(node: Aggregate, frame: Frame) -> Pulled:
     order = [*range(count), *range(count + added, len(schema)), *range(count, count + added)]
     found = _picked(wide, order)
     where = [order.index(grouped.index(each)) for each in positions]
-    return Pulled(found, keys.equalities(found.schema, where))
+    return DecorrelatedNode(found, keys.equalities(found.schema, where))
 
 
-def _picked(node: Node, order: Sequence[int]) -> Node:
+def _picked(node: LogicalNode, order: Sequence[int]) -> LogicalNode:
     return project(
         node,
         [InputRef(node.schema[each].type, each) for each in order],
@@ -254,7 +256,7 @@ def _picked(node: Node, order: Sequence[int]) -> Node:
     )
 
 
-def _join(node: Join, frame: Frame) -> Pulled:
+def _join(node: LogicalJoin, frame: OuterBlock) -> DecorrelatedNode:
     if node.kind in {"RIGHT", "FULL"} or node.temporal is not None:
         raise TooComplexError(f"the subquery has a {node.kind} JOIN")
     if node.kind != "INNER" and depends(node.right, frame.level):
@@ -279,11 +281,11 @@ def _join(node: Join, frame: Frame) -> Pulled:
     conditions += [_shifted(each, after) for each in right.conditions]
     width = len(joined.schema)
     if node.kind in {"SEMI", "ANTI"}:
-        return Pulled(joined, tuple(conditions))
+        return DecorrelatedNode(joined, tuple(conditions))
     shown = [*range(before), *range(after, after + len(node.right.schema))]
     order = [*shown, *(each for each in range(width) if each not in shown)]
     found = _picked(joined, order)
-    return Pulled(found, tuple(_reordered(each, order) for each in conditions))
+    return DecorrelatedNode(found, tuple(_reordered(each, order) for each in conditions))
 
 
 def _shifted(rex: Rex, by: int) -> Rex:
@@ -302,7 +304,7 @@ def _reordered(rex: Rex, order: Sequence[int]) -> Rex:
     )
 
 
-def _sort(node: Sort, frame: Frame) -> Pulled:
+def _sort(node: LogicalSort, frame: OuterBlock) -> DecorrelatedNode:
     """ORDER BY alone means nothing here; with LIMIT it is the first rows of each key."""
     below = pulled(node.input, frame)
     if node.limit is None and not node.offset:
@@ -310,10 +312,12 @@ def _sort(node: Sort, frame: Frame) -> Pulled:
     keys = keyed(below, frame)
     inner, positions = keys.node, keys.positions
     number = BigIntType(nullable=False)
-    ranked = Over(
+    ranked = LogicalOverAggregate(
         schema=(*inner.schema, Field("$rank", number)),
         input=inner,
-        window=OverWindow(tuple(dict.fromkeys(positions)), node.order or _any_order(inner), True),
+        window=LogicalOverWindow(
+            tuple(dict.fromkeys(positions)), node.order or _any_order(inner), True
+        ),
         calls=(AggregateCall("ROW_NUMBER", (), number),),
     )
     rank = InputRef(number, len(inner.schema))
@@ -323,15 +327,15 @@ def _sort(node: Sort, frame: Frame) -> Pulled:
     if node.offset:
         bounds.append(simple_call(">", [rank, Literal(number, node.offset)]))
     kept = _picked(filtered(ranked, conjunction(bounds)), range(len(inner.schema)))
-    return Pulled(kept, keys.equalities(kept.schema, positions))
+    return DecorrelatedNode(kept, keys.equalities(kept.schema, positions))
 
 
-def _any_order(node: Node) -> tuple[SortKey, ...]:
+def _any_order(node: LogicalNode) -> tuple[SortKey, ...]:
     """Some order, for LIMIT without ORDER BY."""
     return (SortKey(0),) if node.schema else ()
 
 
-def _over(node: Over, frame: Frame) -> Pulled:
+def _over(node: LogicalOverAggregate, frame: OuterBlock) -> DecorrelatedNode:
     """Rows of other values of the outer query are other partitions."""
     below = pulled(node.input, frame)
     if depends(node.calls, frame.level):
@@ -351,10 +355,10 @@ def _over(node: Over, frame: Frame) -> Pulled:
     order = [*range(count), *range(width, width + len(more)), *range(count, width)]
     found = _picked(wide, order)
     where = [order.index(each) for each in positions]
-    return Pulled(found, keys.equalities(found.schema, where))
+    return DecorrelatedNode(found, keys.equalities(found.schema, where))
 
 
-def _correlate(node: Correlate, frame: Frame) -> Pulled:
+def _correlate(node: LogicalCorrelate, frame: OuterBlock) -> DecorrelatedNode:
     if depends(node.operands, frame.level) or depends(node.condition, frame.level):
         raise TooComplexError("a table function of the subquery uses columns of the outer query")
     below = pulled(node.input, frame)
@@ -372,4 +376,6 @@ def _correlate(node: Correlate, frame: Frame) -> Pulled:
         )
     wide = replace(node, schema=(*below.node.schema, *more), input=below.node, condition=condition)
     order = [*range(count), *range(width, width + len(more)), *range(count, width)]
-    return Pulled(_picked(wide, order), tuple(_reordered(each, order) for each in below.conditions))
+    return DecorrelatedNode(
+        _picked(wide, order), tuple(_reordered(each, order) for each in below.conditions)
+    )

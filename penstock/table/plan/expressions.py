@@ -21,7 +21,7 @@ from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbo
 from penstock.table.expressions.typing import STRING, is_ordered, is_text
 from penstock.table.plan.conditions import field_access
 from penstock.table.plan.literals import interval_type, literal_of, text_literal
-from penstock.table.plan.scope import AmbiguousNameError, Found, Scope
+from penstock.table.plan.scope import AmbiguousNameError, NameScope, ResolvedName
 from penstock.table.sql import trees
 from penstock.table.types import (
     AtomicType,
@@ -38,7 +38,7 @@ from penstock.table.types import (
 )
 
 if TYPE_CHECKING:
-    from penstock.table.plan.context import Context
+    from penstock.table.plan.context import LogicalPlanContext
 
 # trees of sqlglot with two operands -> the name of the function
 BINARY = {
@@ -64,7 +64,7 @@ BINARY = {
 class Expressions:
     """Converts expressions in one scope. Blocks of queries derive from it where expressions mean more: aggregates, OVER, subqueries."""
 
-    def __init__(self, context: Context, scope: Scope) -> None:
+    def __init__(self, context: LogicalPlanContext, scope: NameScope) -> None:
         self.context = context
         self.scope = scope
 
@@ -163,7 +163,7 @@ class Expressions:
             return self.context.find_outer(tree, parts)
         return self.fields_of(tree, self.reference(found), found.rest)
 
-    def reference(self, found: Found) -> Rex:
+    def reference(self, found: ResolvedName) -> Rex:
         """Return the expression that reads a column."""
         return InputRef(found.field.type, found.index)
 

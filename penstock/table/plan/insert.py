@@ -13,23 +13,25 @@ from penstock.table.expressions import typing
 from penstock.table.expressions.casts import can_cast
 from penstock.table.expressions.nodes import InputRef, Literal, Rex
 from penstock.table.plan import tables
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import Field, Node, Write
+from penstock.table.plan.nodes import Field, LogicalNode, LogicalSink
 from penstock.table.plan.queries import query
 from penstock.table.plan.schemas import project
-from penstock.table.plan.scope import Scope
+from penstock.table.plan.scope import NameScope
 from penstock.table.sql.locating import position_of_name
-from penstock.table.sql.statements import Insert
+from penstock.table.sql.statements import InsertStatement
 from penstock.table.types import DataType, NullType
 
 
-def insert(context: Context, statement: Insert) -> Write:
+def insert(context: LogicalPlanContext, statement: InsertStatement) -> LogicalSink:
     """Return the plan of INSERT."""
     return write(context, statement, query(context, statement.query.tree))
 
 
-def write(context: Context, statement: Insert, node: Node) -> Write:
+def write(
+    context: LogicalPlanContext, statement: InsertStatement, node: LogicalNode
+) -> LogicalSink:
     """Return the plan that writes rows into the table of an INSERT."""
     tree = statement.query.tree if statement.query is not None else None
     target = tree if statement.target is None else statement.target
@@ -52,7 +54,7 @@ def write(context: Context, statement: Insert, node: Node) -> Write:
     expressions = [
         _column(context, tree, statement, each, given, node, partition) for each in columns
     ]
-    return Write(
+    return LogicalSink(
         schema=tuple(columns),
         input=project(node, expressions, [each.name for each in columns]),
         table=table,
@@ -63,20 +65,20 @@ def write(context: Context, statement: Insert, node: Node) -> Write:
     )
 
 
-def _constant(context: Context, value: Any) -> Literal:
+def _constant(context: LogicalPlanContext, value: Any) -> Literal:
     """The value of PARTITION (p = value)."""
     if not isinstance(value, exp.Expression):
         return typing.literal_of(value)
-    rex = Expressions(context, Scope()).convert(value)
+    rex = Expressions(context, NameScope()).convert(value)
     if not isinstance(rex, Literal):
         raise context.error(value, "the value of a partition must be a constant")
     return rex
 
 
 def _given(
-    context: Context,
+    context: LogicalPlanContext,
     tree: Any,
-    statement: Insert,
+    statement: InsertStatement,
     table: ResolvedTable,
     target: Sequence[Field],
     partition: dict[str, Literal],
@@ -123,12 +125,12 @@ def _given(
 
 
 def _column(
-    context: Context,
+    context: LogicalPlanContext,
     tree: Any,
-    statement: Insert,
+    statement: InsertStatement,
     column: Field,
     given: Sequence[str],
-    node: Node,
+    node: LogicalNode,
     partition: dict[str, Literal],
 ) -> Rex:
     """Return the value of a sink column: a column of the query, a partition value, or NULL."""

@@ -13,9 +13,9 @@ from penstock.table.errors import UnsupportedQueryError, did_you_mean
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, walk
 from penstock.table.plan.conditions import TRUE
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import Field, MatchRecognize, Node, PatternNode, Schema
+from penstock.table.plan.nodes import Field, LogicalMatch, LogicalNode, RowPattern, Schema
 from penstock.table.plan.over import direction
 from penstock.table.plan.schemas import PROCTIME
 from penstock.table.plan.scope import scope_of
@@ -30,7 +30,7 @@ REFERENCE = "PATTERN REF"
 _REFUSED = {"CLASSIFIER", "MATCH_NUMBER", "NEXT", "RUNNING"}
 
 
-def match_recognize(clause: FromClause, tree: Any) -> Node:
+def match_recognize(clause: FromClause, tree: Any) -> LogicalNode:
     """Return the plan of relation MATCH_RECOGNIZE (...)."""
     context = clause.context
     node, _ = clause.relation(tree.this)
@@ -56,7 +56,7 @@ def match_recognize(clause: FromClause, tree: Any) -> Node:
         *(_measure_field(name, rex) for name, rex in measures),
     )
     within = tree.args.get("within")
-    return MatchRecognize(
+    return LogicalMatch(
         schema=schema,
         input=node,
         partition=tuple(partition),
@@ -84,16 +84,16 @@ def _measure_field(name: str, rex: Rex) -> Field:
 # the pattern
 
 
-def pattern_of(tree: Any) -> PatternNode:
+def pattern_of(tree: Any) -> RowPattern:
     """Return a pattern as a tree of nodes."""
     if isinstance(tree, trees.PatternVariable):
-        return PatternNode("VARIABLE", variable=str(tree.this))
+        return RowPattern("VARIABLE", variable=str(tree.this))
     if isinstance(tree, trees.PatternQuantified):
         inner = pattern_of(tree.this)
         least, most = tree.args["minimum"], tree.args.get("maximum")
         if (inner.least, inner.most) != (1, 1):
-            inner = PatternNode("CONCAT", parts=(inner,))
-        return PatternNode(
+            inner = RowPattern("CONCAT", parts=(inner,))
+        return RowPattern(
             inner.kind,
             inner.variable,
             inner.parts,
@@ -104,23 +104,23 @@ def pattern_of(tree: Any) -> PatternNode:
         )
     if isinstance(tree, trees.PatternExclusion):
         inner = pattern_of(tree.this)
-        return PatternNode("CONCAT", parts=(inner,), excluded=True)
+        return RowPattern("CONCAT", parts=(inner,), excluded=True)
     kinds = {
         trees.PatternSequence: "CONCAT",
         trees.PatternChoice: "ALTER",
         trees.PatternPermutation: "PERMUTE",
     }
-    return PatternNode(kinds[type(tree)], parts=tuple(map(pattern_of, tree.expressions)))
+    return RowPattern(kinds[type(tree)], parts=tuple(map(pattern_of, tree.expressions)))
 
 
-def _variables(pattern: PatternNode) -> Iterator[str]:
+def _variables(pattern: RowPattern) -> Iterator[str]:
     if pattern.variable is not None:
         yield pattern.variable
     for each in pattern.parts:
         yield from _variables(each)
 
 
-def _check_shape(context: Context, tree: Any) -> None:
+def _check_shape(context: LogicalPlanContext, tree: Any) -> None:
     """Reject clauses that are not supported on streams, as Flink does."""
     if tree.args.get("start") or tree.args.get("end"):
         raise _refused(context, tree, "the anchors ^ and $ are not supported in a PATTERN")
@@ -142,12 +142,14 @@ def _check_shape(context: Context, tree: Any) -> None:
             )
 
 
-def _refused(context: Context, tree: Any, message: str, hint: str | None = None) -> PenstockError:
+def _refused(
+    context: LogicalPlanContext, tree: Any, message: str, hint: str | None = None
+) -> PenstockError:
     return context.error(tree, message, hint=hint, kind=UnsupportedQueryError)
 
 
 def _subsets(
-    context: Context, tree: Any, variables: Sequence[str]
+    context: LogicalPlanContext, tree: Any, variables: Sequence[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     found = []
     for each in tree.args.get("subsets") or ():
@@ -158,7 +160,9 @@ def _subsets(
     return tuple(found)
 
 
-def _check_variable(context: Context, tree: Any, name: str, variables: Sequence[str]) -> None:
+def _check_variable(
+    context: LogicalPlanContext, tree: Any, name: str, variables: Sequence[str]
+) -> None:
     if name not in variables:
         raise context.error(
             tree,
@@ -167,7 +171,7 @@ def _check_variable(context: Context, tree: Any, name: str, variables: Sequence[
         )
 
 
-def _after(context: Context, tree: Any, known: Sequence[str]) -> tuple[str, str | None]:
+def _after(context: LogicalPlanContext, tree: Any, known: Sequence[str]) -> tuple[str, str | None]:
     if tree is None:
         return "NEXT ROW", None  # as in Flink; the standard says otherwise
     variable = tree.args.get("variable")
@@ -216,7 +220,7 @@ class PatternExpressions(Expressions):
     """Expressions over the rows of a match: a column is one of a variable, `*` if none is named."""
 
     def __init__(
-        self, context: Context, schema: Schema, variables: Sequence[str], time: Field
+        self, context: LogicalPlanContext, schema: Schema, variables: Sequence[str], time: Field
     ) -> None:
         super().__init__(context, scope_of(schema))
         self.variables = variables

@@ -27,7 +27,7 @@ Schema = tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SqlLocation:
     """Where something is written, for errors that are found when its query is planned: line and column from 1, how many letters, of which statement."""
 
     position: tuple[int, int]
@@ -36,14 +36,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class LogicalNode:
     """Base of all nodes. `place` is its position in the statement, and is ignored in comparisons."""
 
     schema: Schema
-    place: Place | None = field(default=None, compare=False, repr=False)
+    place: SqlLocation | None = field(default=None, compare=False, repr=False)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[LogicalNode, ...]:
         """The nodes whose rows it takes."""
         return ()
 
@@ -57,7 +57,7 @@ class ScanWatermark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan(Node):
+class LogicalTableScan(LogicalNode):
     """Reads a table of a catalog: its physical and metadata columns; computed columns are nodes above it.
 
     `table` is a penstock.table.catalog.tables.ResolvedTable. `options` come from OPTIONS hints. `columns`: what is read, if not all.
@@ -73,7 +73,7 @@ class Scan(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamScan(Node):
+class LogicalStreamScan(LogicalNode):
     """A DataStream as a table: `transformation` gives Rows (or ColumnBatches) of the schema."""
 
     transformation: Any
@@ -88,26 +88,26 @@ class StreamScan(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Values(Node):
+class LogicalValues(LogicalNode):
     """Rows that the query itself has."""
 
     rows: tuple[tuple[Rex, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input1(Node):
+class LogicalSingleInput(LogicalNode):
     """Base of nodes with one input."""
 
-    input: Node
+    input: LogicalNode
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[LogicalNode, ...]:
         """The one input."""
         return (self.input,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignWatermark(Input1):
+class LogicalWatermarkAssigner(LogicalSingleInput):
     """WATERMARK FOR `rowtime` AS `expression`. `pushed`: the scan below emits the watermarks, this only says which column is the time attribute."""
 
     rowtime: int
@@ -116,21 +116,21 @@ class AssignWatermark(Input1):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Project(Input1):
+class LogicalProject(LogicalSingleInput):
     """Computes columns."""
 
     expressions: tuple[Rex, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter(Input1):
+class LogicalFilter(LogicalSingleInput):
     """Keeps the rows for which the condition is TRUE."""
 
     condition: Rex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate(Input1):
+class LogicalAggregate(LogicalSingleInput):
     """GROUP BY; also DISTINCT, which has no aggregates. Keys are columns of the input. Output: keys, then aggregates.
 
     `window`: a group window (TUMBLE(ts, ...), HOP, SESSION) that rows are grouped by as well; then `properties` follow the aggregates: `start`, `end`, `rowtime`, `proctime`.
@@ -146,7 +146,7 @@ class Aggregate(Input1):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowTableFunction(Input1):
+class LogicalTableFunctionScan(LogicalSingleInput):
     """TUMBLE, HOP, CUMULATE or SESSION as a table: all columns, then window_start, window_end, window_time."""
 
     window: WindowDefinition
@@ -154,7 +154,7 @@ class WindowTableFunction(Input1):
 
 
 @dataclass(frozen=True, slots=True)
-class OverWindow:
+class LogicalOverWindow:
     """A window of OVER. `preceding`: rows or ms; None is unbounded."""
 
     partition: tuple[int, ...]
@@ -165,15 +165,15 @@ class OverWindow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Over(Input1):
+class LogicalOverAggregate(LogicalSingleInput):
     """Aggregates and ranking functions over one window. Output: all columns, then one per call."""
 
-    window: OverWindow
+    window: LogicalOverWindow
     calls: tuple[AggregateCall, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sort(Input1):
+class LogicalSort(LogicalSingleInput):
     """ORDER BY, OFFSET, LIMIT."""
 
     order: tuple[SortKey, ...] = ()
@@ -182,7 +182,7 @@ class Sort(Input1):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correlate(Input1):
+class LogicalCorrelate(LogicalSingleInput):
     """UNNEST and LATERAL TABLE (see CorrelateSpec)."""
 
     function: str
@@ -193,46 +193,46 @@ class Correlate(Input1):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Join(Node):
+class LogicalJoin(LogicalNode):
     """A join: INNER, LEFT, RIGHT, FULL, SEMI, ANTI; the condition is over the columns of both. CROSS is INNER with TRUE.
 
     `temporal`: the right side is FOR SYSTEM_TIME AS OF this expression of the left side (a time attribute). `hints`: LOOKUP and STATE_TTL, as written.
     """
 
-    left: Node
-    right: Node
+    left: LogicalNode
+    right: LogicalNode
     kind: str
     condition: Rex
     temporal: Rex | None = None
     hints: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[LogicalNode, ...]:
         """Left and right."""
         return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetOperation(Node):
+class LogicalSetOperation(LogicalNode):
     """UNION, INTERSECT, EXCEPT, with or without ALL."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[LogicalNode, ...]
     kind: str
     all: bool
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[LogicalNode, ...]:
         """All parts."""
         return self.parts
 
 
 @dataclass(frozen=True, slots=True)
-class PatternNode:
+class RowPattern:
     """A part of a row pattern: a variable, or CONCAT, ALTER, PERMUTE of `parts`; repeated `least` to `most` (None: any) times, `greedy` or reluctant. `excluded`: {- -}."""
 
     kind: str  # VARIABLE, CONCAT, ALTER, PERMUTE
     variable: str | None = None
-    parts: tuple[PatternNode, ...] = ()
+    parts: tuple[RowPattern, ...] = ()
     least: int = 1
     most: int | None = 1
     greedy: bool = True
@@ -240,7 +240,7 @@ class PatternNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchRecognize(Input1):
+class LogicalMatch(LogicalSingleInput):
     """MATCH_RECOGNIZE (see MatchRecognizeSpec).
 
     In definitions and measures a column of a variable is Call("PATTERN REF", (Symbol(variable), InputRef)), variable `*` for any; FIRST, LAST (with an offset as second operand), PREV and aggregates are Calls around it.
@@ -249,7 +249,7 @@ class MatchRecognize(Input1):
 
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
-    pattern: PatternNode
+    pattern: RowPattern
     definitions: tuple[tuple[str, Rex], ...]
     measures: tuple[tuple[str, Rex], ...]
     after_match: tuple[str, str | None]  # PAST LAST ROW, NEXT ROW, FIRST var, LAST var
@@ -259,7 +259,7 @@ class MatchRecognize(Input1):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write(Input1):
+class LogicalSink(LogicalSingleInput):
     """INSERT INTO: the end of a plan. `table` as in Scan; `columns` are the positions of the table's columns that the query gives, if not all."""
 
     table: Any

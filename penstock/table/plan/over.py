@@ -13,8 +13,8 @@ from penstock.columnar.specs.common import SortKey
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal
 from penstock.table.expressions.typing import is_integer
 from penstock.table.plan.aggregation import aggregate_call, never_null
-from penstock.table.plan.blocks import Block, Projection
-from penstock.table.plan.nodes import Field, Over, OverWindow, Place
+from penstock.table.plan.blocks import Projection, QueryBlock
+from penstock.table.plan.nodes import Field, LogicalOverAggregate, LogicalOverWindow, SqlLocation
 from penstock.table.plan.schemas import references
 from penstock.table.sql import trees
 
@@ -22,14 +22,14 @@ _ORDERED = {"RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD"}
 RANKING = {"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"}
 
 
-def add_over(block: Block, users: Sequence[Any], named: Mapping[str, Any]) -> None:
+def add_over(block: QueryBlock, users: Sequence[Any], named: Mapping[str, Any]) -> None:
     """Add a column for each OVER in these expressions; windows that are equal share a node."""
     found = [each for tree in users for each in _windows_in(tree)]
     if not found:
         return
-    groups: list[tuple[OverWindow, list[AggregateCall]]] = []
+    groups: list[tuple[LogicalOverWindow, list[AggregateCall]]] = []
     places: dict[int, tuple[int, int]] = {}
-    written: list[Place | None] = []  # of each window, where it is seen first
+    written: list[SqlLocation | None] = []  # of each window, where it is seen first
     projection = _projection(block)
     for tree in found:
         window, call = _read(block, tree, named, projection)
@@ -45,7 +45,7 @@ def add_over(block: Block, users: Sequence[Any], named: Mapping[str, Any]) -> No
     _build(block, projection, groups, places, written)
 
 
-def _projection(block: Block) -> Projection:
+def _projection(block: QueryBlock) -> Projection:
     """All columns there are, to which operands are added."""
     projection = Projection(block.node.schema)
     for each in references(block.node.schema):
@@ -55,18 +55,18 @@ def _projection(block: Block) -> Projection:
 
 
 def _build(
-    block: Block,
+    block: QueryBlock,
     projection: Projection,
-    groups: Sequence[tuple[OverWindow, list[AggregateCall]]],
+    groups: Sequence[tuple[LogicalOverWindow, list[AggregateCall]]],
     places: Mapping[int, tuple[int, int]],
-    written: Sequence[Place | None],
+    written: Sequence[SqlLocation | None],
 ) -> None:
     node = projection.over(block.node)
     starts = []
     for (window, calls), place in zip(groups, written, strict=True):
         starts.append(len(node.schema))
         more = tuple(Field(f"w{len(starts)}${i}", call.type) for i, call in enumerate(calls))
-        node = Over(
+        node = LogicalOverAggregate(
             schema=node.schema + more,
             input=node,
             window=window,
@@ -90,8 +90,8 @@ def _windows_in(tree: Any) -> Iterator[Any]:
 
 
 def _read(
-    block: Block, tree: Any, named: Mapping[str, Any], projection: Projection
-) -> tuple[OverWindow, AggregateCall]:
+    block: QueryBlock, tree: Any, named: Mapping[str, Any], projection: Projection
+) -> tuple[LogicalOverWindow, AggregateCall]:
     partition, order, spec = _specification(block, tree, named, ())
     call = aggregate_call(block, tree.this, over=True)
     _check(block, tree, call, ordered=bool(order))
@@ -113,10 +113,10 @@ def _read(
         SortKey(projection.add(rex), *direction(each))
         for each, rex in zip(order, sorted_by, strict=True)
     )
-    return OverWindow(keys, sort, rows, preceding, following), call
+    return LogicalOverWindow(keys, sort, rows, preceding, following), call
 
 
-def _check(block: Block, tree: Any, call: AggregateCall, *, ordered: bool) -> None:
+def _check(block: QueryBlock, tree: Any, call: AggregateCall, *, ordered: bool) -> None:
     """Reject functions whose place or number means nothing."""
     name = call.function
     if name in _ORDERED and not ordered:
@@ -142,7 +142,7 @@ def direction(ordered: Any) -> tuple[bool, bool]:
 
 
 def _specification(
-    block: Block, tree: Any, named: Mapping[str, Any], seen: tuple[str, ...]
+    block: QueryBlock, tree: Any, named: Mapping[str, Any], seen: tuple[str, ...]
 ) -> tuple[list[Any], list[Any], Any]:
     """Return PARTITION BY, ORDER BY and the frame; a window that is based on a named one completes it."""
     partition = [*(tree.args.get("partition_by") or ())]
@@ -161,7 +161,7 @@ def _specification(
 Frame = tuple[bool, int | None, int | None]
 
 
-def _frame(block: Block, spec: Any, ordered: bool, function: str) -> Frame:
+def _frame(block: QueryBlock, spec: Any, ordered: bool, function: str) -> Frame:
     """Return ROWS or not, and the bounds: None is unbounded."""
     if function in RANKING or function in {"LAG", "LEAD"}:
         return True, None, 0  # they count rows, independent of the frame
@@ -173,7 +173,7 @@ def _frame(block: Block, spec: Any, ordered: bool, function: str) -> Frame:
     return rows, None if start is None else -start, end
 
 
-def _bound(block: Block, spec: Any, which: str, rows: bool) -> int | None:
+def _bound(block: QueryBlock, spec: Any, which: str, rows: bool) -> int | None:
     """Return how far from the current row a frame begins or ends: before it is negative."""
     value = spec.args.get(which)
     side = str(spec.args.get(f"{which}_side") or "").upper()

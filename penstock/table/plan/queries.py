@@ -11,20 +11,20 @@ from penstock.columnar.specs.common import SortKey
 from penstock.table.errors import UnsupportedQueryError
 from penstock.table.expressions import typing
 from penstock.table.expressions.nodes import Rex
-from penstock.table.plan.blocks import Block
-from penstock.table.plan.context import Context
+from penstock.table.plan.blocks import QueryBlock
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import Field, Node, Schema, SetOperation, Values
+from penstock.table.plan.nodes import Field, LogicalNode, LogicalSetOperation, LogicalValues, Schema
 from penstock.table.plan.over import direction
 from penstock.table.plan.schemas import plain, project, references, rename, renamed
-from penstock.table.plan.scope import Scope, scope_of
+from penstock.table.plan.scope import NameScope, scope_of
 from penstock.table.sql import trees
 from penstock.table.types import DataType
 
 _SET_OPERATIONS = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 
 
-def query(context: Context, tree: Any) -> Node:
+def query(context: LogicalPlanContext, tree: Any) -> LogicalNode:
     """Return the plan of a query."""
     with_ = tree.args.get("with_") or tree.args.get("with")
     if with_ is not None:
@@ -46,7 +46,7 @@ def query(context: Context, tree: Any) -> Node:
     raise context.error(tree, "not a query", kind=UnsupportedQueryError)
 
 
-def _with(context: Context, tree: Any) -> Context:
+def _with(context: LogicalPlanContext, tree: Any) -> LogicalPlanContext:
     if tree.args.get("recursive"):
         raise context.error(
             tree, "WITH RECURSIVE is not supported over streams", kind=UnsupportedQueryError
@@ -69,11 +69,11 @@ def _with(context: Context, tree: Any) -> Context:
     return context
 
 
-def _tail(context: Context, tree: Any, node: Node) -> Node:
+def _tail(context: LogicalPlanContext, tree: Any, node: LogicalNode) -> LogicalNode:
     """Return ORDER BY, OFFSET and LIMIT behind a set operation, VALUES or parentheses."""
     from penstock.table.plan.select import ordinal, sorted_rows
 
-    block = Block(context, node, scope_of(node.schema))
+    block = QueryBlock(context, node, scope_of(node.schema))
     order = tree.args.get("order")
     names = [each.name for each in node.schema]
     rexes: list[Rex] = list(references(node.schema))
@@ -96,9 +96,9 @@ def _tail(context: Context, tree: Any, node: Node) -> Node:
 # VALUES
 
 
-def values(context: Context, tree: Any) -> Node:
+def values(context: LogicalPlanContext, tree: Any) -> LogicalNode:
     """Return the rows of VALUES; types are the common types of all rows."""
-    inside = Expressions(context, Scope())
+    inside = Expressions(context, NameScope())
     rows = [[inside.convert(part) for part in _parts(each)] for each in tree.expressions]
     width = len(rows[0])
     for each, row in zip(tree.expressions, rows, strict=True):
@@ -109,7 +109,7 @@ def values(context: Context, tree: Any) -> Node:
         for column in range(width)
     ]
     schema = tuple(Field(f"EXPR${number}", kind) for number, kind in enumerate(types))
-    return Values(
+    return LogicalValues(
         schema=schema,
         rows=tuple(
             tuple(typing.cast_to(rex, kind) for rex, kind in zip(row, types, strict=True))
@@ -128,7 +128,9 @@ def _parts(tree: Any) -> list[Any]:
     return [tree]
 
 
-def _common(context: Context, tree: Any, types: Sequence[DataType], what: str) -> DataType:
+def _common(
+    context: LogicalPlanContext, tree: Any, types: Sequence[DataType], what: str
+) -> DataType:
     found = typing.common_type(types)
     if found is None:
         shown = ", ".join(dict.fromkeys(str(each.nullable()) for each in types))
@@ -139,7 +141,7 @@ def _common(context: Context, tree: Any, types: Sequence[DataType], what: str) -
 # set operations
 
 
-def set_operation(context: Context, tree: Any) -> Node:
+def set_operation(context: LogicalPlanContext, tree: Any) -> LogicalNode:
     """Return UNION, INTERSECT or EXCEPT; chains of the same are one node."""
     kind = _SET_OPERATIONS[type(tree)]
     everything = tree.args.get("distinct") is False
@@ -168,7 +170,7 @@ def set_operation(context: Context, tree: Any) -> Node:
         )
         for each in parts
     ]
-    return SetOperation(
+    return LogicalSetOperation(
         schema=_united(kind, everything, columns, types, names),
         parts=tuple(same),
         kind=kind,

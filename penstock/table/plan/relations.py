@@ -12,12 +12,12 @@ from penstock.table.errors import UnsupportedQueryError, did_you_mean
 from penstock.table.expressions.nodes import InputRef, Rex
 from penstock.table.plan import correlates, tables, windows
 from penstock.table.plan.conditions import TRUE, conjunction, simple_call, tree_conjuncts
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
 from penstock.table.plan.hints import state_ttl
-from penstock.table.plan.nodes import Node, Schema
+from penstock.table.plan.nodes import LogicalNode, Schema
 from penstock.table.plan.schemas import join, one_row, project, references, rename, renamed
-from penstock.table.plan.scope import Relation, Scope
+from penstock.table.plan.scope import NameScope, Relation
 from penstock.table.sql import trees
 
 _LATERAL = (exp.Lateral, exp.Unnest)
@@ -26,9 +26,9 @@ _LATERAL = (exp.Lateral, exp.Unnest)
 class FromClause:
     """The result of FROM so far: a node, and the names of its columns."""
 
-    def __init__(self, context: Context, hints: Sequence[trees.Hint] = ()) -> None:
+    def __init__(self, context: LogicalPlanContext, hints: Sequence[trees.Hint] = ()) -> None:
         self.context = context
-        self.node: Node | None = None
+        self.node: LogicalNode | None = None
         self.relations: list[Relation] = []
         self.hints = hints
         self.later: list[
@@ -36,9 +36,9 @@ class FromClause:
         ] = []  # conditions of inner joins with subqueries: those of WHERE, as it were
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> NameScope:
         """The names so far."""
-        return Scope(list(self.relations))
+        return NameScope(list(self.relations))
 
     def read(self, tree: Any) -> None:
         """Take the relations of a SELECT."""
@@ -72,7 +72,7 @@ class FromClause:
 
     # single relations
 
-    def relation(self, tree: Any) -> tuple[Node, list[Relation]]:
+    def relation(self, tree: Any) -> tuple[LogicalNode, list[Relation]]:
         """Return the plan of a relation and the names that it brings."""
         if isinstance(tree, exp.Table):
             return self.table(tree)
@@ -82,7 +82,7 @@ class FromClause:
             from penstock.table.plan.queries import query
 
             return self.named(tree, query(self.context, tree))
-        if isinstance(tree, trees.TableFunction):
+        if isinstance(tree, trees.TableFunctionCall):
             return self.named(tree, windows.table_function(self, tree))
         if isinstance(tree, trees.MatchRecognize):
             from penstock.table.plan.match_recognize import match_recognize
@@ -90,7 +90,7 @@ class FromClause:
             return self.named(tree, match_recognize(self, tree))
         raise self.context.error(tree, "unsupported expression in FROM", kind=UnsupportedQueryError)
 
-    def table(self, tree: Any) -> tuple[Node, list[Relation]]:
+    def table(self, tree: Any) -> tuple[LogicalNode, list[Relation]]:
         """A table, a view, or a name of WITH."""
         name = trees.name_parts(tree)
         named = self.context.named.get(name[0]) if len(name) == 1 else None
@@ -109,7 +109,7 @@ class FromClause:
             )
         return self.named(tree, node, name[-1], name)
 
-    def subquery(self, tree: Any) -> tuple[Node, list[Relation]]:
+    def subquery(self, tree: Any) -> tuple[LogicalNode, list[Relation]]:
         """A query in parentheses, or joins in parentheses."""
         inner = tree.this
         if isinstance(inner, exp.Query) and not isinstance(inner, exp.Table):
@@ -129,8 +129,8 @@ class FromClause:
         return self.named(tree, inside.node)
 
     def named(
-        self, tree: Any, node: Node, name: str | None = None, path: tuple[str, ...] = ()
-    ) -> tuple[Node, list[Relation]]:
+        self, tree: Any, node: LogicalNode, name: str | None = None, path: tuple[str, ...] = ()
+    ) -> tuple[LogicalNode, list[Relation]]:
         """Return a relation under the alias that it is given."""
         alias = tree.args.get("alias")
         if alias is None:
@@ -177,7 +177,9 @@ class FromClause:
             return kind
         return side or "INNER"
 
-    def combine(self, tree: Any, kind: str, node: Node, relations: Sequence[Relation]) -> None:
+    def combine(
+        self, tree: Any, kind: str, node: LogicalNode, relations: Sequence[Relation]
+    ) -> None:
         """Join the current relation with another one."""
         left = self.node
         assert left is not None
@@ -190,7 +192,7 @@ class FromClause:
         if merged:
             self.merge(tree, kind, node, right, merged, temporal, hints)
             return
-        both = Scope([*self.relations, *right])
+        both = NameScope([*self.relations, *right])
         on = tree.args.get("on")
         condition: Rex = TRUE
         if on is not None:
@@ -201,7 +203,7 @@ class FromClause:
         self.node = join(left, node, kind, condition, temporal=temporal, hints=hints, place=place)
         self.settle(both.relations if kind not in {"SEMI", "ANTI"} else self.relations)
 
-    def condition(self, both: Scope, kind: str, on: Any) -> Rex:
+    def condition(self, both: NameScope, kind: str, on: Any) -> Rex:
         """Return the condition of ON. Subqueries of an inner join wait until all relations are there."""
         inside = Expressions(self.context, both)
         if kind != "INNER" or on.find(exp.Query) is None:
@@ -260,14 +262,14 @@ class FromClause:
             return [trees.name_parts(each)[-1] for each in tree.args["using"]]
         if str(tree.args.get("method") or "").upper() != "NATURAL":
             return []
-        right = {field.name for _, field in Scope(list(relations)).columns()}
+        right = {field.name for _, field in NameScope(list(relations)).columns()}
         return [field.name for _, field in self.scope.columns() if field.name in right]
 
     def merge(
         self,
         tree: Any,
         kind: str,
-        node: Node,
+        node: LogicalNode,
         right: Sequence[Relation],
         names: Sequence[str],
         temporal: Rex | None,
@@ -277,7 +279,7 @@ class FromClause:
         left = self.node
         assert left is not None
         pairs = [
-            (self.only(tree, self.scope, name), self.only(tree, Scope(list(right)), name))
+            (self.only(tree, self.scope, name), self.only(tree, NameScope(list(right)), name))
             for name in names
         ]
         condition = conjunction([simple_call("=", pair) for pair in pairs])
@@ -301,7 +303,7 @@ class FromClause:
         ]
         self.settle([front, *others])
 
-    def only(self, tree: Any, scope: Scope, name: str) -> Rex:
+    def only(self, tree: Any, scope: NameScope, name: str) -> Rex:
         """Return the column of USING in one of the sides."""
         found = scope.find([name])
         if found is None:

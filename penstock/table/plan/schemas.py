@@ -11,17 +11,26 @@ from dataclasses import replace
 
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of, walk
 from penstock.table.plan.conditions import conjuncts
-from penstock.table.plan.nodes import Field, Filter, Join, Node, Place, Project, Schema, Values
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalProject,
+    LogicalValues,
+    Schema,
+    SqlLocation,
+)
 from penstock.table.types import IntType, LocalZonedTimestampType, TimestampType
 
 WINDOW_TIME = TimestampType(3, nullable=False)
 PROCTIME = LocalZonedTimestampType(3, nullable=False)
 
 
-def one_row() -> Values:
+def one_row() -> LogicalValues:
     """Return the row that SELECT without FROM computes its columns for. It has a column, because rows without any cannot be counted."""
     kind = IntType(nullable=False)
-    return Values(schema=(Field("ZERO", kind),), rows=((Literal(kind, 0),),))
+    return LogicalValues(schema=(Field("ZERO", kind),), rows=((Literal(kind, 0),),))
 
 
 def plain(schema: Schema) -> Schema:
@@ -75,26 +84,26 @@ def _projected(name: str, rex: Rex, schema: Schema) -> Field:
     return Field(name, rex.type)
 
 
-def project(node: Node, expressions: Sequence[Rex], names: Sequence[str]) -> Node:
+def project(node: LogicalNode, expressions: Sequence[Rex], names: Sequence[str]) -> LogicalNode:
     """Return a projection; the node itself if it would change nothing."""
     schema = projected(names, expressions, node.schema)
     if schema == node.schema and all(
         isinstance(rex, InputRef) and rex.index == index for index, rex in enumerate(expressions)
     ):
         return node
-    return Project(schema=schema, input=node, expressions=tuple(expressions))
+    return LogicalProject(schema=schema, input=node, expressions=tuple(expressions))
 
 
-def rename(node: Node, schema: Schema) -> Node:
+def rename(node: LogicalNode, schema: Schema) -> LogicalNode:
     """Return the same rows under these names."""
     if schema == node.schema:
         return node
-    return Project(schema=schema, input=node, expressions=references(node.schema))
+    return LogicalProject(schema=schema, input=node, expressions=references(node.schema))
 
 
-def filtered(node: Node, condition: Rex) -> Node:
+def filtered(node: LogicalNode, condition: Rex) -> LogicalNode:
     """Return the rows for which a condition is TRUE."""
-    return Filter(schema=node.schema, input=node, condition=condition)
+    return LogicalFilter(schema=node.schema, input=node, condition=condition)
 
 
 def references(schema: Schema, start: int = 0) -> tuple[Rex, ...]:
@@ -103,16 +112,16 @@ def references(schema: Schema, start: int = 0) -> tuple[Rex, ...]:
 
 
 def join(
-    left: Node,
-    right: Node,
+    left: LogicalNode,
+    right: LogicalNode,
     kind: str,
     condition: Rex,
     *,
     temporal: Rex | None = None,
     hints: dict[str, object] | None = None,
     also: Sequence[Rex] = (),
-    place: Place | None = None,
-) -> Join:
+    place: SqlLocation | None = None,
+) -> LogicalJoin:
     """Return a join with its columns. `also`: filters on its rows, which help to determine the kind of join."""
     first, second = left.schema, right.schema
     nature = join_nature(left.schema, right.schema, [*conjuncts(condition), *also], temporal)
@@ -129,7 +138,7 @@ def join(
     if kind in {"LEFT", "FULL"}:
         second = nullable(second)
     schema = first if kind in {"SEMI", "ANTI"} else first + second
-    return Join(
+    return LogicalJoin(
         schema=schema,
         left=left,
         right=right,

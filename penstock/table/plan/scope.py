@@ -51,7 +51,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResolvedName:
     """A resolved name: a column, and the remaining parts of the name, which are fields of rows."""
 
     index: int
@@ -64,7 +64,7 @@ class AmbiguousNameError(Exception):
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """The relations that names are looked up in."""
 
     relations: list[Relation] = field(default_factory=list)
@@ -82,12 +82,12 @@ class Scope:
                     if each.name not in relation.hidden:
                         yield index, each
 
-    def find(self, parts: Sequence[str]) -> Found | None:
+    def find(self, parts: Sequence[str]) -> ResolvedName | None:
         """The column of a name: first as relation.column, then as a column; None if there is none."""
         for length in range(min(len(parts) - 1, 3), 0, -1):
             relations = [r for r in self.relations if r.answers_to(parts[:length])]
             matches = [
-                Found(index, each, tuple(parts[length + 1 :]))
+                ResolvedName(index, each, tuple(parts[length + 1 :]))
                 for relation in relations
                 for index, each in enumerate(relation.fields, relation.start)
                 if each.name == parts[length]
@@ -97,7 +97,7 @@ class Scope:
             if matches:
                 return matches[0]
         plain = [
-            Found(index, each, tuple(parts[1:]))
+            ResolvedName(index, each, tuple(parts[1:]))
             for index, each in self.columns()
             if each.name == parts[0]
         ]
@@ -105,10 +105,10 @@ class Scope:
             raise AmbiguousNameError(parts[0])
         return plain[0] if plain else self._inside_of_rows(parts)
 
-    def _inside_of_rows(self, parts: Sequence[str]) -> Found | None:
+    def _inside_of_rows(self, parts: Sequence[str]) -> ResolvedName | None:
         """The field of a ROW column, which Flink finds by its name alone, too."""
         found = [
-            Found(index, each, (parts[0], *parts[1:]))
+            ResolvedName(index, each, (parts[0], *parts[1:]))
             for index, each in self.columns()
             if isinstance(each.type, RowType)
             and parts[0] in each.type.names
@@ -133,6 +133,6 @@ class Scope:
         return found
 
 
-def scope_of(schema: Schema, name: str | None = None) -> Scope:
+def scope_of(schema: Schema, name: str | None = None) -> NameScope:
     """A scope of one relation."""
-    return Scope([Relation(name, 0, schema)])
+    return NameScope([Relation(name, 0, schema)])

@@ -12,11 +12,11 @@ from penstock.columnar.specs.common import SortKey
 from penstock.table.errors import did_you_mean
 from penstock.table.expressions.nodes import InputRef, Rex
 from penstock.table.plan.aggregation import aggregate
-from penstock.table.plan.blocks import Block, aggregates_in
+from penstock.table.plan.blocks import QueryBlock, aggregates_in
 from penstock.table.plan.conditions import field_access
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.hints import about_tables, check_names, state_ttl
-from penstock.table.plan.nodes import Aggregate, Node, Sort
+from penstock.table.plan.nodes import LogicalAggregate, LogicalNode, LogicalSort
 from penstock.table.plan.over import add_over, direction, named_windows
 from penstock.table.plan.relations import FromClause
 from penstock.table.plan.schemas import plain, project, references, unique_names
@@ -25,7 +25,7 @@ from penstock.table.types import RowType
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SelectItem:
     """A column of SELECT: an expression to convert, or one that `*` stands for."""
 
     name: str | None
@@ -33,13 +33,13 @@ class Item:
     rex: Rex | None = None
 
 
-def select(context: Context, tree: Any) -> Node:
+def select(context: LogicalPlanContext, tree: Any) -> LogicalNode:
     """Return the plan of a SELECT with its ORDER BY and LIMIT."""
     hints = trees.hints_of(tree)
     clause = FromClause(context, hints)
     clause.read(tree)
     assert clause.node is not None
-    block = Block(context, clause.node, clause.scope)
+    block = QueryBlock(context, clause.node, clause.scope)
     for each in clause.later:
         block.filter(each, "the condition of ON")
     where = tree.args.get("where")
@@ -81,18 +81,18 @@ def _ttl(hints: Sequence[trees.Hint], text: str) -> int | None:
 # the columns
 
 
-def _items(block: Block, expressions: Sequence[Any]) -> list[Item]:
+def _items(block: QueryBlock, expressions: Sequence[Any]) -> list[SelectItem]:
     """Return the columns of SELECT; stars are expanded."""
-    found: list[Item] = []
+    found: list[SelectItem] = []
     for each in expressions:
         if isinstance(each, exp.Star):
             found += _star(block, each)
         elif _is_star(each):
             found += _qualified_star(block, each)
         elif isinstance(each, exp.Alias):
-            found.append(Item(str(each.args["alias"].this), each.this))
+            found.append(SelectItem(str(each.args["alias"].this), each.this))
         else:
-            found.append(Item(_own_name(each), each))
+            found.append(SelectItem(_own_name(each), each))
     return found
 
 
@@ -102,14 +102,14 @@ def _is_star(tree: Any) -> bool:
     )
 
 
-def _star(block: Block, tree: Any) -> list[Item]:
+def _star(block: QueryBlock, tree: Any) -> list[SelectItem]:
     columns = list(block.scope.columns())
     if not columns:
         block.fail(tree, "'*' needs a FROM")
-    return [Item(field.name, rex=InputRef(field.type, index)) for index, field in columns]
+    return [SelectItem(field.name, rex=InputRef(field.type, index)) for index, field in columns]
 
 
-def _qualified_star(block: Block, tree: Any) -> list[Item]:
+def _qualified_star(block: QueryBlock, tree: Any) -> list[SelectItem]:
     """Return the columns of `table.*`, or the fields of `row.*`."""
     if isinstance(tree, exp.Dot):
         row = block.convert(tree.this)
@@ -119,7 +119,7 @@ def _qualified_star(block: Block, tree: Any) -> list[Item]:
         relation = block.scope.find_relation(parts)
         if relation is not None:
             return [
-                Item(field.name, rex=InputRef(field.type, index))
+                SelectItem(field.name, rex=InputRef(field.type, index))
                 for index, field in enumerate(relation.fields, relation.start)
             ]
         found = block.find(tree, parts)
@@ -134,7 +134,8 @@ def _qualified_star(block: Block, tree: Any) -> list[Item]:
     if not isinstance(row.type, RowType):
         block.fail(tree, f"'{'.'.join(parts)}.*' needs a ROW, got {row.type}")
     return [
-        Item(name, rex=field_access(row, position)) for position, name in enumerate(row.type.names)
+        SelectItem(name, rex=field_access(row, position))
+        for position, name in enumerate(row.type.names)
     ]
 
 
@@ -147,7 +148,7 @@ def _own_name(tree: Any) -> str | None:
     return None
 
 
-def _regrouped(block: Block, items: Sequence[Item], tree: Any) -> list[Item]:
+def _regrouped(block: QueryBlock, items: Sequence[SelectItem], tree: Any) -> list[SelectItem]:
     """Return columns of `*` behind GROUP BY, where they must be keys."""
     found = []
     for item in items:
@@ -160,7 +161,7 @@ def _regrouped(block: Block, items: Sequence[Item], tree: Any) -> list[Item]:
                     f"expression '{item.name}' is not being grouped",
                     hint="list the GROUP BY keys instead of '*'",
                 )
-            item = Item(item.name, rex=rex)  # noqa: PLW2901
+            item = SelectItem(item.name, rex=rex)  # noqa: PLW2901
         found.append(item)
     return found
 
@@ -168,7 +169,9 @@ def _regrouped(block: Block, items: Sequence[Item], tree: Any) -> list[Item]:
 # from the columns to LIMIT
 
 
-def _finish(block: Block, tree: Any, items: Sequence[Item], order: Sequence[Any]) -> Node:
+def _finish(
+    block: QueryBlock, tree: Any, items: Sequence[SelectItem], order: Sequence[Any]
+) -> LogicalNode:
     aliases, block.aliases = block.aliases, {}
     rexes = [item.rex if item.rex is not None else block.convert(item.tree) for item in items]
     block.aliases = aliases
@@ -199,7 +202,7 @@ def _finish(block: Block, tree: Any, items: Sequence[Item], order: Sequence[Any]
 
 
 def _sort_column(
-    block: Block, ordered: Any, rexes: Sequence[Rex], names: Sequence[str]
+    block: QueryBlock, ordered: Any, rexes: Sequence[Rex], names: Sequence[str]
 ) -> Rex | int:
     """Return the column of SELECT that ORDER BY means, or an expression that is none of them."""
     tree = ordered.this
@@ -215,7 +218,7 @@ def _sort_column(
     return rexes.index(rex) if rex in rexes else rex
 
 
-def ordinal(block: Block, tree: Any, count: int) -> int:
+def ordinal(block: QueryBlock, tree: Any, count: int) -> int:
     """Return the column that a number in ORDER BY means."""
     text = str(tree.this)
     if not text.isdigit() or not 1 <= int(text) <= count:
@@ -225,9 +228,9 @@ def ordinal(block: Block, tree: Any, count: int) -> int:
     return int(text) - 1
 
 
-def distinct_rows(node: Node) -> Node:
+def distinct_rows(node: LogicalNode) -> LogicalNode:
     """Return each row once."""
-    return Aggregate(
+    return LogicalAggregate(
         schema=plain(node.schema),
         input=node,
         keys=tuple(range(len(node.schema))),
@@ -235,7 +238,9 @@ def distinct_rows(node: Node) -> Node:
     )
 
 
-def sorted_rows(block: Block, tree: Any, node: Node, keys: tuple[SortKey, ...]) -> Node:
+def sorted_rows(
+    block: QueryBlock, tree: Any, node: LogicalNode, keys: tuple[SortKey, ...]
+) -> LogicalNode:
     """Return rows with ORDER BY, OFFSET and LIMIT of a query."""
     limit = _count(block, tree.args.get("limit"), "LIMIT")
     offset = _count(block, tree.args.get("offset"), "OFFSET") or 0
@@ -244,7 +249,7 @@ def sorted_rows(block: Block, tree: Any, node: Node, keys: tuple[SortKey, ...]) 
     order = tree.args.get("order")
     for each, key in zip(order.expressions if keys else (), keys, strict=True):
         block.check_order(each.this, node.schema[key.index].type)
-    return Sort(
+    return LogicalSort(
         schema=node.schema,
         input=node,
         order=keys,
@@ -254,7 +259,7 @@ def sorted_rows(block: Block, tree: Any, node: Node, keys: tuple[SortKey, ...]) 
     )
 
 
-def _count(block: Block, tree: Any, what: str) -> int | None:
+def _count(block: QueryBlock, tree: Any, what: str) -> int | None:
     if tree is None:
         return None
     value = tree.expression if tree.args.get("expression") is not None else tree.args.get("count")

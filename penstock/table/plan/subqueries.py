@@ -11,27 +11,35 @@ from sqlglot import exp
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex, rewrite
 from penstock.table.plan.conditions import TRUE, conjunction, simple_call
 from penstock.table.plan.decorrelation import (
-    Frame,
-    Pulled,
+    DecorrelatedNode,
+    OuterBlock,
     TooComplexError,
     keyed,
     pulled,
 )
 from penstock.table.plan.expressions import BINARY
-from penstock.table.plan.nodes import Aggregate, Field, Filter, Node, Project, Sort, Values
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalAggregate,
+    LogicalFilter,
+    LogicalNode,
+    LogicalProject,
+    LogicalSort,
+    LogicalValues,
+)
 from penstock.table.plan.schemas import filtered, join, project, references
-from penstock.table.plan.scope import OuterRef, Scope
+from penstock.table.plan.scope import NameScope, OuterRef
 from penstock.table.types import BigIntType, BooleanType
 
 if TYPE_CHECKING:
-    from penstock.table.plan.blocks import Block
+    from penstock.table.plan.blocks import QueryBlock
     from penstock.table.plan.relations import FromClause
 
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _BIGINT = BigIntType(nullable=False)
 
 
-def filter_by(block: Block, tree: Any) -> bool:
+def filter_by(block: QueryBlock, tree: Any) -> bool:
     """Keep the rows of a block for which a condition with a subquery is TRUE, by a semi or anti join; return False for any other condition."""
     negated = False
     while isinstance(tree, exp.Not | exp.Paren):
@@ -50,7 +58,7 @@ def filter_by(block: Block, tree: Any) -> bool:
     return False
 
 
-def value(block: Block, tree: Any) -> Rex:
+def value(block: QueryBlock, tree: Any) -> Rex:
     """Return a subquery as a value: its result is joined to the rows of the block."""
     if isinstance(tree, exp.Exists):
         return _exists_value(block, tree)
@@ -74,20 +82,20 @@ def value(block: Block, tree: Any) -> Rex:
 # plans of subqueries
 
 
-def _plan(block: Block, tree: Any) -> Node:
+def _plan(block: QueryBlock, tree: Any) -> LogicalNode:
     from penstock.table.plan.queries import query
 
     return query(block.context.inside_of(block), tree)
 
 
-def _pulled(block: Block, tree: Any, node: Node) -> Pulled:
+def _pulled(block: QueryBlock, tree: Any, node: LogicalNode) -> DecorrelatedNode:
     try:
-        return pulled(node, Frame(block.level, block.node))
+        return pulled(node, OuterBlock(block.level, block.node))
     except TooComplexError as error:
         _refuse(block, tree, error)
 
 
-def _refuse(block: Block, tree: Any, error: TooComplexError) -> NoReturn:
+def _refuse(block: QueryBlock, tree: Any, error: TooComplexError) -> NoReturn:
     block.unsupported(
         tree,
         f"this correlated subquery is not supported: {error}",
@@ -95,16 +103,16 @@ def _refuse(block: Block, tree: Any, error: TooComplexError) -> NoReturn:
     )
 
 
-def _without_output(node: Node) -> Node:
+def _without_output(node: LogicalNode) -> LogicalNode:
     """Return a query for EXISTS, whose columns do not matter."""
-    while isinstance(node, Project) or (
-        isinstance(node, Sort) and not node.offset and node.limit != 0
+    while isinstance(node, LogicalProject) or (
+        isinstance(node, LogicalSort) and not node.offset and node.limit != 0
     ):
         node = node.input
     return node
 
 
-def _values(block: Block, tree: Any) -> list[Rex]:
+def _values(block: QueryBlock, tree: Any) -> list[Rex]:
     """Return the left side of IN: one value, or those of a tuple."""
     while isinstance(tree, exp.Paren):
         tree = tree.this
@@ -112,7 +120,7 @@ def _values(block: Block, tree: Any) -> list[Rex]:
     return [block.convert(each) for each in parts]
 
 
-def _joined(block: Block, rex: Rex) -> Rex:
+def _joined(block: QueryBlock, rex: Rex) -> Rex:
     """Return a condition of a subquery over the columns of the join with it: OuterRefs are columns of the left side."""
     width = len(block.node.schema)
 
@@ -126,7 +134,9 @@ def _joined(block: Block, rex: Rex) -> Rex:
     return rewrite(rex, change)
 
 
-def _semi(block: Block, inner: Pulled, more: Sequence[Rex], *, negated: bool) -> None:
+def _semi(
+    block: QueryBlock, inner: DecorrelatedNode, more: Sequence[Rex], *, negated: bool
+) -> None:
     """Join a subquery; `more` are conditions over the columns of both already."""
     conditions = [*(_joined(block, each) for each in inner.conditions), *more]
     kind = "ANTI" if negated else "SEMI"
@@ -136,7 +146,7 @@ def _semi(block: Block, inner: Pulled, more: Sequence[Rex], *, negated: bool) ->
 # conditions
 
 
-def _columns(block: Block, tree: Any, node: Node, left: Sequence[Rex]) -> list[Rex]:
+def _columns(block: QueryBlock, tree: Any, node: LogicalNode, left: Sequence[Rex]) -> list[Rex]:
     """Return the columns of a subquery, to compare with as many values."""
     if len(node.schema) != len(left):
         block.fail(
@@ -148,7 +158,7 @@ def _columns(block: Block, tree: Any, node: Node, left: Sequence[Rex]) -> list[R
 
 
 def _filter_in(
-    block: Block, tree: Any, left: Sequence[Rex], operator: str, *, negated: bool
+    block: QueryBlock, tree: Any, left: Sequence[Rex], operator: str, *, negated: bool
 ) -> None:
     query_tree = tree.args["query"] if isinstance(tree, exp.In) else tree.expression.this
     node = _plan(block, query_tree)
@@ -170,7 +180,7 @@ def _unless_false(comparison: Rex) -> Rex:
     return simple_call("OR", [comparison, *missing]) if missing else comparison
 
 
-def _filter_compared(block: Block, tree: Any, *, negated: bool) -> None:
+def _filter_compared(block: QueryBlock, tree: Any, *, negated: bool) -> None:
     """X > ANY (query): some row is so; x > ALL (query): no row is not."""
     name = BINARY[type(tree)]
     if name not in _NEGATED:
@@ -185,18 +195,18 @@ def _filter_compared(block: Block, tree: Any, *, negated: bool) -> None:
 # values
 
 
-def _extend(block: Block, inner: Node, condition: Rex) -> int:
+def _extend(block: QueryBlock, inner: LogicalNode, condition: Rex) -> int:
     """Join a subquery whose rows are unique for the condition; return the position of its first column."""
     width = len(block.node.schema)
     block.node = join(block.node, inner, "LEFT", condition)
     return width
 
 
-def _column(block: Block, index: int) -> InputRef:
+def _column(block: QueryBlock, index: int) -> InputRef:
     return InputRef(block.node.schema[index].type, index)
 
 
-def _scalar(block: Block, tree: Any) -> Rex:
+def _scalar(block: QueryBlock, tree: Any) -> Rex:
     node = _plan(block, tree)
     if len(node.schema) != 1:
         block.fail(
@@ -208,7 +218,7 @@ def _scalar(block: Block, tree: Any) -> Rex:
     if not inner.conditions:
         single = inner.node if _one_row(inner.node) else _single_value(inner.node, ())
         return _column(block, _extend(block, single, TRUE))
-    keys = keyed(inner, Frame(block.level, block.node))
+    keys = keyed(inner, OuterBlock(block.level, block.node))
     wide, positions = keys.node, list(keys.positions)
     nothing = _values_without_rows(node)
     empty = None if nothing is None else nothing[0]
@@ -230,22 +240,22 @@ def _scalar(block: Block, tree: Any) -> Rex:
     return simple_call("CASE", [found, _column(block, first), empty])
 
 
-def _one_row(node: Node) -> bool:
+def _one_row(node: LogicalNode) -> bool:
     """Whether a plan never gives more than one row."""
-    while isinstance(node, Project | Filter):
+    while isinstance(node, LogicalProject | LogicalFilter):
         node = node.input
-    if isinstance(node, Aggregate):
+    if isinstance(node, LogicalAggregate):
         return not node.keys and node.window is None and node.sets is None
-    if isinstance(node, Values):
+    if isinstance(node, LogicalValues):
         return len(node.rows) <= 1
-    return isinstance(node, Sort) and node.limit is not None and node.limit <= 1
+    return isinstance(node, LogicalSort) and node.limit is not None and node.limit <= 1
 
 
-def _single_value(node: Node, keys: Sequence[int]) -> Node:
+def _single_value(node: LogicalNode, keys: Sequence[int]) -> LogicalNode:
     """Return the first column, then the keys; more than one row for a key fails while the query runs."""
     first = node.schema[0]
     call = AggregateCall("SINGLE_VALUE", (InputRef(first.type, 0),), first.type.nullable())
-    found = Aggregate(
+    found = LogicalAggregate(
         schema=(
             *(replace(node.schema[each], time=None, window=None) for each in keys),
             Field(first.name, call.type),
@@ -262,15 +272,15 @@ def _single_value(node: Node, keys: Sequence[int]) -> Node:
     )
 
 
-def _values_without_rows(node: Node) -> list[Rex] | None:
+def _values_without_rows(node: LogicalNode) -> list[Rex] | None:
     """Return what a query with an aggregate of everything gives for no rows, column by column; None for any other query."""
-    below = node.input if isinstance(node, Project) else node
-    if not isinstance(below, Aggregate) or below.keys or below.window or below.sets:
+    below = node.input if isinstance(node, LogicalProject) else node
+    if not isinstance(below, LogicalAggregate) or below.keys or below.window or below.sets:
         return None
     if not below.aggregates:
         return None
     nothing = [_empty(each) for each in below.aggregates]
-    if not isinstance(node, Project):
+    if not isinstance(node, LogicalProject):
         return nothing
     return [
         nothing[each.index]
@@ -284,22 +294,24 @@ def _empty(call: AggregateCall) -> Rex:
     return Literal(call.type, 0 if call.function == "COUNT" else None)
 
 
-def _exists_value(block: Block, tree: Any) -> Rex:
+def _exists_value(block: QueryBlock, tree: Any) -> Rex:
     inner = _pulled(block, tree, _without_output(_plan(block, tree.this)))
     count = _counted(block, inner, ())
     return simple_call("IS NOT NULL", [_column(block, count)])
 
 
-def _counted(block: Block, inner: Pulled, operands: Sequence[tuple[Rex, ...]]) -> int:
+def _counted(
+    block: QueryBlock, inner: DecorrelatedNode, operands: Sequence[tuple[Rex, ...]]
+) -> int:
     """Join counts of a subquery's rows, by what it has to do with the row; return the position of the counts."""
-    keyed_rows = keyed(inner, Frame(block.level, block.node))
+    keyed_rows = keyed(inner, OuterBlock(block.level, block.node))
     wide, positions = keyed_rows.node, keyed_rows.positions
     calls = (
         AggregateCall("COUNT", (), _BIGINT),
         *(AggregateCall("COUNT", each, _BIGINT) for each in operands),
     )
     keys = tuple(dict.fromkeys(positions))
-    counts = Aggregate(
+    counts = LogicalAggregate(
         schema=(
             *(replace(wide.schema[each], time=None, window=None) for each in keys),
             *(Field(f"$n{number}", _BIGINT) for number in range(len(calls))),
@@ -309,9 +321,9 @@ def _counted(block: Block, inner: Pulled, operands: Sequence[tuple[Rex, ...]]) -
         aggregates=calls,
     )
     equalities = keyed_rows.equalities(counts.schema, [keys.index(at) for at in positions])
-    node: Node = counts
+    node: LogicalNode = counts
     if not keys:  # a global aggregate returns a row for no input, which does not count here
-        node = Filter(
+        node = LogicalFilter(
             schema=counts.schema,
             input=counts,
             condition=simple_call(">", [InputRef(_BIGINT, 0), Literal(_BIGINT, 0)]),
@@ -320,7 +332,7 @@ def _counted(block: Block, inner: Pulled, operands: Sequence[tuple[Rex, ...]]) -
     return _extend(block, node, condition) + len(keys)
 
 
-def _in_value(block: Block, tree: Any, left: Sequence[Rex], query_tree: Any) -> Rex:
+def _in_value(block: QueryBlock, tree: Any, left: Sequence[Rex], query_tree: Any) -> Rex:
     """Return IN as TRUE, FALSE or NULL: whether there are rows, NULLs among them, and an equal one."""
     node = _plan(block, query_tree)
     if len(node.schema) != len(left):
@@ -331,7 +343,7 @@ def _in_value(block: Block, tree: Any, left: Sequence[Rex], query_tree: Any) -> 
         block.call(tree, "=", [InputRef(each.type, at), rex])
         for at, (each, rex) in enumerate(zip(node.schema, outer, strict=True))
     ]
-    matches = Pulled(inner.node, (*inner.conditions, *equal))
+    matches = DecorrelatedNode(inner.node, (*inner.conditions, *equal))
     if not any(each.type.is_nullable for each in equal):
         return simple_call("IS NOT NULL", [_column(block, _counted(block, matches, ()))])
     counts = _counted(block, inner, [tuple(references(node.schema))])
@@ -348,7 +360,7 @@ def _in_value(block: Block, tree: Any, left: Sequence[Rex], query_tree: Any) -> 
     return simple_call("CASE", operands)
 
 
-def _as_outer(block: Block, rex: Rex) -> Rex:
+def _as_outer(block: QueryBlock, rex: Rex) -> Rex:
     return rewrite(
         rex,
         lambda each: (
@@ -362,11 +374,11 @@ def _as_outer(block: Block, rex: Rex) -> Rex:
 
 def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
     """Add LATERAL (query) to FROM: for each row to its left, the rows of a query that may use that row."""
-    from penstock.table.plan.blocks import Block
+    from penstock.table.plan.blocks import QueryBlock
     from penstock.table.plan.expressions import Expressions
 
     assert clause.node is not None
-    block = Block(clause.context, clause.node, clause.scope)
+    block = QueryBlock(clause.context, clause.node, clause.scope)
     node = _plan(block, tree.this)
     inner = _pulled(block, tree, node)
     width, shown = len(clause.node.schema), len(node.schema)
@@ -374,13 +386,13 @@ def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None
     right = [each.shifted(width) for each in relations]
     clause.check_names(joined if joined is not None else tree, right)
     on = None if joined is None else joined.args.get("on")
-    both = Expressions(clause.context, Scope([*clause.relations, *right]))
+    both = Expressions(clause.context, NameScope([*clause.relations, *right]))
     asked = TRUE if on is None else both.condition(on, "the condition of ON")
     conditions = [_joined(block, each) for each in inner.conditions]
     nothing = _values_without_rows(node) if conditions else None
     if nothing is None:
         conditions = [each for each in (*conditions, asked) if each != TRUE]
-        found: Node = join(clause.node, inner.node, kind, conjunction(conditions))
+        found: LogicalNode = join(clause.node, inner.node, kind, conjunction(conditions))
         values = references(found.schema[: width + shown])
     else:
         one, columns = _always_one(clause.node, inner.node, conditions, nothing)
@@ -392,8 +404,8 @@ def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None
 
 
 def _always_one(
-    left: Node, inner: Node, conditions: Sequence[Rex], nothing: Sequence[Rex]
-) -> tuple[Node, list[Rex]]:
+    left: LogicalNode, inner: LogicalNode, conditions: Sequence[Rex], nothing: Sequence[Rex]
+) -> tuple[LogicalNode, list[Rex]]:
     """Join an aggregate of everything, which is there for each left row: it may be one of no rows. Return the columns too."""
     names = [each.name for each in inner.schema]
     marked = project(inner, [*references(inner.schema), TRUE], [*names, "$found"])
@@ -407,7 +419,9 @@ def _always_one(
     return found, [*columns[:width], *values]
 
 
-def _kept(found: Node, values: Sequence[Rex], width: int, kind: str, asked: Rex) -> Node:
+def _kept(
+    found: LogicalNode, values: Sequence[Rex], width: int, kind: str, asked: Rex
+) -> LogicalNode:
     """Return the columns of rows for which the condition of a lateral join is TRUE; of a LEFT join, the others with NULLs."""
     names = [f"$c{at}" for at in range(len(values))]
     node = project(found, list(values), names)

@@ -17,9 +17,9 @@ from penstock.table.catalog.tables import (
 )
 from penstock.table.errors import did_you_mean
 from penstock.table.expressions.nodes import Call, InputRef, Rex
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import AssignWatermark, Field, Node, Scan
+from penstock.table.plan.nodes import Field, LogicalNode, LogicalTableScan, LogicalWatermarkAssigner
 from penstock.table.plan.schemas import project, rename, renamed
 from penstock.table.plan.scope import scope_of
 from penstock.table.sql import trees
@@ -28,7 +28,9 @@ from penstock.table.types import LocalZonedTimestampType, TimestampType
 SOURCE_WATERMARK = "SOURCE_WATERMARK"
 
 
-def find(context: Context, tree: Any, name: Sequence[str]) -> ResolvedTable | ResolvedView:
+def find(
+    context: LogicalPlanContext, tree: Any, name: Sequence[str]
+) -> ResolvedTable | ResolvedView:
     """Return the table or view of a name, or refuse the query."""
     found = context.catalog.find_table(name)
     if found is None:
@@ -41,7 +43,9 @@ def find(context: Context, tree: Any, name: Sequence[str]) -> ResolvedTable | Re
     return found
 
 
-def read(context: Context, tree: Any, name: Sequence[str], options: dict[str, str]) -> Node:
+def read(
+    context: LogicalPlanContext, tree: Any, name: Sequence[str], options: dict[str, str]
+) -> LogicalNode:
     """Return the plan that reads a table or view."""
     found = find(context, tree, name)
     if isinstance(found, ResolvedView):
@@ -51,9 +55,9 @@ def read(context: Context, tree: Any, name: Sequence[str], options: dict[str, st
     return read_table(context, tree, found, options)
 
 
-def _bound(found: ResolvedTable | ResolvedView) -> Node:
+def _bound(found: ResolvedTable | ResolvedView) -> LogicalNode:
     """The plan of a table that another plan is behind of; it may give names of its own."""
-    node: Node = found.bound() if callable(found.bound) else found.bound
+    node: LogicalNode = found.bound() if callable(found.bound) else found.bound
     names: Sequence[str] | None
     if isinstance(found, ResolvedView):
         names = found.columns
@@ -64,7 +68,7 @@ def _bound(found: ResolvedTable | ResolvedView) -> Node:
     return node
 
 
-def _read_view(context: Context, tree: Any, view: ResolvedView) -> Node:
+def _read_view(context: LogicalPlanContext, tree: Any, view: ResolvedView) -> LogicalNode:
     from penstock.table.plan.queries import query
 
     if view.bound is not None:
@@ -86,7 +90,9 @@ def _read_view(context: Context, tree: Any, view: ResolvedView) -> Node:
     return rename(node, renamed(node.schema, view.columns))
 
 
-def read_table(context: Context, tree: Any, table: ResolvedTable, options: dict[str, str]) -> Node:
+def read_table(
+    context: LogicalPlanContext, tree: Any, table: ResolvedTable, options: dict[str, str]
+) -> LogicalNode:
     """Return the scan of a table, its computed columns and its watermark."""
     key = set(table.primary_key or ())
     stored = [each for each in table.columns if not isinstance(each, ComputedColumn)]
@@ -94,7 +100,9 @@ def read_table(context: Context, tree: Any, table: ResolvedTable, options: dict[
         Field(each.name, each.type.not_null() if each.name in key else each.type) for each in stored
     )
     place = context.place(tree)
-    node: Node = Scan(schema=schema, table=table, options=dict(options), place=place)
+    node: LogicalNode = LogicalTableScan(
+        schema=schema, table=table, options=dict(options), place=place
+    )
     if len(stored) < len(table.columns):
         node = _with_computed(context, tree, table, node)
     if table.watermark is not None:
@@ -102,7 +110,9 @@ def read_table(context: Context, tree: Any, table: ResolvedTable, options: dict[
     return node
 
 
-def _with_computed(context: Context, tree: Any, table: ResolvedTable, scan: Node) -> Node:
+def _with_computed(
+    context: LogicalPlanContext, tree: Any, table: ResolvedTable, scan: LogicalNode
+) -> LogicalNode:
     positions = {each.name: index for index, each in enumerate(scan.schema)}
     expressions: list[Rex] = []
     for column in table.columns:
@@ -116,7 +126,7 @@ def _with_computed(context: Context, tree: Any, table: ResolvedTable, scan: Node
 
 
 def _table_expression(
-    context: Context, tree: Any, what: str, column: ComputedColumn, node: Node
+    context: LogicalPlanContext, tree: Any, what: str, column: ComputedColumn, node: LogicalNode
 ) -> Rex:
     own = replace(context, text=column.text, around=None)
     try:
@@ -127,7 +137,9 @@ def _table_expression(
         ) from None
 
 
-def _with_watermark(context: Context, tree: Any, table: ResolvedTable, node: Node) -> Node:
+def _with_watermark(
+    context: LogicalPlanContext, tree: Any, table: ResolvedTable, node: LogicalNode
+) -> LogicalNode:
     assert table.watermark is not None
     name, expression, text = table.watermark
     names = [each.name for each in node.schema]
@@ -157,7 +169,7 @@ def _with_watermark(context: Context, tree: Any, table: ResolvedTable, node: Nod
         replace(each, time="rowtime") if position == index else each
         for position, each in enumerate(node.schema)
     )
-    return AssignWatermark(schema=schema, input=node, rowtime=index, expression=rex)
+    return LogicalWatermarkAssigner(schema=schema, input=node, rowtime=index, expression=rex)
 
 
 def _of_source(expression: Any) -> bool:

@@ -12,9 +12,9 @@ from sqlglot import exp
 from penstock.columnar.specs.common import WindowDefinition
 from penstock.table.errors import UnsupportedQueryError, did_you_mean
 from penstock.table.expressions.nodes import InputRef, Literal, Rex
-from penstock.table.plan.context import Context
+from penstock.table.plan.context import LogicalPlanContext
 from penstock.table.plan.expressions import Expressions
-from penstock.table.plan.nodes import Field, Node, WindowTableFunction
+from penstock.table.plan.nodes import Field, LogicalNode, LogicalTableFunctionScan
 from penstock.table.plan.schemas import PROCTIME, WINDOW_TIME
 from penstock.table.plan.scope import scope_of
 from penstock.table.sql import trees
@@ -37,7 +37,7 @@ GROUP_WINDOWS = {
 }
 
 
-def table_function(clause: FromClause, tree: Any) -> Node:
+def table_function(clause: FromClause, tree: Any) -> LogicalNode:
     """Return TABLE(f(...)) as a plan: a window table function, or a table function of the user's."""
     call = tree.this
     name = trees.function_path(call)[-1].upper()
@@ -48,7 +48,7 @@ def table_function(clause: FromClause, tree: Any) -> Node:
     return user_table(clause.context, call)
 
 
-def window_table(clause: FromClause, call: Any, name: str) -> Node:
+def window_table(clause: FromClause, call: Any, name: str) -> LogicalNode:
     """Return TUMBLE(TABLE t, DESCRIPTOR(ts), ...) and the like."""
     context = clause.context
     operands = named_operands(context, call, name)
@@ -87,10 +87,10 @@ def window_table(clause: FromClause, call: Any, name: str) -> Node:
             window="time",
         ),
     )
-    return WindowTableFunction(schema=schema, input=node, window=definition, proctime=proctime)
+    return LogicalTableFunctionScan(schema=schema, input=node, window=definition, proctime=proctime)
 
 
-def named_operands(context: Context, call: Any, name: str) -> dict[str, Any]:
+def named_operands(context: LogicalPlanContext, call: Any, name: str) -> dict[str, Any]:
     """Return the operands of a window table function by their names."""
     names = PARAMETERS[name]
     found: dict[str, Any] = {}
@@ -118,7 +118,7 @@ def named_operands(context: Context, call: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def time_column(context: Context, descriptor: Any, node: Node) -> int:
+def time_column(context: LogicalPlanContext, descriptor: Any, node: LogicalNode) -> int:
     """Return the column of DESCRIPTOR(ts), which must be a time attribute."""
     if not isinstance(descriptor, trees.Descriptor) or len(descriptor.expressions) != 1:
         raise context.error(
@@ -129,7 +129,7 @@ def time_column(context: Context, descriptor: Any, node: Node) -> int:
     return index
 
 
-def check_time(context: Context, tree: Any, field: Field) -> None:
+def check_time(context: LogicalPlanContext, tree: Any, field: Field) -> None:
     """Reject a window over a column that is not a time attribute."""
     if field.time is None:
         raise context.error(
@@ -140,7 +140,7 @@ def check_time(context: Context, tree: Any, field: Field) -> None:
         )
 
 
-def _column(context: Context, tree: Any, node: Node) -> int:
+def _column(context: LogicalPlanContext, tree: Any, node: LogicalNode) -> int:
     name = trees.name_parts(tree)[-1]
     names = [each.name for each in node.schema]
     if name not in names:
@@ -148,13 +148,13 @@ def _column(context: Context, tree: Any, node: Node) -> int:
     return names.index(name)
 
 
-def milliseconds(context: Context, tree: Any, what: str) -> int:
+def milliseconds(context: LogicalPlanContext, tree: Any, what: str) -> int:
     """Return the length of an interval of days and seconds."""
     rex = Expressions(context, scope_of(())).convert(tree)
     return constant_ms(context, tree, rex, what)
 
 
-def constant_ms(context: Context, tree: Any, rex: Rex, what: str) -> int:
+def constant_ms(context: LogicalPlanContext, tree: Any, rex: Rex, what: str) -> int:
     """Return the length of a constant interval."""
     if not isinstance(rex, Literal) or not isinstance(rex.value, timedelta):
         raise context.error(
@@ -167,12 +167,12 @@ def constant_ms(context: Context, tree: Any, rex: Rex, what: str) -> int:
 
 
 def define(
-    context: Context,
+    context: LogicalPlanContext,
     tree: Any,
     name: str,
     sizes: dict[str, int],
     time: int,
-    node: Node,
+    node: LogicalNode,
     partition: Sequence[int] = (),
 ) -> WindowDefinition:
     """Return the window, checked."""
@@ -201,7 +201,7 @@ def define(
 
 
 @dataclass(frozen=True, slots=True)
-class GroupWindow:
+class GroupWindowCall:
     """TUMBLE(ts, size), HOP(ts, slide, size) or SESSION(ts, gap) in GROUP BY."""
 
     kind: str
@@ -209,7 +209,7 @@ class GroupWindow:
     sizes: dict[str, int]
 
 
-def group_window(expressions: Expressions, tree: Any) -> GroupWindow | None:
+def group_window(expressions: Expressions, tree: Any) -> GroupWindowCall | None:
     """Return the window that a part of GROUP BY is; None if it is none."""
     if not isinstance(tree, exp.Anonymous):
         return None
@@ -219,7 +219,7 @@ def group_window(expressions: Expressions, tree: Any) -> GroupWindow | None:
     return read_group_window(expressions, tree, path[0].upper())
 
 
-def read_group_window(expressions: Expressions, tree: Any, kind: str) -> GroupWindow:
+def read_group_window(expressions: Expressions, tree: Any, kind: str) -> GroupWindowCall:
     """Return the window that the operands of a group window, or of one of its auxiliary functions, say."""
     context = expressions.context
     names = GROUP_WINDOWS[kind]
@@ -240,7 +240,7 @@ def read_group_window(expressions: Expressions, tree: Any, kind: str) -> GroupWi
         name: constant_ms(context, each, expressions.convert(each), name)
         for name, each in zip(names, tree.expressions[1:], strict=True)
     }
-    return GroupWindow(kind, time, sizes)
+    return GroupWindowCall(kind, time, sizes)
 
 
 def property_field(name: str, what: str, field: Field) -> Field:

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from penstock.table.expressions.nodes import Rex, UserCall, rewrite
 from penstock.table.function_runners import AsyncCallSettings, AsyncRunner
-from penstock.table.plan.nodes import Node
+from penstock.table.plan.nodes import LogicalNode
 from penstock.table.rules.trees import transform, with_expressions
 
 
-def set_async_options(plans: Sequence[Node], settings: AsyncCallSettings) -> list[Node]:
+def set_async_options(
+    plans: Sequence[LogicalNode], settings: AsyncCallSettings
+) -> list[LogicalNode]:
     """Return plans whose asynchronous functions are called by these settings. A function that is called twice stays one object."""
     made: dict[int, AsyncRunner] = {}
 
@@ -21,7 +23,7 @@ def set_async_options(plans: Sequence[Node], settings: AsyncCallSettings) -> lis
         runner = made.setdefault(id(rex.function), AsyncRunner(rex.function.function, settings))
         return replace(rex, function=runner)
 
-    def of_node(node: Node) -> Node:
+    def of_node(node: LogicalNode) -> LogicalNode:
         return with_expressions(node, lambda rex: rewrite(rex, change))
 
     return [transform(each, of_node) for each in plans]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex
-from penstock.table.plan.nodes import Aggregate, Field, Node, Project
+from penstock.table.plan.nodes import Field, LogicalAggregate, LogicalNode, LogicalProject
 from penstock.table.rules.expressions import all_of, conjuncts, refs
-from penstock.table.rules.nodes import Expand
+from penstock.table.rules.nodes import LogicalExpand
 from penstock.table.rules.trees import transform
 from penstock.table.types import BigIntType, BooleanType, DataType, IntType
 
@@ -20,13 +20,13 @@ _LONG, _INT = BigIntType(False), IntType(False)
 _DISTINCT = frozenset({"COUNT", "SUM"})
 
 
-def split_distinct(node: Node, buckets: int) -> Node:
+def split_distinct(node: LogicalNode, buckets: int) -> LogicalNode:
     """Split aggregates with DISTINCT, everywhere in a plan, where all of their calls can be put together."""
     return transform(node, lambda each: _split(each, buckets))
 
 
-def _split(node: Node, buckets: int) -> Node:
-    if not isinstance(node, Aggregate) or node.window is not None or node.sets is not None:
+def _split(node: LogicalNode, buckets: int) -> LogicalNode:
+    if not isinstance(node, LogicalAggregate) or node.window is not None or node.sets is not None:
         return node
     distinct = [call for call in node.aggregates if call.distinct]
     if not distinct or not all(_fits(call) for call in node.aggregates):
@@ -36,7 +36,7 @@ def _split(node: Node, buckets: int) -> Node:
     below = _expanded(node.input, values, buckets)
     keys = (*node.keys, width, width + 1)
     partial = tuple(_partial(call, values, width) for call in node.aggregates)
-    inner = Aggregate(
+    inner = LogicalAggregate(
         schema=(
             *(below.schema[key] for key in keys),
             *(Field(f"$p{at}", call.type) for at, call in enumerate(partial)),
@@ -51,7 +51,7 @@ def _split(node: Node, buckets: int) -> Node:
         AggregateCall("SUM", (InputRef(call.type, first + at),), _summed(call, node))
         for at, call in enumerate(node.aggregates)
     )
-    outer = Aggregate(
+    outer = LogicalAggregate(
         schema=(
             *(Field(field.name, field.type) for field in node.schema[: len(node.keys)]),
             *(Field(f"$m{at}", call.type) for at, call in enumerate(merged)),
@@ -74,12 +74,12 @@ def _fits(call: AggregateCall) -> bool:
     )
 
 
-def _summed(call: AggregateCall, node: Aggregate) -> DataType:
+def _summed(call: AggregateCall, node: LogicalAggregate) -> DataType:
     """Of no rows at all, sums are NULL."""
     return call.type if node.keys else call.type.nullable()
 
 
-def _expanded(below: Node, values: list[Rex], buckets: int) -> Node:
+def _expanded(below: LogicalNode, values: list[Rex], buckets: int) -> LogicalNode:
     """Append the number of the distinct value, and the bucket that it falls into."""
     projections = tuple(
         (*refs(below.schema), Literal(_INT, at), _bucket(value, buckets))
@@ -87,8 +87,8 @@ def _expanded(below: Node, values: list[Rex], buckets: int) -> Node:
     )
     schema = (*below.schema, Field("$value", _INT), Field("$bucket", _INT))
     if len(values) == 1:
-        return Project(schema=schema, input=below, expressions=projections[0])
-    return Expand(schema=schema, input=below, projections=projections)
+        return LogicalProject(schema=schema, input=below, expressions=projections[0])
+    return LogicalExpand(schema=schema, input=below, projections=projections)
 
 
 def _bucket(value: Rex, buckets: int) -> Rex:
@@ -106,11 +106,11 @@ def _partial(call: AggregateCall, values: list[Rex], width: int) -> AggregateCal
     return replace(call, filter=all_of([ours, *own]), type=kind)
 
 
-def _finished(node: Aggregate, outer: Node) -> Node:
+def _finished(node: LogicalAggregate, outer: LogicalNode) -> LogicalNode:
     columns: list[Rex] = list(refs(outer.schema))
     first = len(node.keys)
     for at, call in enumerate(node.aggregates):
         found = columns[first + at]
         if call.function == "COUNT" and not node.keys:
             columns[first + at] = Call(_LONG, "COALESCE", (found, Literal(_LONG, 0)))
-    return Project(schema=node.schema, input=outer, expressions=tuple(columns))
+    return LogicalProject(schema=node.schema, input=outer, expressions=tuple(columns))

@@ -8,28 +8,28 @@ from dataclasses import replace
 from penstock.table.catalog.tables import PhysicalColumn
 from penstock.table.expressions.nodes import Call, InputRef, Rex, UserCall, inputs_of, walk
 from penstock.table.plan.nodes import (
-    Aggregate,
-    Correlate,
-    Filter,
-    Join,
-    Node,
-    Over,
-    Project,
-    Scan,
-    SetOperation,
-    Sort,
-    WindowTableFunction,
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalOverAggregate,
+    LogicalProject,
+    LogicalSetOperation,
+    LogicalSort,
+    LogicalTableFunctionScan,
+    LogicalTableScan,
 )
 from penstock.table.rules.expressions import TRUE, all_of, conjuncts, is_deterministic, remap
-from penstock.table.rules.nodes import Rank
+from penstock.table.rules.nodes import LogicalRank
 from penstock.table.rules.sharing import count_readers
 from penstock.table.rules.trees import with_inputs
 
 _STRICT = frozenset({"=", "<>", "<", "<=", ">", ">=", "LIKE", "IS NOT NULL", "IS TRUE"})
-_THROUGH_SHARED = (Project, Filter)
+_THROUGH_SHARED = (LogicalProject, LogicalFilter)
 
 
-def push_filters(roots: Sequence[Node]) -> list[Node]:
+def push_filters(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
     """Move conditions down, in all plans of a job. A node that several read is left as it is, so that it runs once."""
     pusher = _Pusher(count_readers(roots))
     return [pusher.push(root, []) for root in roots]
@@ -38,9 +38,11 @@ def push_filters(roots: Sequence[Node]) -> list[Node]:
 class _Pusher:
     def __init__(self, readers: dict[int, int]) -> None:
         self._readers = readers
-        self._plain: dict[int, tuple[Node, Node]] = {}  # nodes with no conditions from above
+        self._plain: dict[
+            int, tuple[LogicalNode, LogicalNode]
+        ] = {}  # nodes with no conditions from above
 
-    def push(self, node: Node, conditions: list[Rex]) -> Node:
+    def push(self, node: LogicalNode, conditions: list[Rex]) -> LogicalNode:
         """Return a node whose rows meet the conditions."""
         if not conditions:
             known = self._plain.get(id(node))
@@ -52,36 +54,36 @@ class _Pusher:
             return _filtered(self.push(node, []), conditions)
         return self._pushed(node, conditions)
 
-    def _pushed(self, node: Node, conditions: list[Rex]) -> Node:
+    def _pushed(self, node: LogicalNode, conditions: list[Rex]) -> LogicalNode:
         match node:
-            case Filter():
+            case LogicalFilter():
                 return self.push(node.input, [*conjuncts(node.condition), *conditions])
-            case Project():
+            case LogicalProject():
                 return self._project(node, conditions)
-            case Join():
+            case LogicalJoin():
                 return self._join(node, conditions)
-            case SetOperation(kind="UNION", all=True):
+            case LogicalSetOperation(kind="UNION", all=True):
                 return replace(
                     node, parts=tuple(self.push(part, list(conditions)) for part in node.parts)
                 )
-            case Aggregate() if node.sets is None:
+            case LogicalAggregate() if node.sets is None:
                 return self._through(node, conditions, self._key_of(node.keys), len(node.keys))
-            case WindowTableFunction() if node.window.kind != "SESSION":
+            case LogicalTableFunctionScan() if node.window.kind != "SESSION":
                 return self._below_columns(node, conditions)
-            case Correlate():
+            case LogicalCorrelate():
                 return self._below_columns(node, conditions)
-            case Over():
+            case LogicalOverAggregate():
                 return self._by_partition(node, conditions, node.window.partition)
-            case Rank():
+            case LogicalRank():
                 return self._by_partition(node, conditions, node.partition)
-            case Sort() if node.limit is None and not node.offset:
+            case LogicalSort() if node.limit is None and not node.offset:
                 return with_inputs(node, [self.push(node.input, conditions)])
-            case Scan():
+            case LogicalTableScan():
                 return _scan(node, conditions)
         inputs = [self.push(each, []) for each in node.inputs]
         return _filtered(with_inputs(node, inputs), conditions)
 
-    def _project(self, node: Project, conditions: list[Rex]) -> Node:
+    def _project(self, node: LogicalProject, conditions: list[Rex]) -> LogicalNode:
         def movable(condition: Rex) -> bool:
             computed = [node.expressions[at] for at in inputs_of(condition)]
             return all(
@@ -99,8 +101,8 @@ class _Pusher:
         return lambda at: keys[at]
 
     def _through(
-        self, node: Aggregate, conditions: list[Rex], place: Callable[[int], int], width: int
-    ) -> Node:
+        self, node: LogicalAggregate, conditions: list[Rex], place: Callable[[int], int], width: int
+    ) -> LogicalNode:
         """Conditions on keys hold for whole groups."""
         down, stay = _parted(
             conditions,
@@ -109,7 +111,9 @@ class _Pusher:
         moved = [remap(each, lambda ref: InputRef(ref.type, place(ref.index))) for each in down]
         return _filtered(with_inputs(node, [self.push(node.input, moved)]), stay)
 
-    def _below_columns(self, node: WindowTableFunction | Correlate, conditions: list[Rex]) -> Node:
+    def _below_columns(
+        self, node: LogicalTableFunctionScan | LogicalCorrelate, conditions: list[Rex]
+    ) -> LogicalNode:
         """Conditions on the columns of the input, not on those that the node appends."""
         width = len(node.input.schema)
         down, stay = _parted(
@@ -118,8 +122,11 @@ class _Pusher:
         return _filtered(with_inputs(node, [self.push(node.input, down)]), stay)
 
     def _by_partition(
-        self, node: Over | Rank, conditions: list[Rex], partition: tuple[int, ...]
-    ) -> Node:
+        self,
+        node: LogicalOverAggregate | LogicalRank,
+        conditions: list[Rex],
+        partition: tuple[int, ...],
+    ) -> LogicalNode:
         keys = set(partition)
         down, stay = _parted(
             conditions,
@@ -127,7 +134,7 @@ class _Pusher:
         )
         return _filtered(with_inputs(node, [self.push(node.input, down)]), stay)
 
-    def _join(self, node: Join, conditions: list[Rex]) -> Node:
+    def _join(self, node: LogicalJoin, conditions: list[Rex]) -> LogicalNode:
         width = len(node.left.schema)
         kind = _simplified(node, conditions, width)
         left: list[Rex] = []
@@ -172,11 +179,11 @@ def _safe(rex: Rex) -> bool:
     return is_deterministic(rex) and not any(isinstance(each, UserCall) for each in walk(rex))
 
 
-def _filtered(node: Node, conditions: list[Rex]) -> Node:
+def _filtered(node: LogicalNode, conditions: list[Rex]) -> LogicalNode:
     condition = all_of(conditions)
     if condition is None:
         return node
-    return Filter(schema=node.schema, input=node, condition=condition)
+    return LogicalFilter(schema=node.schema, input=node, condition=condition)
 
 
 def _moved(rex: Rex, by: int) -> Rex:
@@ -192,7 +199,7 @@ def _side(rex: Rex, width: int) -> str | None:
     return "right" if min(read) >= width else None
 
 
-def _simplified(node: Join, conditions: list[Rex], width: int) -> str:
+def _simplified(node: LogicalJoin, conditions: list[Rex], width: int) -> str:
     """An outer join whose missing rows are left out afterwards is an inner one on that side."""
     kind = node.kind
     strict = {at for each in conditions for at in _must_be_there(each)}
@@ -213,7 +220,7 @@ def _must_be_there(rex: Rex) -> set[int]:
     return set()
 
 
-def _scan(node: Scan, conditions: list[Rex]) -> Node:
+def _scan(node: LogicalTableScan, conditions: list[Rex]) -> LogicalNode:
     """Give the connector the conditions on physical columns: it says which of them it takes when the plan is made."""
     names = [each.name for each in node.table.columns if isinstance(each, PhysicalColumn)]
     place = {name: at for at, name in enumerate(names)}

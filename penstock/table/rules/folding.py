@@ -20,24 +20,32 @@ from penstock.table.expressions.nodes import (
     rewrite,
     walk,
 )
-from penstock.table.plan.nodes import Field, Filter, Join, Node, Project, SetOperation, Values
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalProject,
+    LogicalSetOperation,
+    LogicalValues,
+)
 from penstock.table.rules.expressions import TRUE, all_of, conjuncts, is_deterministic
 from penstock.table.rules.trees import transform, with_expressions
 from penstock.table.types import AtomicType, NullType
 
 
-def fold_constants(node: Node, zone: str) -> Node:
+def fold_constants(node: LogicalNode, zone: str) -> LogicalNode:
     """Compute all constants of a plan; `zone` is the session time zone."""
 
     def fold(rex: Rex) -> Rex:
         return rewrite(rex, lambda each: _folded(simplified(each), zone))
 
-    def change(each: Node) -> Node:
+    def change(each: LogicalNode) -> LogicalNode:
         folded = with_expressions(each, fold)
         match folded:
-            case Filter():
+            case LogicalFilter():
                 return _filter(replace(folded, condition=_condition(folded.condition)))
-            case Join():
+            case LogicalJoin():
                 return _join(replace(folded, condition=_condition(folded.condition)))
         return folded
 
@@ -52,24 +60,26 @@ def _is_never_true(condition: Rex) -> bool:
     return any(isinstance(each, Literal) and not each.value for each in conjuncts(condition))
 
 
-def _join(node: Join) -> Node:
+def _join(node: LogicalJoin) -> LogicalNode:
     """A join whose condition cannot be TRUE leaves rows without a partner, where the kind of join keeps them."""
     if not _is_never_true(node.condition):
         return node
     if node.kind == "ANTI":
         return node.left
     width = len(node.left.schema)
-    alone: list[Node] = []
+    alone: list[LogicalNode] = []
     if node.kind in {"LEFT", "FULL"}:
         alone.append(_padded(node, node.left, 0))
     if node.kind in {"RIGHT", "FULL"}:
         alone.append(_padded(node, node.right, width))
     if len(alone) == 2:
-        return SetOperation(schema=alone[0].schema, parts=tuple(alone), kind="UNION", all=True)
-    return alone[0] if alone else Values(schema=node.schema, rows=())
+        return LogicalSetOperation(
+            schema=alone[0].schema, parts=tuple(alone), kind="UNION", all=True
+        )
+    return alone[0] if alone else LogicalValues(schema=node.schema, rows=())
 
 
-def _padded(node: Join, side: Node, start: int) -> Node:
+def _padded(node: LogicalJoin, side: LogicalNode, start: int) -> LogicalNode:
     """Return the rows of one side with NULLs for the other."""
     end = start + len(side.schema)
     columns = tuple(
@@ -79,12 +89,12 @@ def _padded(node: Join, side: Node, start: int) -> Node:
         for at, field in enumerate(node.schema)
     )
     plain = tuple(Field(field.name, field.type) for field in node.schema)
-    return Project(schema=plain, input=side, expressions=columns)
+    return LogicalProject(schema=plain, input=side, expressions=columns)
 
 
-def _filter(node: Filter) -> Node:
+def _filter(node: LogicalFilter) -> LogicalNode:
     if _is_never_true(node.condition):
-        return Values(schema=node.schema, rows=())
+        return LogicalValues(schema=node.schema, rows=())
     return node.input if node.condition is TRUE else node
 
 

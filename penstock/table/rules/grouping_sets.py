@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex
-from penstock.table.plan.nodes import Aggregate, Field, Node, Project
+from penstock.table.plan.nodes import Field, LogicalAggregate, LogicalNode, LogicalProject
 from penstock.table.rules.expressions import refs
-from penstock.table.rules.nodes import Expand
+from penstock.table.rules.nodes import LogicalExpand
 from penstock.table.rules.trees import transform
 from penstock.table.types import BigIntType, BooleanType
 
@@ -13,13 +13,13 @@ _GROUPING = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
 _LONG = BigIntType(False)
 
 
-def expand_grouping_sets(node: Node) -> Node:
+def expand_grouping_sets(node: LogicalNode) -> LogicalNode:
     """Turn grouping sets into expansion and plain grouping, everywhere in a plan."""
     return transform(node, _expanded)
 
 
-def _expanded(node: Node) -> Node:
-    if not isinstance(node, Aggregate):
+def _expanded(node: LogicalNode) -> LogicalNode:
+    if not isinstance(node, LogicalAggregate):
         return node
     if node.sets is None:
         return _without_grouping_calls(node)
@@ -41,13 +41,13 @@ def _expanded(node: Node) -> Node:
     copies = tuple(
         Field(below.schema[key].name, below.schema[key].type.nullable()) for key in copied
     )
-    expand = Expand(
+    expand = LogicalExpand(
         schema=(*below.schema, *copies, Field("$e", _LONG)), input=below, projections=projections
     )
     place = {key: key if key in always else width + copied.index(key) for key in node.keys}
     keys = (*(place[key] for key in node.keys), number)
     calls = [call for call in node.aggregates if call.function not in _GROUPING]
-    inner = Aggregate(
+    inner = LogicalAggregate(
         schema=(
             *(expand.schema[key] for key in keys),
             *(Field(f"$a{at}", call.type) for at, call in enumerate(calls)),
@@ -65,7 +65,9 @@ def _kept_or_null(column: InputRef, kept: bool) -> Rex:
     return InputRef(nullable, column.index) if kept else Literal(nullable, None)
 
 
-def _finished(node: Aggregate, inner: Node, sets: tuple[tuple[int, ...], ...]) -> Node:
+def _finished(
+    node: LogicalAggregate, inner: LogicalNode, sets: tuple[tuple[int, ...], ...]
+) -> LogicalNode:
     """Compute GROUPING calls from the grouping set's number, and drop the number."""
     count = len(node.keys)
     columns: list[Rex] = list(refs(inner.schema)[:count])
@@ -77,7 +79,7 @@ def _finished(node: Aggregate, inner: Node, sets: tuple[tuple[int, ...], ...]) -
         else:
             columns.append(InputRef(call.type, at))
             at += 1
-    return Project(schema=node.schema, input=inner, expressions=tuple(columns))
+    return LogicalProject(schema=node.schema, input=inner, expressions=tuple(columns))
 
 
 def _grouping(
@@ -109,7 +111,7 @@ def _chosen(call: AggregateCall, values: list[int], number: InputRef) -> Rex:
     return Call(call.type, "CASE", (*parts, Literal(call.type, values[-1])))
 
 
-def _without_grouping_calls(node: Aggregate) -> Node:
+def _without_grouping_calls(node: LogicalAggregate) -> LogicalNode:
     """Of plain grouping, GROUPING says 0 for every key."""
     if not any(call.function in _GROUPING for call in node.aggregates):
         return node
@@ -121,7 +123,7 @@ def _without_grouping_calls(node: Aggregate) -> Node:
         if call.function not in _GROUPING
     ]
     rest = node.schema[first + len(node.aggregates) :]
-    inner = Aggregate(
+    inner = LogicalAggregate(
         schema=(*node.schema[:first], *kept, *rest),
         input=node.input,
         keys=node.keys,
@@ -139,4 +141,4 @@ def _without_grouping_calls(node: Aggregate) -> Node:
             columns.append(InputRef(call.type, at))
             at += 1
     columns += refs(inner.schema)[at:]
-    return Project(schema=node.schema, input=inner, expressions=tuple(columns))
+    return LogicalProject(schema=node.schema, input=inner, expressions=tuple(columns))

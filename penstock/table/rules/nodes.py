@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from penstock.columnar.specs.common import SortKey
 from penstock.table.expressions.nodes import Rex
-from penstock.table.plan.nodes import Input1
+from penstock.table.plan.nodes import LogicalSingleInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rank(Input1):
+class LogicalRank(LogicalSingleInput):
     """The rows with rank `start` to `end` of each partition; `end_column`: the end is the value of that column. Output: all columns, then the rank if `with_rank`."""
 
     partition: tuple[int, ...]
@@ -23,7 +23,7 @@ class Rank(Input1):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expand(Input1):
+class LogicalExpand(LogicalSingleInput):
     """Each row once per projection."""
 
     projections: tuple[tuple[Rex, ...], ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.table.plan.nodes import Node
+from penstock.table.plan.nodes import LogicalNode
 from penstock.table.rules.distinct_split import split_distinct
 from penstock.table.rules.filters import push_filters
 from penstock.table.rules.folding import fold_constants
@@ -21,8 +21,8 @@ RULES = (rewrite_set_operations, expand_grouping_sets, recognise_ranks, push_lim
 
 
 def optimize(
-    roots: Sequence[Node], *, zone: str = "UTC", reuse: bool = True, buckets: int = 0
-) -> list[Node]:
+    roots: Sequence[LogicalNode], *, zone: str = "UTC", reuse: bool = True, buckets: int = 0
+) -> list[LogicalNode]:
     """Return plans that give the same rows and are run better. `reuse`: equal parts run once. `buckets`: of distinct values that are aggregated in two levels; 0: they are not."""
     plans = [_applied(fold_constants(root, zone)) for root in roots]
     if buckets:
@@ -33,7 +33,7 @@ def optimize(
     return share(plans) if reuse else plans
 
 
-def _applied(node: Node) -> Node:
+def _applied(node: LogicalNode) -> LogicalNode:
     for rule in RULES:
         node = rule(node)
     return node

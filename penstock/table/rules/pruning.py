@@ -8,41 +8,41 @@ from dataclasses import replace
 from penstock.columnar.specs.common import SortKey
 from penstock.table.expressions.nodes import AggregateCall, InputRef, Rex, inputs_of
 from penstock.table.plan.nodes import (
-    Aggregate,
-    AssignWatermark,
-    Correlate,
-    Filter,
-    Join,
-    MatchRecognize,
-    Node,
-    Over,
-    Project,
-    Scan,
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalMatch,
+    LogicalNode,
+    LogicalOverAggregate,
+    LogicalProject,
+    LogicalSetOperation,
+    LogicalSink,
+    LogicalSort,
+    LogicalTableFunctionScan,
+    LogicalTableScan,
+    LogicalValues,
+    LogicalWatermarkAssigner,
     Schema,
-    SetOperation,
-    Sort,
-    Values,
-    WindowTableFunction,
-    Write,
 )
 from penstock.table.rules.expressions import remap
-from penstock.table.rules.nodes import Expand, Rank
+from penstock.table.rules.nodes import LogicalExpand, LogicalRank
 from penstock.table.rules.trees import with_inputs
 
 Columns = set[int]
 Places = dict[int, int]  # where a column of the old node is in the new one
 
 
-def prune(roots: Sequence[Node]) -> list[Node]:
+def prune(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
     """Return plans without unused columns. A shared node keeps all columns that any reader needs."""
     pruner = _Pruner(roots)
     return [pruner.whole(root) for root in roots]
 
 
 class _Pruner:
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[LogicalNode]) -> None:
         self._needed: dict[int, Columns] = {}
-        self._made: dict[int, tuple[Node, Places]] = {}
+        self._made: dict[int, tuple[LogicalNode, Places]] = {}
         ordered = _readers_first(roots)
         for root in roots:
             self._ask(root, range(len(root.schema)))
@@ -50,53 +50,53 @@ class _Pruner:
             for source, columns in zip(node.inputs, self._asked(node), strict=True):
                 self._ask(source, columns or {0})  # rows without any column could not be counted
 
-    def _ask(self, node: Node, columns: Iterable[int]) -> None:
+    def _ask(self, node: LogicalNode, columns: Iterable[int]) -> None:
         self._needed.setdefault(id(node), set()).update(columns)
 
-    def _asked(self, node: Node) -> list[Columns]:
+    def _asked(self, node: LogicalNode) -> list[Columns]:
         """Return the columns of each input that a node needs to give its own."""
         needed = self._needed.get(id(node), set())
         match node:
-            case Project():
+            case LogicalProject():
                 return [_read(node.expressions[at] for at in needed)]
-            case Filter():
+            case LogicalFilter():
                 return [needed | inputs_of(node.condition)]
-            case AssignWatermark():
+            case LogicalWatermarkAssigner():
                 return [needed | {node.rowtime} | inputs_of(node.expression)]
-            case Aggregate():
+            case LogicalAggregate():
                 return [_aggregate_reads(node, needed)]
-            case WindowTableFunction():
+            case LogicalTableFunctionScan():
                 width = len(node.input.schema)
                 time = set() if node.window.time is None else {node.window.time}
                 return [_below(needed, width) | time | set(node.window.partition)]
-            case Over():
+            case LogicalOverAggregate():
                 width = len(node.input.schema)
                 calls = [call for at, call in enumerate(node.calls) if width + at in needed]
                 order = {key.index for key in node.window.order}
                 return [
                     _below(needed, width) | set(node.window.partition) | order | calls_read(calls)
                 ]
-            case Rank():
+            case LogicalRank():
                 width = len(node.input.schema)
                 end = set() if node.end_column is None else {node.end_column}
                 order = {key.index for key in node.order}
                 return [_below(needed, width) | set(node.partition) | order | end]
-            case Sort():
+            case LogicalSort():
                 return [needed | {key.index for key in node.order}]
-            case Correlate():
+            case LogicalCorrelate():
                 width = len(node.input.schema)
                 condition = set() if node.condition is None else inputs_of(node.condition)
                 return [_below(needed | condition, width) | _read(node.operands)]
-            case Join():
+            case LogicalJoin():
                 return self._join_reads(node, needed)
-            case SetOperation():
+            case LogicalSetOperation():
                 return [set(needed) for _ in node.parts]
-            case Expand():
+            case LogicalExpand():
                 return [_read(row[at] for row in node.projections for at in needed)]
         return [set(range(len(each.schema))) for each in node.inputs]
 
     @staticmethod
-    def _join_reads(node: Join, needed: Columns) -> list[Columns]:
+    def _join_reads(node: LogicalJoin, needed: Columns) -> list[Columns]:
         width = len(node.left.schema)
         read = needed | inputs_of(node.condition)
         if node.temporal is not None:
@@ -109,49 +109,49 @@ class _Pruner:
             right |= _key_columns(node.right)
         return [left, right]
 
-    def whole(self, node: Node) -> Node:
+    def whole(self, node: LogicalNode) -> LogicalNode:
         """Return a node with all its columns, in their places."""
         return self._exactly(node, range(len(node.schema)))
 
-    def _exactly(self, node: Node, columns: Sequence[int] | range) -> Node:
+    def _exactly(self, node: LogicalNode, columns: Sequence[int] | range) -> LogicalNode:
         """Return a node with these columns and no others."""
         made, places = self.visit(node)
         wanted = [places[at] for at in columns]
         if wanted == list(range(len(made.schema))):
             return made
-        return Project(
+        return LogicalProject(
             schema=tuple(made.schema[at] for at in wanted),
             input=made,
             expressions=tuple(InputRef(made.schema[at].type, at) for at in wanted),
         )
 
-    def visit(self, node: Node) -> tuple[Node, Places]:
+    def visit(self, node: LogicalNode) -> tuple[LogicalNode, Places]:
         """Return the pruned node, and the new positions of its columns."""
         known = self._made.get(id(node))
         if known is None:
             known = self._made[id(node)] = self._pruned(node)
         return known
 
-    def _input(self, node: Node, position: int = 0) -> tuple[Node, Places]:
+    def _input(self, node: LogicalNode, position: int = 0) -> tuple[LogicalNode, Places]:
         """Return an input with exactly the columns that the node needs."""
         columns = sorted(self._asked(node)[position] or {0})
         below = self._exactly(node.inputs[position], columns)
         return below, {at: index for index, at in enumerate(columns)}
 
-    def _pruned(self, node: Node) -> tuple[Node, Places]:
+    def _pruned(self, node: LogicalNode) -> tuple[LogicalNode, Places]:
         needed = sorted(self._needed.get(id(node), set()))
         match node:
-            case Scan():
+            case LogicalTableScan():
                 return _scan(node, needed)
-            case Values():
+            case LogicalValues():
                 return _values(node, needed)
-            case Project():
+            case LogicalProject():
                 return self._project(node, needed)
-            case Filter():
+            case LogicalFilter():
                 below, places = self.visit(node.input)
                 condition = _placed(node.condition, places)
                 return replace(node, schema=below.schema, input=below, condition=condition), places
-            case AssignWatermark():
+            case LogicalWatermarkAssigner():
                 below, places = self._input(node)
                 schema = _moved_schema(node, places)
                 expression = _placed(node.expression, places)
@@ -160,34 +160,34 @@ class _Pruner:
                     replace(node, schema=schema, input=below, rowtime=time, expression=expression),
                     places,
                 )
-            case Aggregate():
+            case LogicalAggregate():
                 return self._aggregate(node, needed)
-            case WindowTableFunction():
+            case LogicalTableFunctionScan():
                 return self._window_table(node)
-            case Over():
+            case LogicalOverAggregate():
                 return self._over(node, needed)
-            case Rank():
+            case LogicalRank():
                 return self._rank(node, needed)
-            case Sort():
+            case LogicalSort():
                 below, places = self._input(node)
                 order = _placed_order(node.order, places)
                 schema = _moved_schema(node, places)
                 return replace(node, schema=schema, input=below, order=order), places
-            case Correlate():
+            case LogicalCorrelate():
                 return self._correlate(node)
-            case Join():
+            case LogicalJoin():
                 return self._join(node)
-            case SetOperation():
+            case LogicalSetOperation():
                 parts = tuple(self._exactly(part, needed) for part in node.parts)
                 schema = tuple(node.schema[at] for at in needed)
                 return replace(node, schema=schema, parts=parts), _numbered(needed)
-            case Expand():
+            case LogicalExpand():
                 return self._expand(node, needed)
-            case Write() | MatchRecognize():
+            case LogicalSink() | LogicalMatch():
                 return with_inputs(node, [self.whole(node.input)]), _same(node)
         return with_inputs(node, [self.whole(each) for each in node.inputs]), _same(node)
 
-    def _project(self, node: Project, needed: list[int]) -> tuple[Node, Places]:
+    def _project(self, node: LogicalProject, needed: list[int]) -> tuple[LogicalNode, Places]:
         below, places = self.visit(node.input)
         pruned = replace(
             node,
@@ -197,7 +197,7 @@ class _Pruner:
         )
         return pruned, _numbered(needed)
 
-    def _aggregate(self, node: Aggregate, needed: list[int]) -> tuple[Node, Places]:
+    def _aggregate(self, node: LogicalAggregate, needed: list[int]) -> tuple[LogicalNode, Places]:
         below, places = self._input(node)
         first, count = len(node.keys), len(node.aggregates)
         kept = [at for at in range(count) if first + at in needed]
@@ -221,7 +221,7 @@ class _Pruner:
         )
         return pruned, _numbered(columns)
 
-    def _window_table(self, node: WindowTableFunction) -> tuple[Node, Places]:
+    def _window_table(self, node: LogicalTableFunctionScan) -> tuple[LogicalNode, Places]:
         below, places = self._input(node)
         width = len(node.input.schema)
         window = replace(
@@ -236,7 +236,7 @@ class _Pruner:
         )
         return pruned, all_places
 
-    def _over(self, node: Over, needed: list[int]) -> tuple[Node, Places]:
+    def _over(self, node: LogicalOverAggregate, needed: list[int]) -> tuple[LogicalNode, Places]:
         below, places = self._input(node)
         width = len(node.input.schema)
         kept = [at for at in range(len(node.calls)) if width + at in needed]
@@ -258,7 +258,7 @@ class _Pruner:
         found.update({width + at: len(below.schema) + n for n, at in enumerate(kept)})
         return pruned, found
 
-    def _rank(self, node: Rank, needed: list[int]) -> tuple[Node, Places]:
+    def _rank(self, node: LogicalRank, needed: list[int]) -> tuple[LogicalNode, Places]:
         below, places = self._input(node)
         width = len(node.input.schema)
         ranked = node.with_rank and width in needed
@@ -274,7 +274,7 @@ class _Pruner:
         )
         return pruned, _appended(places, below, width, len(added))
 
-    def _correlate(self, node: Correlate) -> tuple[Node, Places]:
+    def _correlate(self, node: LogicalCorrelate) -> tuple[LogicalNode, Places]:
         below, places = self._input(node)
         width = len(node.input.schema)
         added = node.schema[width:]
@@ -288,7 +288,7 @@ class _Pruner:
         )
         return pruned, found
 
-    def _join(self, node: Join) -> tuple[Node, Places]:
+    def _join(self, node: LogicalJoin) -> tuple[LogicalNode, Places]:
         left, ours = self._input(node, 0)
         right, theirs = self._input(node, 1)
         width, moved = len(node.left.schema), len(left.schema)
@@ -306,7 +306,7 @@ class _Pruner:
         )
         return pruned, {at: places[at] for at in kept}
 
-    def _expand(self, node: Expand, needed: list[int]) -> tuple[Node, Places]:
+    def _expand(self, node: LogicalExpand, needed: list[int]) -> tuple[LogicalNode, Places]:
         below, places = self._input(node)
         pruned = replace(
             node,
@@ -319,11 +319,11 @@ class _Pruner:
         return pruned, _numbered(needed)
 
 
-def _readers_first(roots: Sequence[Node]) -> list[Node]:
-    ordered: list[Node] = []
+def _readers_first(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    ordered: list[LogicalNode] = []
     seen: set[int] = set()
 
-    def visit(node: Node) -> None:
+    def visit(node: LogicalNode) -> None:
         if id(node) not in seen:
             seen.add(id(node))
             for each in node.inputs:
@@ -349,7 +349,7 @@ def calls_read(calls: Iterable[AggregateCall]) -> Columns:
     return read
 
 
-def _aggregate_reads(node: Aggregate, needed: Columns) -> Columns:
+def _aggregate_reads(node: LogicalAggregate, needed: Columns) -> Columns:
     first = len(node.keys)
     calls = [call for at, call in enumerate(node.aggregates) if first + at in needed]
     read = set(node.keys) | calls_read(calls)
@@ -363,21 +363,21 @@ def _below(columns: Columns, width: int) -> Columns:
     return {at for at in columns if at < width}
 
 
-def _key_columns(node: Node) -> Columns:
+def _key_columns(node: LogicalNode) -> Columns:
     """Return the columns of a primary key, as far as a chain of simple nodes down to the table shows them."""
-    if isinstance(node, Scan):
+    if isinstance(node, LogicalTableScan):
         key = node.table.primary_key or ()
         return {at for at, field in enumerate(node.schema) if field.name in key}
-    if isinstance(node, Filter | AssignWatermark):
+    if isinstance(node, LogicalFilter | LogicalWatermarkAssigner):
         return _key_columns(node.input)
-    if isinstance(node, Project):
+    if isinstance(node, LogicalProject):
         below = _key_columns(node.input)
         return {
             at
             for at, each in enumerate(node.expressions)
             if isinstance(each, InputRef) and each.index in below
         }
-    if isinstance(node, Rank):
+    if isinstance(node, LogicalRank):
         return set(node.partition)
     return set()
 
@@ -400,7 +400,7 @@ def _placed_order(order: Sequence[SortKey], places: Places) -> tuple[SortKey, ..
     return tuple(replace(key, index=places[key.index]) for key in order)
 
 
-def _moved_schema(node: Node, places: Places) -> Schema:
+def _moved_schema(node: LogicalNode, places: Places) -> Schema:
     """Return the fields of a node's input columns, in their new places."""
     ordered = sorted(places, key=places.__getitem__)
     return tuple(node.schema[at] for at in ordered)
@@ -410,16 +410,16 @@ def _numbered(columns: Sequence[int]) -> Places:
     return {at: index for index, at in enumerate(columns)}
 
 
-def _same(node: Node) -> Places:
+def _same(node: LogicalNode) -> Places:
     return {at: at for at in range(len(node.schema))}
 
 
-def _appended(places: Places, below: Node, width: int, count: int) -> Places:
+def _appended(places: Places, below: LogicalNode, width: int, count: int) -> Places:
     start = len(below.schema)
     return {**places, **{width + at: start + at for at in range(count)}}
 
 
-def _scan(node: Scan, needed: Sequence[int]) -> tuple[Node, Places]:
+def _scan(node: LogicalTableScan, needed: Sequence[int]) -> tuple[LogicalNode, Places]:
     if len(needed) == len(node.schema):
         return node, _same(node)
     schema = tuple(node.schema[at] for at in needed)
@@ -427,7 +427,7 @@ def _scan(node: Scan, needed: Sequence[int]) -> tuple[Node, Places]:
     return replace(node, schema=schema, columns=names), _numbered(needed)
 
 
-def _values(node: Values, needed: Sequence[int]) -> tuple[Node, Places]:
+def _values(node: LogicalValues, needed: Sequence[int]) -> tuple[LogicalNode, Places]:
     return (
         replace(
             node,

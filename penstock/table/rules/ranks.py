@@ -6,9 +6,14 @@ from dataclasses import dataclass, replace
 
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of
 from penstock.table.expressions.typing import is_integer
-from penstock.table.plan.nodes import Filter, Node, Over, Project
+from penstock.table.plan.nodes import (
+    LogicalFilter,
+    LogicalNode,
+    LogicalOverAggregate,
+    LogicalProject,
+)
 from penstock.table.rules.expressions import all_of, conjuncts, refs, remap
-from penstock.table.rules.nodes import Rank
+from penstock.table.rules.nodes import LogicalRank
 from penstock.table.rules.trees import transform
 
 FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
@@ -22,13 +27,13 @@ class _Bounds:
     end_column: int | None = None
 
 
-def recognise_ranks(node: Node) -> Node:
+def recognise_ranks(node: LogicalNode) -> LogicalNode:
     """Turn filters over ranking functions into ranks, everywhere in a plan."""
     return transform(node, _rank)
 
 
-def _rank(node: Node) -> Node:
-    if not isinstance(node, Filter):
+def _rank(node: LogicalNode) -> LogicalNode:
+    if not isinstance(node, LogicalFilter):
         return node
     found = _over_below(node.input)
     if found is None:
@@ -47,7 +52,7 @@ def _rank(node: Node) -> Node:
         rest = _bounded_by_column(bounds, rest, columns, number)
     if bounds.end is None and bounds.end_column is None:
         return node
-    rank = Rank(
+    rank = LogicalRank(
         schema=over.schema,
         input=over.input,
         partition=over.window.partition,
@@ -58,16 +63,16 @@ def _rank(node: Node) -> Node:
         end_column=bounds.end_column,
         place=over.place,
     )
-    whole: Node = Project(schema=node.schema, input=rank, expressions=tuple(columns))
+    whole: LogicalNode = LogicalProject(schema=node.schema, input=rank, expressions=tuple(columns))
     condition = all_of(rest)
     return whole if condition is None else replace(node, input=whole, condition=condition)
 
 
-def _over_below(node: Node) -> tuple[Over, list[Rex]] | None:
+def _over_below(node: LogicalNode) -> tuple[LogicalOverAggregate, list[Rex]] | None:
     """Return the OVER below projections, and the mapping of its columns above them."""
-    if isinstance(node, Over):
+    if isinstance(node, LogicalOverAggregate):
         return node, list(refs(node.schema))
-    if not isinstance(node, Project):
+    if not isinstance(node, LogicalProject):
         return None
     found = _over_below(node.input)
     if found is None:

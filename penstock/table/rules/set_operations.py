@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex
 from penstock.table.plan.nodes import (
-    Aggregate,
-    Correlate,
     Field,
-    Join,
-    Node,
-    Project,
-    SetOperation,
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalJoin,
+    LogicalNode,
+    LogicalProject,
+    LogicalSetOperation,
 )
 from penstock.table.rules.expressions import TRUE, all_of, refs
 from penstock.table.rules.trees import transform
@@ -20,16 +20,18 @@ REPLICATE = "REPLICATE ROWS"
 _LONG = BigIntType(False)
 
 
-def rewrite_set_operations(node: Node) -> Node:
+def rewrite_set_operations(node: LogicalNode) -> LogicalNode:
     """Leave nothing but UNION ALL of set operations, everywhere in a plan."""
     return transform(node, _rewritten)
 
 
-def _rewritten(node: Node) -> Node:
-    if not isinstance(node, SetOperation) or (node.kind == "UNION" and node.all):
+def _rewritten(node: LogicalNode) -> LogicalNode:
+    if not isinstance(node, LogicalSetOperation) or (node.kind == "UNION" and node.all):
         return node
     if node.kind == "UNION":
-        everything = SetOperation(schema=node.schema, parts=node.parts, kind="UNION", all=True)
+        everything = LogicalSetOperation(
+            schema=node.schema, parts=node.parts, kind="UNION", all=True
+        )
         return _distinct(everything)
     whole = node.parts[0]
     for part in node.parts[1:]:
@@ -37,16 +39,16 @@ def _rewritten(node: Node) -> Node:
     return whole
 
 
-def _distinct(node: Node) -> Node:
+def _distinct(node: LogicalNode) -> LogicalNode:
     keys = tuple(range(len(node.schema)))
-    return Aggregate(schema=_plain(node.schema), input=node, keys=keys, aggregates=())
+    return LogicalAggregate(schema=_plain(node.schema), input=node, keys=keys, aggregates=())
 
 
 def _plain(schema: tuple[Field, ...]) -> tuple[Field, ...]:
     return tuple(Field(field.name, field.type) for field in schema)
 
 
-def _joined(node: SetOperation, left: Node, right: Node) -> Node:
+def _joined(node: LogicalSetOperation, left: LogicalNode, right: LogicalNode) -> LogicalNode:
     """INTERSECT: left rows that are on the right, too; EXCEPT: those that are not. NULLs are the same."""
     width = len(left.schema)
     same = [
@@ -57,7 +59,7 @@ def _joined(node: SetOperation, left: Node, right: Node) -> Node:
         )
         for one, other in zip(refs(left.schema), refs(right.schema), strict=True)
     ]
-    return Join(
+    return LogicalJoin(
         schema=left.schema,
         left=left,
         right=right,
@@ -66,10 +68,10 @@ def _joined(node: SetOperation, left: Node, right: Node) -> Node:
     )
 
 
-def _counted(node: SetOperation, left: Node, right: Node) -> Node:
+def _counted(node: LogicalSetOperation, left: LogicalNode, right: LogicalNode) -> LogicalNode:
     """INTERSECT ALL and EXCEPT ALL: count each row on both sides, then replicate it."""
     width = len(left.schema)
-    union = SetOperation(
+    union = LogicalSetOperation(
         schema=(*_plain(left.schema), Field("$left", _LONG), Field("$right", _LONG)),
         parts=(_marked(left, 1, 0), _marked(right, 0, 1)),
         kind="UNION",
@@ -77,7 +79,7 @@ def _counted(node: SetOperation, left: Node, right: Node) -> Node:
     )
     keys = tuple(range(width))
     sums = tuple(AggregateCall("SUM", (InputRef(_LONG, width + at),), _LONG) for at in (0, 1))
-    counted = Aggregate(schema=union.schema, input=union, keys=keys, aggregates=sums)
+    counted = LogicalAggregate(schema=union.schema, input=union, keys=keys, aggregates=sums)
     ours, theirs = InputRef(_LONG, width), InputRef(_LONG, width + 1)
     times: Rex
     if node.kind == "EXCEPT":
@@ -85,18 +87,20 @@ def _counted(node: SetOperation, left: Node, right: Node) -> Node:
     else:
         fewer = Call(BooleanType(False), "<", (ours, theirs))
         times = Call(_LONG, "CASE", (fewer, ours, theirs))
-    replicated = Correlate(
+    replicated = LogicalCorrelate(
         schema=(*counted.schema, Field("$copy", _LONG)),
         input=counted,
         function=REPLICATE,
         operands=(times,),
     )
-    return Project(schema=node.schema, input=replicated, expressions=refs(counted.schema)[:width])
+    return LogicalProject(
+        schema=node.schema, input=replicated, expressions=refs(counted.schema)[:width]
+    )
 
 
-def _marked(node: Node, ours: int, theirs: int) -> Node:
+def _marked(node: LogicalNode, ours: int, theirs: int) -> LogicalNode:
     marks = (Literal(_LONG, ours), Literal(_LONG, theirs))
-    return Project(
+    return LogicalProject(
         schema=(*_plain(node.schema), Field("$left", _LONG), Field("$right", _LONG)),
         input=node,
         expressions=(*refs(node.schema), *marks),

@@ -7,22 +7,22 @@ from typing import Any
 
 from penstock.table.catalog.tables import ResolvedTable
 from penstock.table.expressions.nodes import AggregateCall, Call, Rex
-from penstock.table.plan.nodes import Node, Write
+from penstock.table.plan.nodes import LogicalNode, LogicalSink
 from penstock.table.rules.expressions import is_deterministic
 from penstock.table.rules.trees import fields_of, with_inputs
 
 
-def share(roots: Sequence[Node]) -> list[Node]:
+def share(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
     """Return plans in which equal parts are the same object. Non-deterministic nodes are not shared."""
-    known: dict[Any, Node] = {}
-    made: dict[int, tuple[Node, Node]] = {}
+    known: dict[Any, LogicalNode] = {}
+    made: dict[int, tuple[LogicalNode, LogicalNode]] = {}
 
-    def visit(node: Node) -> Node:
+    def visit(node: LogicalNode) -> LogicalNode:
         found = made.get(id(node))
         if found is not None:
             return found[1]
         rebuilt = with_inputs(node, [visit(each) for each in node.inputs])
-        if not isinstance(node, Write) and _is_deterministic(rebuilt):
+        if not isinstance(node, LogicalSink) and _is_deterministic(rebuilt):
             rebuilt = known.setdefault(_key(rebuilt), rebuilt)
         made[id(node)] = (node, rebuilt)
         return rebuilt
@@ -30,7 +30,7 @@ def share(roots: Sequence[Node]) -> list[Node]:
     return [visit(root) for root in roots]
 
 
-def count_readers(roots: Sequence[Node]) -> dict[int, int]:
+def count_readers(roots: Sequence[LogicalNode]) -> dict[int, int]:
     """Return how many nodes read each node, by its id."""
     readers: dict[int, int] = {}
     seen: set[int] = set()
@@ -46,7 +46,7 @@ def count_readers(roots: Sequence[Node]) -> dict[int, int]:
     return readers
 
 
-def _key(node: Node) -> Any:
+def _key(node: LogicalNode) -> Any:
     inputs = tuple(id(each) for each in node.inputs)
     return type(node), inputs, _frozen(fields_of(node))
 
@@ -66,7 +66,7 @@ def _frozen(value: Any) -> Any:
     return type(value), value
 
 
-def _is_deterministic(node: Node) -> bool:
+def _is_deterministic(node: LogicalNode) -> bool:
     # A processing time attribute says when a row came by: two who read it may read the same.
     return all(
         is_deterministic(each)

@@ -8,36 +8,36 @@ from typing import Any
 
 from penstock.table.expressions.nodes import AggregateCall, Rex
 from penstock.table.plan.nodes import (
-    Aggregate,
-    Correlate,
-    Filter,
-    Input1,
-    Join,
-    Node,
-    Over,
-    Project,
-    SetOperation,
-    Values,
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalOverAggregate,
+    LogicalProject,
+    LogicalSetOperation,
+    LogicalSingleInput,
+    LogicalValues,
 )
 
 
-def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
+def with_inputs(node: LogicalNode, inputs: Sequence[LogicalNode]) -> LogicalNode:
     """Return a node with other inputs; the same object if they are the same."""
     if all(old is new for old, new in zip(node.inputs, inputs, strict=True)):
         return node
-    if isinstance(node, Join):
+    if isinstance(node, LogicalJoin):
         return replace(node, left=inputs[0], right=inputs[1])
-    if isinstance(node, SetOperation):
+    if isinstance(node, LogicalSetOperation):
         return replace(node, parts=tuple(inputs))
-    assert isinstance(node, Input1)
+    assert isinstance(node, LogicalSingleInput)
     return replace(node, input=inputs[0])
 
 
-def transform(node: Node, change: Callable[[Node], Node]) -> Node:
+def transform(node: LogicalNode, change: Callable[[LogicalNode], LogicalNode]) -> LogicalNode:
     """Return a plan with each node replaced by what `change` makes of it, inputs first. Shared nodes stay shared."""
-    made: dict[int, tuple[Node, Node]] = {}
+    made: dict[int, tuple[LogicalNode, LogicalNode]] = {}
 
-    def visit(each: Node) -> Node:
+    def visit(each: LogicalNode) -> LogicalNode:
         known = made.get(id(each))
         if known is None:
             inputs = [visit(source) for source in each.inputs]
@@ -47,7 +47,7 @@ def transform(node: Node, change: Callable[[Node], Node]) -> Node:
     return visit(node)
 
 
-def with_expressions(node: Node, change: Callable[[Rex], Rex]) -> Node:
+def with_expressions(node: LogicalNode, change: Callable[[Rex], Rex]) -> LogicalNode:
     """Return a node with each of its expressions replaced by what `change` makes of it."""
 
     def call(each: AggregateCall) -> AggregateCall:
@@ -58,17 +58,17 @@ def with_expressions(node: Node, change: Callable[[Rex], Rex]) -> Node:
         )
 
     match node:
-        case Project():
+        case LogicalProject():
             return replace(node, expressions=tuple(map(change, node.expressions)))
-        case Filter() | Join():
+        case LogicalFilter() | LogicalJoin():
             return replace(node, condition=change(node.condition))
-        case Aggregate():
+        case LogicalAggregate():
             return replace(node, aggregates=tuple(map(call, node.aggregates)))
-        case Over():
+        case LogicalOverAggregate():
             return replace(node, calls=tuple(map(call, node.calls)))
-        case Correlate():
+        case LogicalCorrelate():
             return replace(node, operands=tuple(map(change, node.operands)))
-        case Values():
+        case LogicalValues():
             return replace(node, rows=tuple(tuple(map(change, row)) for row in node.rows))
     return node
 

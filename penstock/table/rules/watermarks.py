@@ -9,13 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.table.expressions.nodes import Call, InputRef, Rex
-from penstock.table.plan.nodes import AssignWatermark, Node, Project, Scan, ScanWatermark, Schema
+from penstock.table.plan.nodes import (
+    LogicalNode,
+    LogicalProject,
+    LogicalTableScan,
+    LogicalWatermarkAssigner,
+    ScanWatermark,
+    Schema,
+)
 from penstock.table.plan.tables import SOURCE_WATERMARK
 from penstock.table.rules.expressions import is_deterministic, remap
 from penstock.table.rules.trees import transform, with_inputs
 
 
-def push_watermark(root: Node) -> Node:
+def push_watermark(root: LogicalNode) -> LogicalNode:
     """Return a plan whose scans emit the watermarks of their tables.
 
     A watermark above anything else (a DataStream) stays where it is, and so does one of a column that has another value each time it is
@@ -24,8 +31,8 @@ def push_watermark(root: Node) -> Node:
     return transform(root, _pushed)
 
 
-def _pushed(node: Node) -> Node:
-    if not isinstance(node, AssignWatermark) or node.pushed:
+def _pushed(node: LogicalNode) -> LogicalNode:
+    if not isinstance(node, LogicalWatermarkAssigner) or node.pushed:
         return node
     rowtime: Rex = InputRef(node.schema[node.rowtime].type, node.rowtime)
     of_source = isinstance(node.expression, Call) and node.expression.function == SOURCE_WATERMARK
@@ -34,11 +41,11 @@ def _pushed(node: Node) -> Node:
     return node if below is None else replace(node, input=below, pushed=True)
 
 
-def _scan_with(node: Node, watermark: ScanWatermark) -> Node | None:
+def _scan_with(node: LogicalNode, watermark: ScanWatermark) -> LogicalNode | None:
     """Return a scan, or projections of one, that emits the watermark; None if there is anything else."""
-    if isinstance(node, Scan):
+    if isinstance(node, LogicalTableScan):
         return replace(node, schema=_marked(node.schema, watermark), watermark=watermark)
-    if not isinstance(node, Project):
+    if not isinstance(node, LogicalProject):
         return None
     computed = ScanWatermark(
         _below(watermark.rowtime, node),
@@ -60,5 +67,5 @@ def _marked(schema: Schema, watermark: ScanWatermark) -> Schema:
     )
 
 
-def _below(rex: Rex, node: Project) -> Rex:
+def _below(rex: Rex, node: LogicalProject) -> Rex:
     return remap(rex, lambda ref: node.expressions[ref.index])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from penstock.table.sql.literals import UNITS
-from penstock.table.sql.tokens import Kind
+from penstock.table.sql.tokens import TokenKind
 from penstock.table.sql.trees import (
     DefaultArgument,
     Descriptor,
@@ -120,7 +120,7 @@ class CallParser(TypeParser):
 
     def _operand(self) -> Any:
         start = self.index
-        if self.current.kind in (Kind.WORD, Kind.QUOTED) and self.ahead().upper == "=>":
+        if self.current.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.ahead().upper == "=>":
             name = self.any_identifier()
             self.expect("=>")
             return self.placed(exp.Kwarg(this=name, expression=self._operand()), start)
@@ -253,9 +253,9 @@ class CallParser(TypeParser):
     def _symbol(self) -> exp.Var:
         """Take a unit of time, as the word itself, as SQL_TSI_unit or in quotes."""
         token = self.current
-        word = token.upper if token.kind is Kind.WORD else token.text.upper()
+        word = token.upper if token.kind is TokenKind.WORD else token.text.upper()
         unit = UNITS.get(word) or _UNITS_OF_TSI.get(word) or (word if word in TIME_UNITS else None)
-        if unit is None or token.kind not in (Kind.WORD, Kind.STRING):
+        if unit is None or token.kind not in (TokenKind.WORD, TokenKind.STRING):
             self.wanted("a unit of time such as SECOND, MINUTE, HOUR, DAY, MONTH or YEAR")
             raise self.failure()
         self.take()

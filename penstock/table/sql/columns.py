@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.table.sql.queries import QueryParser
 from penstock.table.sql.statements import ColumnDefinition, LikeClause, WatermarkDefinition
-from penstock.table.sql.tokens import Kind
+from penstock.table.sql.tokens import TokenKind
 
 _LIKE_FEATURES = (
     "ALL",
@@ -42,7 +42,7 @@ class ColumnParser(QueryParser):
         return options
 
     def _option_key(self) -> str:
-        if self.current.kind is not Kind.STRING and self.at_name():
+        if self.current.kind is not TokenKind.STRING and self.at_name():
             self.wanted("a key in quotes")
             raise self.failure(f"put keys and values in quotes: '{self.current.text}' = '...'")
         return self.string("a key in quotes")

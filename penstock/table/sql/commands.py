@@ -11,21 +11,21 @@ from penstock.table.sql.definitions import DefinitionParser
 from penstock.table.sql.expressions import ExpressionParser
 from penstock.table.sql.hints import parse_hints
 from penstock.table.sql.statements import (
-    Delete,
-    Describe,
-    Explain,
-    Insert,
-    JobControl,
-    Query,
-    ResetOption,
-    SetOption,
-    Show,
+    DeleteStatement,
+    DescribeStatement,
+    ExplainStatement,
+    InsertStatement,
+    JobControlStatement,
+    QueryStatement,
+    ResetStatement,
+    SetStatement,
+    ShowStatement,
     Statement,
     StatementSetBlock,
-    Truncate,
-    Use,
+    TruncateStatement,
+    UseStatement,
 )
-from penstock.table.sql.tokens import Kind
+from penstock.table.sql.tokens import TokenKind
 from penstock.table.sql.trees import name_parts
 
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
@@ -87,22 +87,22 @@ class StatementParser(ExpressionParser, DefinitionParser):
     def _no_statement(self) -> SqlParseError:
         token = self.current
         hint = self._meant(self.index, self.expected_words())
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             return self.error_at(token, "empty statement")
         if token.upper in _REFUSED:
             return self.error_at(token, f"{token.upper} is not supported", _REFUSED[token.upper])
         return self.error_at(token, f"unknown statement '{token.text}'", hint)
 
-    def query_statement(self) -> Query:
+    def query_statement(self) -> QueryStatement:
         """Take a query as a statement."""
         start = self.index
         tree = self.query()
         text = self.text_between(start, self.index)
-        return Query(tree=tree, text=text, source=self.source.text)
+        return QueryStatement(tree=tree, text=text, source=self.source.text)
 
     # --- INSERT -------------------------------------------------------------------------------
 
-    def _insert(self) -> Insert:
+    def _insert(self) -> InsertStatement:
         start = self.index - 1
         overwrite = self.expect_any("INTO", "OVERWRITE") == "OVERWRITE"
         self.accept("TABLE")
@@ -115,7 +115,7 @@ class StatementParser(ExpressionParser, DefinitionParser):
             columns = tuple(str(column.this) for column in self.column_names())
         options.update(self._table_options())
         query = self.query_statement()
-        return Insert(
+        return InsertStatement(
             table=name_parts(target),
             target=target,
             query=query,
@@ -129,7 +129,7 @@ class StatementParser(ExpressionParser, DefinitionParser):
 
     def _table_options(self) -> dict[str, str]:
         options: dict[str, str] = {}
-        if self.current.kind is Kind.HINT:
+        if self.current.kind is TokenKind.HINT:
             token = self.take()
             for hint in parse_hints(self.source, token):
                 if hint.name != "OPTIONS":
@@ -168,8 +168,8 @@ class StatementParser(ExpressionParser, DefinitionParser):
         self.accept(";")
         return StatementSetBlock(inserts=self._inserts())
 
-    def _inserts(self) -> tuple[Insert, ...]:
-        inserts: list[Insert] = []
+    def _inserts(self) -> tuple[InsertStatement, ...]:
+        inserts: list[InsertStatement] = []
         while not self.accept("END"):
             self.expect("INSERT")
             inserts.append(self._insert())
@@ -182,7 +182,7 @@ class StatementParser(ExpressionParser, DefinitionParser):
 
     # --- EXPLAIN ------------------------------------------------------------------------------
 
-    def _explain(self) -> Explain:
+    def _explain(self) -> ExplainStatement:
         details: list[str] = []
         if self.accept("PLAN"):
             self.expect("FOR")
@@ -190,18 +190,18 @@ class StatementParser(ExpressionParser, DefinitionParser):
             details = self.separated(lambda: self.expect_any(*_DETAILS))
         if self.accept("STATEMENT", "SET"):
             self.expect("BEGIN")
-            return Explain(
+            return ExplainStatement(
                 statement=StatementSetBlock(inserts=self._inserts()), details=tuple(details)
             )
         if self.current.upper not in ("SELECT", "WITH", "VALUES", "INSERT", "EXECUTE", "("):
             for word in ("PLAN FOR", *_DETAILS, "SELECT", "WITH", "VALUES", "INSERT", "EXECUTE"):
                 self.wanted(word)
             raise self.failure()
-        return Explain(statement=self.statement(), details=tuple(details))
+        return ExplainStatement(statement=self.statement(), details=tuple(details))
 
     # --- SHOW, DESCRIBE, USE ------------------------------------------------------------------
 
-    def _show(self) -> Show:
+    def _show(self) -> ShowStatement:
         for words, what in _SHOWN.items():
             if self.looking_at(*words):
                 self.index += len(words)
@@ -210,12 +210,12 @@ class StatementParser(ExpressionParser, DefinitionParser):
             self.wanted(" ".join(words))
         raise self.failure()
 
-    def _shown(self, what: str) -> Show:
+    def _shown(self, what: str) -> ShowStatement:
         target, like, not_like = None, None, False
         if what.startswith("CREATE"):
-            return Show(what=what, target=self.path(f"the name of a {what[7:].lower()}"))
+            return ShowStatement(what=what, target=self.path(f"the name of a {what[7:].lower()}"))
         if what == "PARTITIONS":
-            return Show(what=what, target=self.path("the name of a table"))
+            return ShowStatement(what=what, target=self.path("the name of a table"))
         if what in ("DATABASES", "TABLES", "VIEWS", "FUNCTIONS", "COLUMNS"):
             if what == "COLUMNS":
                 self.expect_any("FROM", "IN")
@@ -226,50 +226,56 @@ class StatementParser(ExpressionParser, DefinitionParser):
             not_like = self.accept("NOT", "LIKE")
             if not_like or self.accept_any("LIKE", "ILIKE"):
                 like = self.string("a pattern in quotes")
-        return Show(what=what, target=target, like=like, not_like=not_like)
+        return ShowStatement(what=what, target=target, like=like, not_like=not_like)
 
-    def _describe(self) -> Describe:
+    def _describe(self) -> DescribeStatement:
         kind = "TABLE"
         if self.current.upper in ("CATALOG", "DATABASE", "FUNCTION", "JOB") and (
-            self.ahead().kind in (Kind.WORD, Kind.QUOTED, Kind.STRING)
+            self.ahead().kind in (TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING)
         ):
             kind = self.take().upper
         elif self.current.upper == "TABLE":
             self.take()
-        extended = self.current.upper == "EXTENDED" and self.ahead().kind is not Kind.END
+        extended = self.current.upper == "EXTENDED" and self.ahead().kind is not TokenKind.END
         if extended:
             self.take()
         if kind == "JOB":
-            return Describe(name=(self.string("a job id in quotes"),), kind=kind)
-        return Describe(
+            return DescribeStatement(name=(self.string("a job id in quotes"),), kind=kind)
+        return DescribeStatement(
             name=self.path(f"the name of a {kind.lower()}"), kind=kind, extended=extended
         )
 
-    def _use(self) -> Use:
-        if self.current.upper == "CATALOG" and self.ahead().kind in (Kind.WORD, Kind.QUOTED):
+    def _use(self) -> UseStatement:
+        if self.current.upper == "CATALOG" and self.ahead().kind in (
+            TokenKind.WORD,
+            TokenKind.QUOTED,
+        ):
             self.take()
-            return Use(kind="CATALOG", name=(self.name("the name of a catalog"),))
-        if self.current.upper == "MODULES" and self.ahead().kind in (Kind.WORD, Kind.QUOTED):
+            return UseStatement(kind="CATALOG", name=(self.name("the name of a catalog"),))
+        if self.current.upper == "MODULES" and self.ahead().kind in (
+            TokenKind.WORD,
+            TokenKind.QUOTED,
+        ):
             self.take()
-            return Use(kind="MODULES", name=tuple(self.separated(self.name)))
-        return Use(kind="DATABASE", name=self.path("the name of a database"))
+            return UseStatement(kind="MODULES", name=tuple(self.separated(self.name)))
+        return UseStatement(kind="DATABASE", name=self.path("the name of a database"))
 
     # --- options, jobs, data ------------------------------------------------------------------
 
-    def _set(self) -> SetOption:
+    def _set(self) -> SetStatement:
         if self.at_end or self.looking_at(";"):
-            return SetOption()
+            return SetStatement()
         key = self._option_name()
         self.expect("=")
-        if self.current.kind is Kind.STRING:
-            return SetOption(key=key, value=self.take().text)
-        return SetOption(key=key, value=self._bare_value())
+        if self.current.kind is TokenKind.STRING:
+            return SetStatement(key=key, value=self.take().text)
+        return SetStatement(key=key, value=self._bare_value())
 
     def _option_name(self) -> str:
         """Take a key, in quotes or without."""
-        if self.current.kind is Kind.STRING:
+        if self.current.kind is TokenKind.STRING:
             return self.take().text
-        if self.current.kind is not Kind.WORD:
+        if self.current.kind is not TokenKind.WORD:
             self.wanted("a key in quotes")
             raise self.failure()
         start = self.index
@@ -291,36 +297,36 @@ class StatementParser(ExpressionParser, DefinitionParser):
             raise self.failure()
         return self.text_between(start, self.index)
 
-    def _reset(self) -> ResetOption:
+    def _reset(self) -> ResetStatement:
         if self.at_end or self.looking_at(";"):
-            return ResetOption()
-        return ResetOption(key=self._option_name())
+            return ResetStatement()
+        return ResetStatement(key=self._option_name())
 
-    def _stop(self) -> JobControl:
+    def _stop(self) -> JobControlStatement:
         self.expect("JOB")
         job_id = self.string("a job id in quotes")
         savepoint = self.accept("WITH", "SAVEPOINT")
         drain = self.accept("WITH", "DRAIN")
-        return JobControl(job_id=job_id, savepoint=savepoint, drain=drain)
+        return JobControlStatement(job_id=job_id, savepoint=savepoint, drain=drain)
 
-    def _truncate(self) -> Truncate:
+    def _truncate(self) -> TruncateStatement:
         self.expect("TABLE")
-        return Truncate(table=self.path("the name of a table"))
+        return TruncateStatement(table=self.path("the name of a table"))
 
-    def _delete(self) -> Delete:
+    def _delete(self) -> DeleteStatement:
         self.expect("FROM")
         table = self.path("the name of a table")
         if self.accept("WHERE"):
             self.expression()
-        return Delete(table=table)
+        return DeleteStatement(table=table)
 
-    def _update(self) -> Delete:
+    def _update(self) -> DeleteStatement:
         table = self.path("the name of a table")
         self.expect("SET")
         self.separated(self.expression)
         if self.accept("WHERE"):
             self.expression()
-        return Delete(table=table, kind="UPDATE")
+        return DeleteStatement(table=table, kind="UPDATE")
 
     _STATEMENTS: ClassVar[dict[str, Callable[..., Statement]]] = {
         "INSERT": _insert,

@@ -6,17 +6,17 @@ from typing import Any
 
 from penstock.table.sql.columns import ColumnParser
 from penstock.table.sql.statements import (
-    AlterDatabase,
-    AlterFunction,
-    AlterTable,
-    AlterView,
-    CreateCatalog,
-    CreateDatabase,
-    CreateFunction,
-    CreateTable,
-    CreateView,
-    Drop,
-    Query,
+    AlterDatabaseStatement,
+    AlterFunctionStatement,
+    AlterTableStatement,
+    AlterViewStatement,
+    CreateCatalogStatement,
+    CreateDatabaseStatement,
+    CreateFunctionStatement,
+    CreateTableStatement,
+    CreateViewStatement,
+    DropStatement,
+    QueryStatement,
     Statement,
 )
 
@@ -33,7 +33,7 @@ _NOT_CREATED = {
 class DefinitionParser(ColumnParser):
     """Reads statements that define things."""
 
-    def query_statement(self) -> Query:
+    def query_statement(self) -> QueryStatement:
         """Take a query as a statement."""
         raise NotImplementedError
 
@@ -63,7 +63,7 @@ class DefinitionParser(ColumnParser):
             return self._create_database(exists)
         return self._create_catalog(exists)
 
-    def _create_table(self, temporary: bool, exists: bool, replace: bool) -> CreateTable:
+    def _create_table(self, temporary: bool, exists: bool, replace: bool) -> CreateTableStatement:
         table = self.path("the name of a table")
         parts: dict[str, Any] = self.table_elements() if self.current.upper == "(" else {}
         parts["comment"] = self.string() if self.accept("COMMENT") else None
@@ -80,7 +80,7 @@ class DefinitionParser(ColumnParser):
         columns = self._column_names_of_query(parts)
         if columns and parts.get("query") is None:
             raise self.error_at(self.tokens[0], "columns without types need AS and a query")
-        return CreateTable(
+        return CreateTableStatement(
             table=table, temporary=temporary, if_not_exists=exists, or_replace=replace, **parts
         )
 
@@ -93,14 +93,14 @@ class DefinitionParser(ColumnParser):
     def _names(self) -> list[str]:
         return self.separated(lambda: str(self.any_identifier("a column").this))
 
-    def _create_view(self, temporary: bool, exists: bool) -> CreateView:
+    def _create_view(self, temporary: bool, exists: bool) -> CreateViewStatement:
         view = self.path("the name of a view")
         columns = None
         if self.current.upper == "(":
             columns = tuple(self.in_parentheses(self._names))
         comment = self.string() if self.accept("COMMENT") else None
         self.expect("AS")
-        return CreateView(
+        return CreateViewStatement(
             view=view,
             query=self.query_statement(),
             columns=columns,
@@ -109,11 +109,13 @@ class DefinitionParser(ColumnParser):
             if_not_exists=exists,
         )
 
-    def _create_function(self, temporary: bool, system: bool, exists: bool) -> CreateFunction:
+    def _create_function(
+        self, temporary: bool, system: bool, exists: bool
+    ) -> CreateFunctionStatement:
         function = self.path("the name of a function")
         self.expect("AS")
         implementation, language = self._implementation()
-        return CreateFunction(
+        return CreateFunctionStatement(
             function=function,
             implementation=implementation,
             language=language,
@@ -137,25 +139,25 @@ class DefinitionParser(ColumnParser):
             raise self.error_at(self.current, "USING is not supported for Python functions")
         return implementation, language
 
-    def _create_database(self, exists: bool) -> CreateDatabase:
+    def _create_database(self, exists: bool) -> CreateDatabaseStatement:
         database = self.path("the name of a database")
         comment = self.string() if self.accept("COMMENT") else None
         options = self.options() if self.accept("WITH") else {}
-        return CreateDatabase(
+        return CreateDatabaseStatement(
             database=database, comment=comment, options=options, if_not_exists=exists
         )
 
-    def _create_catalog(self, exists: bool) -> CreateCatalog:
+    def _create_catalog(self, exists: bool) -> CreateCatalogStatement:
         catalog = self.name("the name of a catalog")
         comment = self.string() if self.accept("COMMENT") else None
         options = self.options() if self.accept("WITH") else {}
-        return CreateCatalog(
+        return CreateCatalogStatement(
             catalog=catalog, comment=comment, options=options, if_not_exists=exists
         )
 
     # --- DROP ---------------------------------------------------------------------------------
 
-    def drop(self) -> Drop:
+    def drop(self) -> DropStatement:
         """Take DROP ..., of which DROP is taken."""
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")
@@ -166,7 +168,7 @@ class DefinitionParser(ColumnParser):
         exists = self.accept("IF", "EXISTS")
         name = self.path(f"the name of a {kind.lower()}")
         cascade = kind == "DATABASE" and self.accept_any("RESTRICT", "CASCADE") == "CASCADE"
-        return Drop(
+        return DropStatement(
             kind=kind,
             name=name,
             temporary=temporary,
@@ -192,24 +194,24 @@ class DefinitionParser(ColumnParser):
         if kind == "DATABASE":
             database = self.path("the name of a database")
             self.expect("SET")
-            return AlterDatabase(database=database, options=self.options())
+            return AlterDatabaseStatement(database=database, options=self.options())
         if kind == "FUNCTION":
             return self._alter_function(False)
         raise self.error_at(self.previous, "ALTER CATALOG is not supported")
 
-    def _alter_view(self) -> AlterView:
+    def _alter_view(self) -> AlterViewStatement:
         view = self.path("the name of a view")
         if self.accept("RENAME", "TO"):
-            return AlterView(view=view, new_name=self.path("the name of a view"))
+            return AlterViewStatement(view=view, new_name=self.path("the name of a view"))
         self.expect("AS")
-        return AlterView(view=view, query=self.query_statement())
+        return AlterViewStatement(view=view, query=self.query_statement())
 
-    def _alter_function(self, temporary: bool) -> AlterFunction:
+    def _alter_function(self, temporary: bool) -> AlterFunctionStatement:
         exists = self.accept("IF", "EXISTS")
         function = self.path("the name of a function")
         self.expect("AS")
         implementation, language = self._implementation()
-        return AlterFunction(
+        return AlterFunctionStatement(
             function=function,
             implementation=implementation,
             language=language,
@@ -217,7 +219,7 @@ class DefinitionParser(ColumnParser):
             if_exists=exists,
         )
 
-    def _alter_table(self) -> AlterTable:
+    def _alter_table(self) -> AlterTableStatement:
         exists = self.accept("IF", "EXISTS")
         table = self.path("the name of a table")
         word = self.expect_any("RENAME", "SET", "RESET", "ADD", "MODIFY", "DROP")
@@ -232,7 +234,7 @@ class DefinitionParser(ColumnParser):
             actions = self._drop_actions()
         else:
             actions = self.schema_changes(word)
-        return AlterTable(table=table, actions=tuple(actions), if_exists=exists)
+        return AlterTableStatement(table=table, actions=tuple(actions), if_exists=exists)
 
     def _strings(self) -> list[str]:
         return self.separated(self.string)

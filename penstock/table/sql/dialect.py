@@ -19,7 +19,7 @@ from sqlglot.dialects.dialect import Dialect
 from penstock.table.sql import trees
 from penstock.table.sql.commands import StatementParser
 from penstock.table.sql.stream import RESERVED, checked_end
-from penstock.table.sql.tokens import FlinkTokenizer, Source
+from penstock.table.sql.tokens import FlinkTokenizer, SqlText
 
 
 def to_sql(tree: Any) -> str:
@@ -32,7 +32,7 @@ class FlinkParser(glot_parser.Parser):
 
     def parse(self, raw_tokens: list[Any], sql: str) -> list[exp.Expr | None]:
         """Return the trees of queries or expressions with semicolons between."""
-        parser = StatementParser(Source(sql))
+        parser = StatementParser(SqlText(sql))
         found: list[exp.Expr | None] = []
         while not parser.at_end:
             if parser.accept(";"):
@@ -178,7 +178,7 @@ class FlinkGenerator(glot_generator.Generator):
         """Write DEFAULT."""
         return "DEFAULT"
 
-    def _table_function(self, expression: trees.TableFunction) -> str:
+    def _table_function(self, expression: trees.TableFunctionCall) -> str:
         """Write TABLE(f(...))."""
         return self._with_alias(f"TABLE({self.sql(expression, 'this')})", expression)
 
@@ -323,7 +323,7 @@ class FlinkGenerator(glot_generator.Generator):
         trees.Descriptor: _descriptor,
         trees.TableArgument: _table_argument,
         trees.DefaultArgument: _default_argument,
-        trees.TableFunction: _table_function,
+        trees.TableFunctionCall: _table_function,
         trees.IsJson: _is_json,
         trees.JsonExists: _json_exists,
         trees.JsonValue: _json_value,

@@ -11,7 +11,7 @@ from penstock.table.errors import SqlParseError
 from penstock.table.sql.calls import NO_PARENTHESES, CallParser
 from penstock.table.sql.literals import UNITS, check_interval, is_span, units_of
 from penstock.table.sql.stream import RESERVED
-from penstock.table.sql.tokens import Kind
+from penstock.table.sql.tokens import TokenKind
 from penstock.table.sql.trees import Difference, HexLiteral, IsJson, TypedLiteral
 
 _COMPARISONS: dict[str, type[exp.Expression]] = {
@@ -37,7 +37,7 @@ class ExpressionParser(CallParser):
     def expression(self) -> Any:
         """Take an expression."""
         token = self.current
-        if token.kind in (Kind.NUMBER, Kind.STRING) and self.ahead().upper in (",", ")"):
+        if token.kind in (TokenKind.NUMBER, TokenKind.STRING) and self.ahead().upper in (",", ")"):
             return self._primary()  # fast path for long lists of constants
         return self._chain("OR", exp.Or, self._conjunction)
 
@@ -241,22 +241,22 @@ class ExpressionParser(CallParser):
 
     def _primary(self) -> Any:
         token = self.current
-        if token.kind is Kind.WORD:
+        if token.kind is TokenKind.WORD:
             return self._word()
         start = self.index
-        if token.kind is Kind.QUOTED:
+        if token.kind is TokenKind.QUOTED:
             return self._named()
-        if token.kind is Kind.STRING:
+        if token.kind is TokenKind.STRING:
             return self._text()
-        if token.kind is Kind.NUMBER:
+        if token.kind is TokenKind.NUMBER:
             self.take()
             return self.placed(exp.Literal.number(token.text), start)
-        if token.kind is Kind.HEX:
+        if token.kind is TokenKind.HEX:
             self.take()
             return self.placed(HexLiteral(this=token.text), start)
         if token.upper == "(":
             return self._parenthesised()
-        if token.upper == "." and self.ahead().kind is Kind.NUMBER:
+        if token.upper == "." and self.ahead().kind is TokenKind.NUMBER:
             self.take()
             return self.placed(exp.Literal.number(f"0.{self.take().text}"), start)
         raise self.no_expression()
@@ -270,7 +270,7 @@ class ExpressionParser(CallParser):
         """Take a string; strings on lines after each other are one."""
         start = self.index
         text = self.take().text
-        while self.current.kind is Kind.STRING:
+        while self.current.kind is TokenKind.STRING:
             text += self.take().text
         return self.placed(exp.Literal.string(text), start)
 
@@ -321,7 +321,7 @@ class ExpressionParser(CallParser):
         if word == "EXISTS":
             self.take()
             return self.placed(exp.Exists(this=self.subquery().this), start)
-        if word in _LITERAL_TYPES and self.ahead().kind is Kind.STRING:
+        if word in _LITERAL_TYPES and self.ahead().kind is TokenKind.STRING:
             self.take()
             return self.placed(TypedLiteral(this=self.take().text, kind=word), start)
         if word == "INTERVAL" and self._at_interval():
@@ -386,9 +386,9 @@ class ExpressionParser(CallParser):
         """Return whether INTERVAL begins an interval, and is not a name: a constant comes next, or an operand with a unit behind it."""
         after = self.ahead(2 if self.ahead().upper in ("-", "+") else 1)
         return (
-            after.kind in (Kind.STRING, Kind.NUMBER)
+            after.kind in (TokenKind.STRING, TokenKind.NUMBER)
             or after.upper == "("
-            or (after.kind in (Kind.WORD, Kind.QUOTED) and self.ahead(2).upper in UNITS)
+            or (after.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.ahead(2).upper in UNITS)
         )
 
     def _counted_interval(self, start: int) -> Any:
@@ -405,9 +405,11 @@ class ExpressionParser(CallParser):
         if self.current.upper in ("-", "+"):
             self.take()
         text_token = self.current
-        if not sign and (text_token.upper == "(" or text_token.kind in (Kind.WORD, Kind.QUOTED)):
+        if not sign and (
+            text_token.upper == "(" or text_token.kind in (TokenKind.WORD, TokenKind.QUOTED)
+        ):
             return self._counted_interval(start)
-        if text_token.kind is Kind.NUMBER:
+        if text_token.kind is TokenKind.NUMBER:
             text = sign + self.take().text
         else:
             text = sign + self.string("a string such as '10'")

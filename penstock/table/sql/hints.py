@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.table.errors import SqlParseError, nearest
 from penstock.table.sql.stream import TokenStream
-from penstock.table.sql.tokens import Kind, Source, Token, tokenize
+from penstock.table.sql.tokens import SqlText, Token, TokenKind, tokenize
 from penstock.table.sql.trees import Hint
 
 # The hints of Flink; join hints select the join strategy of batch jobs.
@@ -21,12 +21,12 @@ HINTS = (
 _OF_OPTIONS = ("OPTIONS", "LOOKUP", "STATE_TTL")  # the others are about tables
 
 
-def parse_hints(source: Source, token: Token) -> tuple[Hint, ...]:
+def parse_hints(source: SqlText, token: Token) -> tuple[Hint, ...]:
     """Return the hints that a token holds. Places in errors are those of the statement."""
     start = source.text.index("/*+", token.start) + 3
     body = source.text[start : token.end - 2]
     try:
-        tokens = tokenize(Source(body))
+        tokens = tokenize(SqlText(body))
     except SqlParseError as error:
         raise source.error(error.message, token.start, token.end, error.hint) from None
     moved = [
@@ -76,13 +76,13 @@ class _HintParser(TokenStream):
             raise self.error_at(token, "LOOKUP is missing option 'table'")
 
     def _item(self, options: dict[str, str], arguments: list[str]) -> None:
-        if self.current.kind is Kind.STRING or self.current.kind is Kind.NUMBER:
+        if self.current.kind is TokenKind.STRING or self.current.kind is TokenKind.NUMBER:
             key = self.take().text
         else:
             key = ".".join(self.path("a string or a name"))
         if self.accept("="):
             token = self.current
-            if token.kind not in (Kind.STRING, Kind.NUMBER, Kind.WORD):
+            if token.kind not in (TokenKind.STRING, TokenKind.NUMBER, TokenKind.WORD):
                 self.wanted("a string")
                 raise self.failure()
             options[key] = self.take().text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.table.errors import Position, SqlError
-from penstock.table.sql.tokens import Kind, Source, tokenize
+from penstock.table.sql.tokens import SqlText, TokenKind, tokenize
 
 # 'name', or `catalog`.`database`.`name`, of which the last part is what people write.
 _NAMED = re.compile(r"'([^']+)'|`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")
@@ -19,12 +19,12 @@ def position_of_name(
     >>> position_of_name("DROP TABLE t", "t")
     ((1, 12), 1)
     """
-    source = Source(text)
+    source = SqlText(text)
     found = [
         token
         for token in tokenize(source)
         if token.start >= begin
-        and token.kind in (Kind.WORD, Kind.QUOTED, Kind.STRING)
+        and token.kind in (TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING)
         and token.text == name
     ]
     if len(found) <= occurrence:

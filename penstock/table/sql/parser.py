@@ -7,7 +7,7 @@ from typing import Any
 from penstock.table.sql.commands import StatementParser
 from penstock.table.sql.statements import Statement
 from penstock.table.sql.stream import checked_end
-from penstock.table.sql.tokens import Source
+from penstock.table.sql.tokens import SqlText
 from penstock.table.sql.trees import position_of
 
 __all__ = ["parse", "parse_expression", "position_of"]
@@ -17,9 +17,9 @@ def parse(text: str) -> list[Statement]:
     """Return the statements of a text; semicolons are between them.
 
     >>> [type(statement).__name__ for statement in parse("SET 'a' = 'b'; SELECT 1;")]
-    ['SetOption', 'Query']
+    ['SetStatement', 'QueryStatement']
     """
-    parser = StatementParser(Source(text))
+    parser = StatementParser(SqlText(text))
     try:
         return _statements(parser)
     except RecursionError:
@@ -44,7 +44,7 @@ def parse_expression(text: str) -> Any:
     >>> parse_expression("a + 1").key
     'add'
     """
-    parser = StatementParser(Source(text))
+    parser = StatementParser(SqlText(text))
     tree = parser.expression()
     checked_end(parser)
     return tree

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from penstock.table.sql.calls import CallParser
-from penstock.table.sql.tokens import Kind
+from penstock.table.sql.tokens import TokenKind
 from penstock.table.sql.trees import (
     AfterMatch,
     MatchRecognize,
@@ -107,7 +107,7 @@ class PatternParser(CallParser):
         start = self.index
         terms = [self._quantified_term()]
         while self.current.upper in ("(", "{-") or (
-            self.current.kind in (Kind.WORD, Kind.QUOTED) and self.current.text != "$"
+            self.current.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.current.text != "$"
         ):
             terms.append(self._quantified_term())
         if len(terms) == 1:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from penstock.table.errors import SqlParseError
 from penstock.table.sql.hints import parse_hints
 from penstock.table.sql.relations import RelationParser
-from penstock.table.sql.tokens import Kind
+from penstock.table.sql.tokens import TokenKind
 
 _SET_OPERATIONS: dict[str, type[exp.SetOperation]] = {
     "UNION": exp.Union,
@@ -85,7 +85,7 @@ class QueryParser(RelationParser):
             return self._select()
         if word == "VALUES":
             return self._values()
-        if word == "TABLE" and self.ahead().kind in (Kind.WORD, Kind.QUOTED):
+        if word == "TABLE" and self.ahead().kind in (TokenKind.WORD, TokenKind.QUOTED):
             start = self.index
             self.take()
             source = exp.From(this=self.table_name())
@@ -165,7 +165,7 @@ class QueryParser(RelationParser):
         raise NotImplementedError
 
     def _hints(self) -> Any:
-        if self.current.kind is Kind.HINT:
+        if self.current.kind is TokenKind.HINT:
             return parse_hints(self.source, self.take())
         return ()
 

@@ -9,8 +9,8 @@ from sqlglot import exp
 from penstock.table.errors import SqlParseError
 from penstock.table.sql.hints import parse_hints
 from penstock.table.sql.patterns import PatternParser
-from penstock.table.sql.tokens import Kind
-from penstock.table.sql.trees import Hint, TableFunction
+from penstock.table.sql.tokens import TokenKind
+from penstock.table.sql.trees import Hint, TableFunctionCall
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
 
@@ -102,7 +102,7 @@ class RelationParser(PatternParser):
         hints: tuple[Hint, ...] = ()
         alias = None
         while True:  # hints and FOR SYSTEM_TIME may stand before and behind the alias
-            if self.current.kind is Kind.HINT:
+            if self.current.kind is TokenKind.HINT:
                 hints += parse_hints(self.source, self.take())
             elif isinstance(node, exp.Table) and self.looking_at("FOR"):
                 self._version(node)
@@ -134,18 +134,18 @@ class RelationParser(PatternParser):
             return self._unnest()
         if word == "TABLE" and self.ahead().upper == "(":
             self.take()
-            return self.placed(TableFunction(this=self.in_parentheses(self._table_call)), start)
+            return self.placed(TableFunctionCall(this=self.in_parentheses(self._table_call)), start)
         if word == "(":
             return self._relation_in_parentheses()
-        if self.current.kind in (Kind.WORD, Kind.QUOTED) and self.at_name():
+        if self.current.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.at_name():
             if self.ahead().upper == "(":
-                return self.placed(TableFunction(this=self._table_call()), start)
+                return self.placed(TableFunctionCall(this=self._table_call()), start)
             return self.table_name()
         for expected in ("a table", "LATERAL TABLE", "UNNEST", "TABLE", "("):
             self.wanted(expected)
         raise self.failure(
             f"quote it if it is a name: `{self.current.text}`"
-            if self.current.kind is Kind.WORD
+            if self.current.kind is TokenKind.WORD
             else None
         )
 

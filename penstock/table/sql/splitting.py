@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.table.errors import SqlParseError
-from penstock.table.sql.tokens import Kind, Source, Token, tokenize
+from penstock.table.sql.tokens import SqlText, Token, TokenKind, tokenize
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StatementPiece:
     """A statement without its semicolon, and the line that it begins in."""
 
     text: str
     line: int
 
 
-def split_statements(text: str) -> tuple[list[Piece], str]:
+def split_statements(text: str) -> tuple[list[StatementPiece], str]:
     r"""Return the statements that a semicolon ends, and what is left behind the last one.
 
     Semicolons in strings, names and comments count for nothing, nor do those between the INSERTs of a statement set.
@@ -24,22 +24,22 @@ def split_statements(text: str) -> tuple[list[Piece], str]:
     >>> split_statements("SHOW TABLES; SELECT ';'\n  AS a; SELECT")
     ([Piece(text='SHOW TABLES', line=1), Piece(text="SELECT ';'\n  AS a", line=1)], 'SELECT')
     """
-    source = Source(text)
+    source = SqlText(text)
     try:
         tokens = tokenize(source)
     except SqlParseError:  # an unclosed quote or comment
         return [], text
-    pieces: list[Piece] = []
+    pieces: list[StatementPiece] = []
     begun: list[Token] = []
     for token in tokens:
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             break
         if token.upper != ";" or _inside_set(begun):
             begun.append(token)
         elif begun:
             first, last = begun[0], begun[-1]
             line, _ = source.position(first.start)
-            pieces.append(Piece(text[first.start : last.end], line))
+            pieces.append(StatementPiece(text[first.start : last.end], line))
             begun = []
     return pieces, text[begun[0].start :].rstrip() if begun else ""
 

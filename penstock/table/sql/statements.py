@@ -19,18 +19,18 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query(Statement):
+class QueryStatement(Statement):
     """SELECT, VALUES, WITH, a set operation."""
 
     tree: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Insert(Statement):
+class InsertStatement(Statement):
     """INSERT INTO | OVERWRITE table [PARTITION (...)] [(columns)] query."""
 
     table: Name
-    query: Query
+    query: QueryStatement
     columns: tuple[str, ...] | None = None
     overwrite: bool = False
     partition: dict[str, Any] = field(default_factory=dict)  # None: dynamic
@@ -42,7 +42,7 @@ class Insert(Statement):
 class StatementSetBlock(Statement):
     """EXECUTE STATEMENT SET BEGIN ... END, or BEGIN STATEMENT SET; ... END."""
 
-    inserts: tuple[Insert, ...]
+    inserts: tuple[InsertStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class LikeClause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTable(Statement):
+class CreateTableStatement(Statement):
     """CREATE [TEMPORARY] TABLE [IF NOT EXISTS], also with LIKE or AS query."""
 
     table: Name
@@ -94,14 +94,14 @@ class CreateTable(Statement):
     options: dict[str, str] = field(default_factory=dict)
     comment: str | None = None
     like: LikeClause | None = None
-    query: Query | None = None
+    query: QueryStatement | None = None
     temporary: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterTable(Statement):
+class AlterTableStatement(Statement):
     """ALTER TABLE: `actions` are tuples that begin with what is done.
 
     ("RENAME TO", Name), ("SET", options), ("RESET", keys), ("ADD COLUMN", ColumnDefinition), ("MODIFY COLUMN", ColumnDefinition), ("DROP COLUMN", name), ("RENAME COLUMN", old, new),
@@ -114,11 +114,11 @@ class AlterTable(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateView(Statement):
+class CreateViewStatement(Statement):
     """CREATE [TEMPORARY] VIEW name [(columns)] AS query."""
 
     view: Name
-    query: Query
+    query: QueryStatement
     columns: tuple[str, ...] | None = None
     comment: str | None = None
     temporary: bool = False
@@ -126,16 +126,16 @@ class CreateView(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterView(Statement):
+class AlterViewStatement(Statement):
     """ALTER VIEW: RENAME TO, or AS query."""
 
     view: Name
     new_name: Name | None = None
-    query: Query | None = None
+    query: QueryStatement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateDatabase(Statement):
+class CreateDatabaseStatement(Statement):
     """CREATE DATABASE."""
 
     database: Name
@@ -145,7 +145,7 @@ class CreateDatabase(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterDatabase(Statement):
+class AlterDatabaseStatement(Statement):
     """ALTER DATABASE name SET (...)."""
 
     database: Name
@@ -153,7 +153,7 @@ class AlterDatabase(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateCatalog(Statement):
+class CreateCatalogStatement(Statement):
     """CREATE CATALOG name WITH (...)."""
 
     catalog: str
@@ -163,7 +163,7 @@ class CreateCatalog(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateFunction(Statement):
+class CreateFunctionStatement(Statement):
     """CREATE [TEMPORARY [SYSTEM]] FUNCTION name AS 'module.name' LANGUAGE PYTHON."""
 
     function: Name
@@ -175,7 +175,7 @@ class CreateFunction(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterFunction(Statement):
+class AlterFunctionStatement(Statement):
     """ALTER FUNCTION name AS 'module.name'."""
 
     function: Name
@@ -186,7 +186,7 @@ class AlterFunction(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drop(Statement):
+class DropStatement(Statement):
     """DROP TABLE | VIEW | DATABASE | CATALOG | FUNCTION."""
 
     kind: str
@@ -198,7 +198,7 @@ class Drop(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Show(Statement):
+class ShowStatement(Statement):
     """SHOW `what`: CATALOGS, DATABASES, TABLES, VIEWS, FUNCTIONS, USER FUNCTIONS, COLUMNS, PARTITIONS, MODULES, FULL MODULES, JOBS, CURRENT CATALOG, CURRENT DATABASE, CREATE TABLE, CREATE VIEW, CREATE CATALOG.
 
     `target`: FROM or IN a name, or what CREATE is shown of. `like` pattern, negated by `not_like`.
@@ -211,7 +211,7 @@ class Show(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Describe(Statement):
+class DescribeStatement(Statement):
     """DESCRIBE table, or CATALOG, DATABASE, FUNCTION, JOB (`kind`)."""
 
     name: Name
@@ -220,7 +220,7 @@ class Describe(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use(Statement):
+class UseStatement(Statement):
     """USE CATALOG c; USE [c.]d; USE MODULES a, b."""
 
     kind: str  # CATALOG, DATABASE, MODULES
@@ -228,7 +228,7 @@ class Use(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetOption(Statement):
+class SetStatement(Statement):
     """SET 'key' = 'value'; SET alone (key None)."""
 
     key: str | None = None
@@ -236,14 +236,14 @@ class SetOption(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResetOption(Statement):
+class ResetStatement(Statement):
     """RESET ['key']."""
 
     key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explain(Statement):
+class ExplainStatement(Statement):
     """EXPLAIN [PLAN FOR | ESTIMATED_COST, CHANGELOG_MODE, JSON_EXECUTION_PLAN, PLAN_ADVICE] statement."""
 
     statement: Statement
@@ -251,7 +251,7 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobControl(Statement):
+class JobControlStatement(Statement):
     """STOP JOB 'id' [WITH SAVEPOINT] [WITH DRAIN]."""
 
     job_id: str
@@ -260,14 +260,14 @@ class JobControl(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate(Statement):
+class TruncateStatement(Statement):
     """TRUNCATE TABLE."""
 
     table: Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete(Statement):
+class DeleteStatement(Statement):
     """DELETE FROM or UPDATE, which streams refuse."""
 
     table: Name

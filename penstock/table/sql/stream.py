@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from penstock.table.errors import SqlParseError, nearest
-from penstock.table.sql.tokens import Kind, Source, Token, tokenize
+from penstock.table.sql.tokens import SqlText, Token, TokenKind, tokenize
 
 T = TypeVar("T")
 E = TypeVar("E", bound=exp.Expression)
@@ -89,7 +89,7 @@ RESERVED = frozenset(
 class TokenStream:
     """Tokens with a place in them. Tokens that were expected and not found are recorded for the farthest position."""
 
-    def __init__(self, source: Source, tokens: list[Token] | None = None) -> None:
+    def __init__(self, source: SqlText, tokens: list[Token] | None = None) -> None:
         self.source = source
         self.tokens = tokenize(source) if tokens is None else tokens
         self.index = 0
@@ -117,7 +117,7 @@ class TokenStream:
     @property
     def at_end(self) -> bool:
         """Whether all tokens are taken."""
-        return self.current.kind is Kind.END
+        return self.current.kind is TokenKind.END
 
     def looking_at(self, *words: str) -> bool:
         """Return whether these words or symbols come next, one after the other, without asking for them."""
@@ -128,7 +128,7 @@ class TokenStream:
     def take(self) -> Token:
         """Take the current token, of any kind."""
         token = self.tokens[self.index]
-        if token.kind is not Kind.END:
+        if token.kind is not TokenKind.END:
             self.index += 1
         return token
 
@@ -181,14 +181,14 @@ class TokenStream:
 
     def string(self, what: str = "a string") -> str:
         """Take a string."""
-        if self.current.kind is not Kind.STRING:
+        if self.current.kind is not TokenKind.STRING:
             self.wanted(what)
             raise self.failure()
         return self.take().text
 
     def number(self) -> int:
         """Take a whole number."""
-        if self.current.kind is not Kind.NUMBER or not self.current.text.isdigit():
+        if self.current.kind is not TokenKind.NUMBER or not self.current.text.isdigit():
             self.wanted("a whole number")
             raise self.failure()
         return int(self.take().text)
@@ -212,26 +212,26 @@ class TokenStream:
     def at_name(self) -> bool:
         """Return whether a name comes next: in backquotes, or a word that is not reserved."""
         token = self.current
-        return token.kind is Kind.QUOTED or (
-            token.kind is Kind.WORD and token.upper not in RESERVED
+        return token.kind is TokenKind.QUOTED or (
+            token.kind is TokenKind.WORD and token.upper not in RESERVED
         )
 
     def identifier(self, what: str = "a name") -> exp.Identifier:
         """Take a name."""
         if not self.at_name():
             self.wanted(what)
-            if self.current.kind is Kind.WORD and self._expected_at == self.index:
+            if self.current.kind is TokenKind.WORD and self._expected_at == self.index:
                 raise self.failure(f"quote it if it is a name: `{self.current.text}`")
             raise self.failure()
         self._taken_for_names.add(self.index)
         token = self.take()
-        quoted = token.kind is Kind.QUOTED
+        quoted = token.kind is TokenKind.QUOTED
         return self.placed(exp.Identifier(this=token.text, quoted=quoted), self.index - 1)
 
     def any_identifier(self, what: str = "a name") -> exp.Identifier:
         """Take a name where even reserved words are clear: behind a dot or AS."""
         token = self.current
-        if token.kind is Kind.WORD and token.upper in RESERVED:
+        if token.kind is TokenKind.WORD and token.upper in RESERVED:
             self.take()
             return self.placed(exp.Identifier(this=token.text, quoted=False), self.index - 1)
         return self.identifier(what)
@@ -277,9 +277,9 @@ class TokenStream:
         if self._needed in expected:  # required tokens are listed before optional ones
             expected.remove(self._needed)
             expected.insert(0, self._needed)
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             message = "the statement ends too early"
-        elif token.kind is Kind.SYMBOL:
+        elif token.kind is TokenKind.SYMBOL:
             message = f"unexpected '{token.text}'"
         else:
             message = f"unexpected {token.kind.value} {_shown(token)}"
@@ -294,7 +294,7 @@ class TokenStream:
         if at > 1 and self.tokens[at - 2].upper in _BEFORE_NAMES:
             before = None
         for token in (self.tokens[at], before):
-            if token is None or token.kind is not Kind.WORD or token.upper in RESERVED:
+            if token is None or token.kind is not TokenKind.WORD or token.upper in RESERVED:
                 continue
             candidates = words if token is self.tokens[at] else [*words, *_CLAUSES]
             found = nearest(token.upper, candidates, cutoff=0.7)

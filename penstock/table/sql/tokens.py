@@ -16,7 +16,7 @@ from sqlglot.tokens import Tokenizer
 from penstock.table.errors import Position, SqlParseError
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """The kind of a token."""
 
     WORD = "word"
@@ -33,7 +33,7 @@ class Kind(Enum):
 class Token:
     """A token: `text` without quotes, `upper` in upper case for words and symbols (empty for others), offsets into the text."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     upper: str
     start: int
@@ -71,18 +71,18 @@ class FlinkTokenizer(Tokenizer):
 
 
 _KINDS = {
-    TokenType.VAR: Kind.WORD,
-    TokenType.IDENTIFIER: Kind.QUOTED,
-    TokenType.STRING: Kind.STRING,
-    TokenType.NATIONAL_STRING: Kind.STRING,
-    TokenType.UNICODE_STRING: Kind.STRING,
-    TokenType.HEX_STRING: Kind.HEX,
-    TokenType.NUMBER: Kind.NUMBER,
-    TokenType.HINT: Kind.HINT,
+    TokenType.VAR: TokenKind.WORD,
+    TokenType.IDENTIFIER: TokenKind.QUOTED,
+    TokenType.STRING: TokenKind.STRING,
+    TokenType.NATIONAL_STRING: TokenKind.STRING,
+    TokenType.UNICODE_STRING: TokenKind.STRING,
+    TokenType.HEX_STRING: TokenKind.HEX,
+    TokenType.NUMBER: TokenKind.NUMBER,
+    TokenType.HINT: TokenKind.HINT,
 }
 
 
-class Source:
+class SqlText:
     """A text and where its lines begin."""
 
     def __init__(self, text: str) -> None:
@@ -109,7 +109,7 @@ class Source:
         )
 
 
-def tokenize(source: Source) -> list[Token]:
+def tokenize(source: SqlText) -> list[Token]:
     """Return the tokens of a text, the last one being its end."""
     text = source.text
     try:
@@ -118,31 +118,31 @@ def tokenize(source: Source) -> list[Token]:
         raise _unfinished(source) or source.error(str(error), max(len(text) - 1, 0)) from None
     tokens = [_converted(source, token) for token in found]
     end = len(text.rstrip())
-    tokens.append(Token(Kind.END, "", "", end, end))
+    tokens.append(Token(TokenKind.END, "", "", end, end))
     return tokens
 
 
-def _converted(source: Source, token: GlotToken) -> Token:
-    kind = _KINDS.get(token.token_type, Kind.SYMBOL)
+def _converted(source: SqlText, token: GlotToken) -> Token:
+    kind = _KINDS.get(token.token_type, TokenKind.SYMBOL)
     start, end = token.start, token.end + 1
     text = token.text
-    if kind is Kind.SYMBOL:
+    if kind is TokenKind.SYMBOL:
         text = source.text[start:end]
         if not text.isascii() or text in '"#\\~':
             hint = "names are quoted with backquotes: `name`" if text.startswith('"') else None
             raise source.error(f"unexpected character {text[:1]}", start, start + 1, hint)
-    elif kind is Kind.HEX and source.text[start] == "0":
+    elif kind is TokenKind.HEX and source.text[start] == "0":
         raise source.error(
             "hexadecimal numbers are not supported", start, end, "X'1F' is a bytes literal"
         )
-    elif kind is Kind.HEX and (len(text) % 2 or set(text) - set(string.hexdigits)):
+    elif kind is TokenKind.HEX and (len(text) % 2 or set(text) - set(string.hexdigits)):
         raise source.error(
             f"invalid bytes literal X'{text}'",
             start,
             end,
             "use two hexadecimal digits per byte: X'01FF'",
         )
-    elif kind is Kind.HINT:
+    elif kind is TokenKind.HINT:
         text = token.comments[0] if token.comments else ""
         end = source.text.find("*/", start) + 2
     elif token.token_type is TokenType.UNICODE_STRING:
@@ -151,7 +151,7 @@ def _converted(source: Source, token: GlotToken) -> Token:
             hint = "write \\ and four hexadecimal digits, as in U&'\\00E9'; \\\\ is a backslash"
             raise source.error(f"U&'{text}' has an unknown escape", start, end, hint)
         text = unescaped
-    upper = text.upper() if kind in (Kind.WORD, Kind.SYMBOL) else ""
+    upper = text.upper() if kind in (TokenKind.WORD, TokenKind.SYMBOL) else ""
     return Token(kind, text, upper, start, end)
 
 
@@ -170,7 +170,7 @@ def _unescaped(text: str) -> str | None:
     return "".join(letters)
 
 
-def _unfinished(source: Source) -> SqlParseError | None:
+def _unfinished(source: SqlText) -> SqlParseError | None:
     """Return the error that says which quote or comment is not closed."""
     text, at = source.text, 0
     closing = {"'": "'", "`": "`", '"': '"', "/*": "*/"}

@@ -28,7 +28,7 @@ Queries
     Joins in parentheses: `Subquery(this=first relation with args["joins"])`. ORDER BY: `Ordered(this, desc, nulls_first)`, `nulls_first` None if not given. FETCH FIRST is LIMIT.
     GROUP BY: `Group.expressions`, among them `GroupingSets`, `Rollup`, `Cube`, whose elements are expressions or `Tuple`s.
     Relations: `Table(this, db, catalog, version=Version(expression), alias)`, `Subquery`, `Unnest(expressions, offset=WITH ORDINALITY, alias)`,
-    `Lateral(this=call or Subquery, alias)` for LATERAL TABLE(f(x)) and LATERAL (query), `TableFunction`, `MatchRecognize`.
+    `Lateral(this=call or Subquery, alias)` for LATERAL TABLE(f(x)) and LATERAL (query), `TableFunctionCall`, `MatchRecognize`.
     Hints are in `hints_of(tree)` of a relation or a Select.
 
 Every node knows where it is written: `position_of`.
@@ -104,7 +104,7 @@ class DefaultArgument(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {}
 
 
-class TableFunction(exp.Expression):
+class TableFunctionCall(exp.Expression):
     """TABLE(f(...)) in FROM: window table functions and others. `this` is the call, whose operands may be TableArgument, Descriptor, Kwarg, Interval."""
 
     arg_types = {"this": True, "alias": False, "joins": False}
@@ -240,7 +240,7 @@ def hints_of(tree: Any) -> tuple[Hint, ...]:
     return hints
 
 
-def let_sums_join_texts(tree: Any) -> None:
+def concatenate_with_plus(tree: Any) -> None:
     """Give + the meaning that it has in the Table API: behind a text it appends, while SQL has || for that."""
     for sum_ in tree.find_all(exp.Add):
         sum_.meta["joins texts"] = True

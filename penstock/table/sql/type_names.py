@@ -8,7 +8,7 @@ from penstock.errors import PenstockError
 from penstock.table import types
 from penstock.table.errors import did_you_mean
 from penstock.table.sql.stream import TokenStream
-from penstock.table.sql.tokens import Kind
+from penstock.table.sql.tokens import TokenKind
 
 MAX_LENGTH = 2**31 - 1
 
@@ -76,10 +76,10 @@ class TypeParser(TokenStream):
     def _type(self) -> types.DataType:
         token = self.current
         word = token.upper
-        if token.kind is not Kind.WORD or word not in TYPE_WORDS:
+        if token.kind is not TokenKind.WORD or word not in TYPE_WORDS:
             self.wanted("a type")
             raise self.failure(
-                did_you_mean(token.upper, TYPE_WORDS) if token.kind is Kind.WORD else None
+                did_you_mean(token.upper, TYPE_WORDS) if token.kind is TokenKind.WORD else None
             )
         start = self.index
         self.take()
@@ -190,5 +190,5 @@ class TypeParser(TokenStream):
         name = str(self.any_identifier("the name of a field").this)
         self.accept(":")
         kind = self.data_type()
-        description = self.string() if self.current.kind is Kind.STRING else None
+        description = self.string() if self.current.kind is TokenKind.STRING else None
         return types.RowField(name, kind, description)

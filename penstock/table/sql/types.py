@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.errors import ArgumentTypeError
 from penstock.table.sql.stream import checked_end
-from penstock.table.sql.tokens import Source
+from penstock.table.sql.tokens import SqlText
 from penstock.table.sql.trees import TypeName
 from penstock.table.sql.type_names import TypeParser
 from penstock.table.types import DataType
@@ -24,7 +24,7 @@ def data_type_of(tree_or_text: Any) -> DataType:
         return tree_or_text.data_type
     if not isinstance(tree_or_text, str):
         raise ArgumentTypeError(f"type must be a str, got {tree_or_text!r}")
-    parser = TypeParser(Source(tree_or_text))
+    parser = TypeParser(SqlText(tree_or_text))
     kind = parser.data_type()
     checked_end(parser)
     return kind

@@ -12,13 +12,13 @@ from penstock.testing.conformance.classes import (
     sink_rules,
     source_rules,
 )
-from penstock.testing.conformance.rules import ConformanceError, Rule
+from penstock.testing.conformance.rules import ConformanceError, ConformanceRule
 from penstock.testing.conformance.setups import Guarantee, SinkSetup, SourceSetup
 
 __all__ = [
     "ConformanceError",
+    "ConformanceRule",
     "Guarantee",
-    "Rule",
     "SinkConformance",
     "SinkSetup",
     "SourceConformance",

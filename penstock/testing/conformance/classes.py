@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.testing.conformance import sink_jobs, source_jobs  # noqa: F401 - they add their rules
-from penstock.testing.conformance.rules import Rule
+from penstock.testing.conformance.rules import ConformanceRule
 from penstock.testing.conformance.setups import SinkSetup, SourceSetup
 from penstock.testing.conformance.sink_rules import SINK_RULES
 from penstock.testing.conformance.source_rules import SOURCE_RULES
@@ -16,7 +16,7 @@ from penstock.testing.conformance.source_rules import SOURCE_RULES
 class _Conformance:
     """One test for each rule. A subclass, or its module, has a fixture `connector` that returns a new setup."""
 
-    rules: Sequence[Rule[Any]] = ()
+    rules: Sequence[ConformanceRule[Any]] = ()
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """Make a test of each rule."""
@@ -24,7 +24,7 @@ class _Conformance:
             metafunc.parametrize("rule", self.rules, ids=str)
 
     def test_the_connector_keeps_the_rule(
-        self, connector: Any, tmp_path: Path, rule: Rule[Any]
+        self, connector: Any, tmp_path: Path, rule: ConformanceRule[Any]
     ) -> None:
         """Put the connector through one rule."""
         try:
@@ -53,11 +53,11 @@ class SinkConformance(_Conformance):
     rules = SINK_RULES.rules
 
 
-def source_rules() -> Sequence[Rule[SourceSetup]]:
+def source_rules() -> Sequence[ConformanceRule[SourceSetup]]:
     """Return all rules for sources."""
     return tuple(SOURCE_RULES.rules)
 
 
-def sink_rules() -> Sequence[Rule[SinkSetup]]:
+def sink_rules() -> Sequence[ConformanceRule[SinkSetup]]:
     """Return all rules for sinks."""
     return tuple(SINK_RULES.rules)

@@ -17,7 +17,7 @@ from penstock.common.job_client import JobClient
 from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.source import (
     Boundedness,
-    OneLook,
+    NonBlockingReadLimits,
     ReadLimits,
     Source,
     SourceBatch,
@@ -88,7 +88,7 @@ def wait_until(
         time.sleep(_POLL_S)
 
 
-class Steps(Source):
+class ScriptedSource(Source):
     """The kit's own source: given records in a few splits, a batch at a time, with pauses in which checkpoints come.
 
     While the file `hold` exists, each split gives no more records than the number in it, so that the job does not end. With `paced`, no
@@ -140,7 +140,7 @@ class _StepsEnumerator(SplitEnumerator):
 class _StepsReader(SourceReader):
     BATCH = 4
 
-    def __init__(self, source: Steps) -> None:
+    def __init__(self, source: ScriptedSource) -> None:
         self._source = source
         self._durable: dict[str, int] = {}  # positions that checkpoints hold, by split
 
@@ -153,8 +153,8 @@ class _StepsReader(SourceReader):
             end = min(position + self.BATCH, len(records), max(self._allowed(), position))
             if self._source.paced:
                 # In epoch mode a checkpoint has everything that was read; in pipelined mode checkpoints are notified.
-                flows = isinstance(limits, OneLook)
-                last = self._durable[split.split_id] if flows else begun
+                pipelined = isinstance(limits, NonBlockingReadLimits)
+                last = self._durable[split.split_id] if pipelined else begun
                 end = end if position == last else position
             yield SourceBatch(records[position:end], end)
             position = end
@@ -174,7 +174,7 @@ class _StepsReader(SourceReader):
         self._durable[split.split_id] = position
 
 
-class Folder(Sink):
+class FolderSink(Sink):
     """The kit's own sink: a file of pickled records for each epoch and subtask. Other processes can write to it and read it."""
 
     def __init__(self, directory: Path) -> None:
@@ -196,8 +196,8 @@ class Folder(Sink):
 
 
 class _FolderWriter(SinkWriter):
-    def begin(self, epoch: Any) -> None:
-        self._name, self._records = epoch.attempt, []  # type: str, list[Any]
+    def begin(self, checkpoint: Any) -> None:
+        self._name, self._records = checkpoint.attempt, []  # type: str, list[Any]
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         self._records += values

@@ -29,7 +29,7 @@ _JOB_ID = "c0" * 16
 
 
 @dataclass
-class Job:
+class KilledJob:
     """A program that another process runs."""
 
     # Whether it may be over before the last of its drivers was to be killed: its input has its own pace.
@@ -50,7 +50,7 @@ class Job:
 
 
 @dataclass
-class ReadingJob(Job):
+class ReadingJob(KilledJob):
     """Reads the source under test into a folder. Without an end, it is cancelled when `count` records are there."""
 
     may_end_early = True
@@ -84,7 +84,7 @@ class ReadingJob(Job):
 
 
 @dataclass
-class WritingJob(Job):
+class WritingJob(KilledJob):
     """Writes records to the sink under test."""
 
     sink: Sink = field(kw_only=True)
@@ -92,13 +92,13 @@ class WritingJob(Job):
 
     def build(self, env: Any) -> None:
         """Write from the kit's own source."""
-        from penstock.testing.conformance.jobs import Steps, reads
+        from penstock.testing.conformance.jobs import ScriptedSource, reads
 
         # Each checkpoint has records, and so a commit to be killed at.
-        reads(env, Steps(self.records, paced=True)).sink_to(self.sink).uid("sink")
+        reads(env, ScriptedSource(self.records, paced=True)).sink_to(self.sink).uid("sink")
 
 
-def run_killed(job: Job, moments: Sequence[str], seconds: float) -> None:
+def run_killed(job: KilledJob, moments: Sequence[str], seconds: float) -> None:
     """Run a job in processes that are killed, one after another, each at its moment; the last one comes to the job's end."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "job"
@@ -146,7 +146,7 @@ def main(file: str) -> None:
             sys.exit(1)
 
 
-def _drive(job: Job, moment: str | None) -> NoReturn:
+def _drive(job: KilledJob, moment: str | None) -> NoReturn:
     """Run the job in this process and end it."""
     from penstock.testing.conformance.jobs import environment
     from penstock.testing.faults import watched_steps

@@ -18,7 +18,7 @@ from penstock.connectors.source import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.context import StreamingRuntimeContext
 from penstock.testing.conformance.rules import broken, step
 from penstock.testing.conformance.setups import SourceSetup
 
@@ -42,7 +42,9 @@ def opened(source: Source) -> Iterator[SourceReader]:
     with step("reader.open"):
         reader.use_wake(lambda: None)
         reader.open(
-            RuntimeContext(task_name="source", subtask=0, parallelism=1, max_parallelism=128)
+            StreamingRuntimeContext(
+                task_name="source", subtask=0, parallelism=1, max_parallelism=128
+            )
         )
     try:
         yield reader

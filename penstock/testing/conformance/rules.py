@@ -29,7 +29,7 @@ class BrokenRuleError(Exception):
 
 
 @dataclass(frozen=True)
-class Rule(Generic[S]):
+class ConformanceRule(Generic[S]):
     """A sentence that is true of every connector, and how to see that it is."""
 
     sentence: str
@@ -50,13 +50,13 @@ class RuleBook(Generic[S]):
     """The rules for one kind of connector, in their order."""
 
     def __init__(self) -> None:
-        self.rules: list[Rule[S]] = []
+        self.rules: list[ConformanceRule[S]] = []
 
     def rule(self, sentence: str) -> Callable[[Check[S]], Check[S]]:
         """Add a rule."""
 
         def add(check: Check[S]) -> Check[S]:
-            self.rules.append(Rule(sentence, check))
+            self.rules.append(ConformanceRule(sentence, check))
             return check
 
         return add
@@ -66,7 +66,7 @@ class RuleBook(Generic[S]):
 
         def add(check: ModeCheck[S]) -> ModeCheck[S]:
             for mode in MODES:
-                self.rules.append(Rule(f"{sentence} ({mode})", _in_mode(check, mode)))
+                self.rules.append(ConformanceRule(f"{sentence} ({mode})", _in_mode(check, mode)))
             return check
 
         return add

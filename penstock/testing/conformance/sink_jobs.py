@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.errors import JobExecutionError
 from penstock.testing.conformance.jobs import (
-    Steps,
+    ScriptedSource,
     environment,
     reads,
     running,
@@ -22,7 +22,7 @@ from penstock.testing.conformance.killed import (
 from penstock.testing.conformance.rules import broken, does_not_apply, step
 from penstock.testing.conformance.setups import SinkSetup
 from penstock.testing.conformance.sink_rules import SINK_RULES, expect_shown, records_of
-from penstock.testing.conformance.taps import Tap, strikes_at, tapped_sink
+from penstock.testing.conformance.taps import Tap, injected_failures, tapped_sink
 
 COUNT = 80
 # Every call of the contract that a job makes; clean_up only where there is something to go back to.
@@ -47,7 +47,7 @@ def _whole(setup: SinkSetup, directory: Path, mode: str) -> None:
     tap = Tap(f"{directory} {mode}")
     where = "a job over all records"
     with step(where):
-        reads(env, Steps(records)).sink_to(tapped_sink(setup.create(), tap)).uid("sink")
+        reads(env, ScriptedSource(records)).sink_to(tapped_sink(setup.create(), tap)).uid("sink")
         with running(env) as client:
             wait_for_end(client, setup.wait_s, where)
     tap.close()
@@ -79,7 +79,9 @@ def _rescaled(setup: SinkSetup, directory: Path, mode: str) -> None:
         tap = Tap(f"{directory} {mode} {parallelism}")
         with step(name):
             sink = tapped_sink(setup.create(), tap)
-            reads(env, Steps(records, hold, paced=True)).rebalance().sink_to(sink).uid("sink")
+            reads(env, ScriptedSource(records, hold, paced=True)).rebalance().sink_to(sink).uid(
+                "sink"
+            )
             with running(env) as client:
                 if allowed is None:
                     wait_for_end(client, setup.wait_s, name)
@@ -105,13 +107,15 @@ def _crashes(setup: SinkSetup, directory: Path, mode: str) -> None:
         expected += records
         tap = Tap(
             f"{directory} {mode} {call}",
-            strikes_at(call),
+            injected_failures(call),
         )
         name = f"recovery from failures before and after {call}"
         env = environment(directory / call, mode, 2)
         try:
             with step(name):
-                reads(env, Steps(records)).sink_to(tapped_sink(setup.create(), tap)).uid("sink")
+                reads(env, ScriptedSource(records)).sink_to(tapped_sink(setup.create(), tap)).uid(
+                    "sink"
+                )
                 with running(env) as client:
                     wait_for_end(client, setup.wait_s, name)
         finally:
@@ -143,7 +147,7 @@ def _unwritable(setup: SinkSetup, directory: Path, mode: str) -> None:
         raise does_not_apply("the setup has no value that cannot be written")
     where = "a job with a value that cannot be written"
     env = environment(directory, mode, 1, {"restart-strategy.type": "none"})
-    reads(env, Steps([setup.record(0), value])).sink_to(setup.create())
+    reads(env, ScriptedSource([setup.record(0), value])).sink_to(setup.create())
     with running(env) as client:
         try:
             wait_for_end(client, setup.wait_s, where)

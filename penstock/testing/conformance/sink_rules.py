@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.connectors.sink import (
+    CheckpointContext,
     CommitRequest,
     Committer,
     CommitterContext,
-    EpochContext,
     Sink,
     SinkWriter,
     WriterContext,
@@ -56,10 +56,12 @@ class Protocol:
         self._open.append(writer)
         return writer
 
-    def begin(self, writer: SinkWriter, epoch: int) -> None:
+    def begin(self, writer: SinkWriter, checkpoint_id: int) -> None:
         """Begin an epoch, by an attempt of its own."""
-        with step(f"writer.begin of epoch {epoch}"):
-            writer.begin(EpochContext(epoch, f"attempt{next(_attempts)}-{epoch}"))
+        with step(f"writer.begin of epoch {checkpoint_id}"):
+            writer.begin(
+                CheckpointContext(checkpoint_id, f"attempt{next(_attempts)}-{checkpoint_id}")
+            )
 
     def write(self, writer: SinkWriter, records: Sequence[Any]) -> None:
         """Write records in two batches."""
@@ -71,39 +73,45 @@ class Protocol:
                 with step("writer.next_wakeup"):
                     writer.next_wakeup()
 
-    def prepare(self, writer: SinkWriter, epoch: int) -> list[Any]:
+    def prepare(self, writer: SinkWriter, checkpoint_id: int) -> list[Any]:
         """Pass the barrier."""
-        with step(f"writer.prepare_commit of epoch {epoch}"):
+        with step(f"writer.prepare_commit of epoch {checkpoint_id}"):
             committables = writer.prepare_commit()
         if not isinstance(committables, list):
             raise broken(
-                f"writer.prepare_commit of epoch {epoch}",
+                f"writer.prepare_commit of epoch {checkpoint_id}",
                 f"it returns {committables!r}, which is not a list",
             )
-        with step(f"writer.snapshot after epoch {epoch}"):
+        with step(f"writer.snapshot after epoch {checkpoint_id}"):
             copy_of(writer.snapshot(), "what writer.snapshot returns")
         copied: list[Any] = copy_of(committables, "the committables")
         return copied
 
-    def epoch(self, writer: SinkWriter, epoch: int, records: Sequence[Any]) -> list[Any]:
+    def checkpoint_id(
+        self, writer: SinkWriter, checkpoint_id: int, records: Sequence[Any]
+    ) -> list[Any]:
         """Write an epoch up to its barrier."""
-        self.begin(writer, epoch)
+        self.begin(writer, checkpoint_id)
         self.write(writer, records)
-        return self.prepare(writer, epoch)
+        return self.prepare(writer, checkpoint_id)
 
-    def request(self, epoch: int, committables: list[Any], *, final: bool = False) -> CommitRequest:
+    def request(
+        self, checkpoint_id: int, committables: list[Any], *, final: bool = False
+    ) -> CommitRequest:
         """Return what the committer gets for a checkpoint."""
-        return CommitRequest(epoch, committables, final, now_ms=epoch * 1000, pending=self._pending)
+        return CommitRequest(
+            checkpoint_id, committables, final, now_ms=checkpoint_id * 1000, pending=self._pending
+        )
 
     def commit(self, request: CommitRequest, name: str | None = None) -> None:
         """Commit, by a committer of its own, as after a restart of the driver."""
-        name = name or f"committer.commit of epoch {request.epoch}"
+        name = name or f"committer.commit of epoch {request.checkpoint_id}"
         committer = self.committer()
         if committer is not None:
             self._commit(committer, request, name)
         for writer in self._open:
-            with step(f"writer.on_committed of epoch {request.epoch}"):
-                writer.on_committed(request.epoch)
+            with step(f"writer.on_committed of epoch {request.checkpoint_id}"):
+                writer.on_committed(request.checkpoint_id)
 
     def _commit(self, committer: Committer, request: CommitRequest, name: str) -> None:
         with step(name):
@@ -184,20 +192,21 @@ def _shown(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writers = [job.open(subtask) for subtask in range(2)]
     done: list[Any] = []
-    for epoch in range(1, 4):
+    for checkpoint_id in range(1, 4):
         parts = [
-            records_of(setup, 100 * epoch + 10 * n, 100 * epoch + 10 * n + 6) for n in range(2)
+            records_of(setup, 100 * checkpoint_id + 10 * n, 100 * checkpoint_id + 10 * n + 6)
+            for n in range(2)
         ]
         committables: list[Any] = []
         for writer, part in zip(writers, parts, strict=True):
-            job.begin(writer, epoch)
+            job.begin(writer, checkpoint_id)
             job.write(writer, part)
         both = [*parts[0], *parts[1]]
-        expect_hidden(setup, f"after write, in epoch {epoch}", done, both)
+        expect_hidden(setup, f"after write, in epoch {checkpoint_id}", done, both)
         for writer in writers:
-            committables += job.prepare(writer, epoch)
-        expect_hidden(setup, f"after prepare_commit of epoch {epoch}", done, both)
-        job.commit(job.request(epoch, committables, final=epoch == 3))
+            committables += job.prepare(writer, checkpoint_id)
+        expect_hidden(setup, f"after prepare_commit of epoch {checkpoint_id}", done, both)
+        job.commit(job.request(checkpoint_id, committables, final=checkpoint_id == 3))
         done += both
     expect_shown(setup, "after the commit of the last epoch", done)
     for writer in writers:
@@ -210,11 +219,11 @@ def _twice(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
     one, two = records_of(setup, 0, 6), records_of(setup, 10, 16)
-    first = job.request(1, job.epoch(writer, 1, one), final=True)
+    first = job.request(1, job.checkpoint_id(writer, 1, one), final=True)
     job.commit(first)
     job.commit(first, "committer.commit of epoch 1, the second time")
     expect_shown(setup, "after the second commit of epoch 1", one)
-    second = job.request(2, job.epoch(writer, 2, two), final=True)
+    second = job.request(2, job.checkpoint_id(writer, 2, two), final=True)
     job.commit(second)
     job.commit(second, "committer.commit of epoch 2, the second time")
     job.close(writer)
@@ -227,7 +236,7 @@ def _same_committer(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
     one = records_of(setup, 0, 6)
-    request = job.request(1, job.epoch(writer, 1, one), final=True)
+    request = job.request(1, job.checkpoint_id(writer, 1, one), final=True)
     committer = job.committer()
     if committer is not None:
         for time in ("first", "second"):
@@ -243,9 +252,9 @@ def _carried(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
     one, two, three = (records_of(setup, 10 * n, 10 * n + 5) for n in range(3))
-    carried = job.epoch(writer, 1, one)
-    carried += job.epoch(writer, 2, two)
-    own = job.epoch(writer, 3, three)
+    carried = job.checkpoint_id(writer, 1, one)
+    carried += job.checkpoint_id(writer, 2, two)
+    own = job.checkpoint_id(writer, 3, three)
     expect_hidden(setup, "before the first commit", [], [*one, *two, *three])
     job.commit(
         job.request(3, carried + own, final=True), "committer.commit of epoch 3 with 1 and 2"
@@ -259,7 +268,7 @@ def _closed(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
     one, given_up = records_of(setup, 0, 6), records_of(setup, 10, 16)
-    request = job.request(1, job.epoch(writer, 1, one), final=True)
+    request = job.request(1, job.checkpoint_id(writer, 1, one), final=True)
     job.begin(writer, 2)
     job.write(writer, given_up)
     job.close(writer)
@@ -292,13 +301,13 @@ def _zombie(setup: SinkSetup, directory: Path) -> None:
         job.write(zombie, one)
         job.leave(zombie)
     successor = job.open()
-    request = job.request(1, job.epoch(successor, 1, one), final=True)
+    request = job.request(1, job.checkpoint_id(successor, 1, one), final=True)
     for zombie in zombies:
         _may_fail(partial(zombie.write, list(ghosts), None, _MIN_WATERMARK))
     _may_fail(zombies[0].prepare_commit)  # its result is ignored
     job.commit(request)
     _may_fail(zombies[1].prepare_commit)  # later still
-    second = job.epoch(successor, 2, two)
+    second = job.checkpoint_id(successor, 2, two)
     for zombie in zombies:
         _may_fail(zombie.close)
     last = job.request(2, second, final=True)
@@ -327,9 +336,9 @@ def _clean_up(setup: SinkSetup, directory: Path) -> None:
     other = Protocol(setup, directory, OTHER_JOB)
     writer, stranger = job.open(), other.open()
     one, lost, left, theirs = (records_of(setup, 10 * n, 10 * n + 6) for n in range(4))
-    named = job.request(1, job.epoch(writer, 1, one), final=True)
-    theirs_named = other.request(1, other.epoch(stranger, 1, theirs), final=True)
-    job.epoch(writer, 2, lost)  # prepared, and the checkpoint came to nothing
+    named = job.request(1, job.checkpoint_id(writer, 1, one), final=True)
+    theirs_named = other.request(1, other.checkpoint_id(stranger, 1, theirs), final=True)
+    job.checkpoint_id(writer, 2, lost)  # prepared, and the checkpoint came to nothing
     job.begin(writer, 3)
     job.write(writer, left)  # written, and the process was killed: nothing is closed
     job.leave(writer)
@@ -355,7 +364,7 @@ def _nothing(setup: SinkSetup, directory: Path) -> None:
     job.commit(job.request(1, []), "committer.commit of nothing")
     writer = job.open()
     one = records_of(setup, 0, 6)
-    committables = job.epoch(writer, 2, one)
+    committables = job.checkpoint_id(writer, 2, one)
     job.commit(job.request(2, committables))
     job.commit(job.request(3, []), "committer.commit of nothing, after epoch 2")
     job.commit(job.request(4, [], final=True), "committer.commit of nothing, at the end")
@@ -375,12 +384,12 @@ def _state(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
     one, two = records_of(setup, 0, 6), records_of(setup, 10, 16)
-    committables = job.epoch(writer, 1, one)
+    committables = job.checkpoint_id(writer, 1, one)
     state = copy_of(writer.snapshot(), "what writer.snapshot returns")
     job.commit(job.request(1, committables, final=True))
     job.close(writer)
     writer = job.open(restored=state)
-    job.commit(job.request(2, job.epoch(writer, 2, two), final=True))
+    job.commit(job.request(2, job.checkpoint_id(writer, 2, two), final=True))
     job.close(writer)
     expect_shown(setup, "after an epoch of each of two writers", [*one, *two])
 
@@ -415,6 +424,6 @@ def _big(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
     records = [setup.record(0), big, setup.record(1)]
-    job.commit(job.request(1, job.epoch(writer, 1, records), final=True))
+    job.commit(job.request(1, job.checkpoint_id(writer, 1, records), final=True))
     job.close(writer)
     expect_shown(setup, "after the commit", records)

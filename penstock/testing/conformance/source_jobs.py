@@ -15,7 +15,7 @@ from penstock.connectors.source import Source
 from penstock.datastream import OutputTag, ProcessFunction
 from penstock.errors import JobExecutionError
 from penstock.testing.conformance.jobs import (
-    Folder,
+    FolderSink,
     environment,
     reads,
     running,
@@ -26,7 +26,7 @@ from penstock.testing.conformance.killed import KILLS, ReadingJob, run_killed
 from penstock.testing.conformance.rules import broken, does_not_apply, expect_each_once, step
 from penstock.testing.conformance.setups import SourceSetup
 from penstock.testing.conformance.source_rules import SOURCE_RULES, filled
-from penstock.testing.conformance.taps import Tap, strikes_at, tapped_source
+from penstock.testing.conformance.taps import Tap, injected_failures, tapped_source
 
 COUNT = 60
 _SETTLE_S = 0.15  # some checkpoints, in which what is doubled would come
@@ -58,7 +58,7 @@ def _read(
     before_end: Callable[[JobClient], None] = lambda _: None,
 ) -> list[Any]:
     """Run a job that reads everything; return what it has committed. One without an end is cancelled after `before_end`."""
-    shelf = Folder(directory / "shelf")
+    shelf = FolderSink(directory / "shelf")
     env = environment(directory, mode, 2, options)
     reads(env, source).sink_to(shelf).uid("sink")
     with running(env) as client:
@@ -70,7 +70,7 @@ def _read(
     return shelf.records()
 
 
-def _wait_for_records(setup: SourceSetup, shelf: Folder, client: Any, count: int) -> None:
+def _wait_for_records(setup: SourceSetup, shelf: FolderSink, client: Any, count: int) -> None:
     """Wait for this many records, then a while longer for unexpected ones."""
     end = time.monotonic() + setup.wait_s
     result = client.get_job_execution_result()
@@ -128,7 +128,7 @@ def _empty(setup: SourceSetup, directory: Path, mode: str) -> None:
 @SOURCE_RULES.rule_in_both_modes("a job that is rescaled from 1 to 3 to 2 reads each record once")
 def _rescaled(setup: SourceSetup, directory: Path, mode: str) -> None:
     records = filled(setup, COUNT)
-    shelf = Folder(directory / "shelf")
+    shelf = FolderSink(directory / "shelf")
     tap = Tap(f"{directory} {mode}", pause_s=0.005, batch_size=3)
     savepoint: str | None = None
     for parallelism, part in ((1, 0.35), (3, 0.7), (2, None)):
@@ -155,7 +155,9 @@ def _rescaled(setup: SourceSetup, directory: Path, mode: str) -> None:
     expect_each_once(setup, "after the last of the three jobs", records, shelf.records())
 
 
-def _wait_for_part(setup: SourceSetup, shelf: Folder, client: Any, enough: int, name: str) -> None:
+def _wait_for_part(
+    setup: SourceSetup, shelf: FolderSink, client: Any, enough: int, name: str
+) -> None:
     wait_until(
         lambda: len(shelf.records()) >= enough,
         client,
@@ -169,7 +171,9 @@ def _wait_for_part(setup: SourceSetup, shelf: Folder, client: Any, enough: int, 
 def _crashes(setup: SourceSetup, directory: Path, mode: str) -> None:
     records = filled(setup, COUNT)
     for call in _CALLS:
-        tap = Tap(f"{directory} {mode} {call}", strikes_at(call), pause_s=0.004, batch_size=4)
+        tap = Tap(
+            f"{directory} {mode} {call}", injected_failures(call), pause_s=0.004, batch_size=4
+        )
         name = f"recovery from failures before and after {call}"
         try:
             with step(name):
@@ -188,7 +192,7 @@ def _killed(setup: SourceSetup, directory: Path, mode: str) -> None:
     if setup.in_process:
         raise does_not_apply("what the source reads is memory of this process")
     records = filled(setup, 3 * COUNT)
-    shelf = Folder(directory / "shelf")
+    shelf = FolderSink(directory / "shelf")
     job = ReadingJob(
         mode, str(directory), source=setup.create(), shelf=shelf, bounded=setup.bounded
     )
@@ -204,7 +208,7 @@ def _idle(setup: SourceSetup, directory: Path) -> None:
     if setup.bounded or not setup.appends:
         raise does_not_apply("the source is never idle: it ends")
     tap = Tap(str(directory))
-    shelf = Folder(directory / "shelf")
+    shelf = FolderSink(directory / "shelf")
     records = filled(setup, 10)
     env = environment(directory, "pipelined", 2)
     strategy = (
@@ -325,7 +329,7 @@ def _malformed(setup: SourceSetup, directory: Path, mode: str) -> None:
     more = [setup.record(number) for number in range(10, 20)]
     setup.add(more)
     _check_refusal(setup, directory / "fails", mode, text)
-    shelf = Folder(directory / "aside" / "shelf")
+    shelf = FolderSink(directory / "aside" / "shelf")
     env = environment(directory / "aside", mode, 2)
     where = "a job with on_error and a malformed record"
     with step(where):
@@ -357,7 +361,7 @@ def _letter(letter: Any) -> tuple[Any, Any, str]:
 def _check_refusal(setup: SourceSetup, directory: Path, mode: str, text: str) -> None:
     where = "a job without on_error and a malformed record"
     env = environment(directory, mode, 2, {"restart-strategy.type": "none"})
-    reads(env, setup.create()).sink_to(Folder(directory / "shelf"))
+    reads(env, setup.create()).sink_to(FolderSink(directory / "shelf"))
     with running(env) as client:
         try:
             client.get_job_execution_result().result(setup.wait_s)

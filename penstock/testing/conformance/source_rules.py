@@ -7,7 +7,12 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from penstock.connectors.source import Boundedness, OneLook, SourceBatch, SplitProgress
+from penstock.connectors.source import (
+    Boundedness,
+    NonBlockingReadLimits,
+    SourceBatch,
+    SplitProgress,
+)
 from penstock.testing.conformance.reading import (
     SplitRead,
     copy_of,
@@ -212,7 +217,9 @@ def _one_look(setup: SourceSetup, _: Path) -> None:
 
 def _look(reader: Any, read: SplitRead, where: str, *, endless: bool) -> float:
     begun = time.monotonic()
-    batches = list(islice(reader.read(read.split, read.position, OneLook()), _MOST_BATCHES))
+    batches = list(
+        islice(reader.read(read.split, read.position, NonBlockingReadLimits()), _MOST_BATCHES)
+    )
     took = time.monotonic() - begun
     if endless and len(batches) == _MOST_BATCHES:
         raise broken(where, "it does not end although there is nothing more")
@@ -263,7 +270,7 @@ def _left(setup: SourceSetup, _: Path) -> None:
     source = setup.create()
     for split in found_splits(source):
         with opened(source) as reader, step(f"leaving split {split.split_id!r}"):
-            batches = reader.read(split, split.start, OneLook(3))
+            batches = reader.read(split, split.start, NonBlockingReadLimits(3))
             next(iter(batches), None)
             close = getattr(batches, "close", None)
             if close is not None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import (
-    OneLook,
+    NonBlockingReadLimits,
     ReadLimits,
     Source,
     SourceBatch,
@@ -94,7 +94,7 @@ class Tap:
         _taps.pop(self.name, None)
 
 
-def strikes_at(call: str) -> dict[str, frozenset[int]]:
+def injected_failures(call: str) -> dict[str, frozenset[int]]:
     """Return failures before and after some calls.
 
     What the driver calls when a program starts is not tried again: the user sees it. Of such calls those after a restart fail.
@@ -166,8 +166,8 @@ def _read(
     tap.strike("before reader.read", tap.count("reader.read"))
     if tap.batch_size is not None:
         small = tap.batch_size
-        looks = isinstance(limits, OneLook)
-        limits = OneLook(small) if looks else ReadLimits(limits.deadline, small)
+        looks = isinstance(limits, NonBlockingReadLimits)
+        limits = NonBlockingReadLimits(small) if looks else ReadLimits(limits.deadline, small)
     for batch in self._inner.read(split, position, limits):
         if tap.pause_s:
             time.sleep(tap.pause_s)

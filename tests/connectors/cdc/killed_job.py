@@ -30,8 +30,8 @@ class _Writer(SinkWriter):
     def __init__(self):
         self.rows = []
 
-    def begin(self, epoch):
-        self.name = f"{epoch.epoch:08}-{epoch.attempt}"
+    def begin(self, checkpoint):
+        self.name = f"{checkpoint.checkpoint_id:08}-{checkpoint.attempt}"
 
     def write(self, values, timestamps, watermark):
         self.rows += [(str(row.get_row_kind()), row.as_dict()) for row in values]

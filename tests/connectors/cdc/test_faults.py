@@ -11,7 +11,7 @@ from penstock.connectors.cdc import chunk_fetch, enumerator, log_reader
 from penstock.errors import PenstockError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.changelog import (
-    PATIENCE_S,
+    TIMEOUT_S,
     apply,
     cdc_environment,
     cdc_source,
@@ -158,7 +158,7 @@ def test_a_server_that_is_killed_and_started_again(mode, tmp_path, monkeypatch):
                     connection.execute("UPDATE items SET v = v || 'x'")
                 noticed.clear()
                 (server.kill if number else server.stop)()
-                assert noticed.wait(PATIENCE_S)
+                assert noticed.wait(TIMEOUT_S)
                 server.start()
                 with psycopg.connect(database, autocommit=True) as connection:
                     connection.execute("DELETE FROM items WHERE id = %s", [number + 1])

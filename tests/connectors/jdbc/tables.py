@@ -12,7 +12,7 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from tests.builders.environments import configured
 from tests.builders.modes import runs_in
 
-PATIENCE_S = 120  # for what happens within seconds, unless the machine is very busy
+TIMEOUT_S = 120  # for what happens within seconds, unless the machine is very busy
 PAIR = Types.ROW([Types.LONG(), Types.STRING()])
 INSERT = "INSERT INTO t (id, name) VALUES (?, ?)"
 UPSERT = f"{INSERT} ON CONFLICT (id) DO UPDATE SET name = excluded.name"

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from penstock.common import Row
-from penstock.connectors.jdbc.transactions import HeldRows, PreparedTransaction
-from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
+from penstock.connectors.jdbc.transactions import PreparedTransaction, StagedRows
+from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcSink
 from penstock.errors import InvalidProgramError, PenstockError
 from penstock.testing.mini_cluster import MiniCluster
@@ -22,7 +22,7 @@ from tests.connectors.conftest import serving
 from tests.connectors.jdbc.tables import (
     INSERT,
     PAIR,
-    PATIENCE_S,
+    TIMEOUT_S,
     UPSERT,
     environment,
     execution,
@@ -52,8 +52,8 @@ def open_writer(sink, tmp_path, subtask=0, job="job"):
     return sink.create_writer(WriterContext(job, "operator", subtask, 2, str(tmp_path)))
 
 
-def epoch(writer, number, rows, attempt="a"):
-    writer.begin(EpochContext(number, f"{attempt}{number}"))
+def checkpoint_id(writer, number, rows, attempt="a"):
+    writer.begin(CheckpointContext(number, f"{attempt}{number}"))
     writer.write(rows, None, 0)
     return writer.prepare_commit()
 
@@ -69,7 +69,7 @@ def kinds(committables):
 @pytest.mark.ci
 def test_lost_transaction_is_an_error(sink, table, tmp_path):
     committer = sink.create_committer()
-    (prepared,) = epoch(open_writer(sink, tmp_path), 1, [(1, "a")])
+    (prepared,) = checkpoint_id(open_writer(sink, tmp_path), 1, [(1, "a")])
     run(table, f"ROLLBACK PREPARED '{prepared.name}'")
     with pytest.raises(PenstockError) as caught:
         committer.commit(CommitRequest(1, [prepared]))
@@ -81,7 +81,7 @@ def test_lost_transaction_is_an_error(sink, table, tmp_path):
 @pytest.mark.ci
 def test_a_committed_transaction_is_known_for_as_long_as_the_ledger_is_kept(sink, table, tmp_path):
     committer = sink.create_committer()
-    request = CommitRequest(1, epoch(open_writer(sink, tmp_path), 1, [(1, "a")]))
+    request = CommitRequest(1, checkpoint_id(open_writer(sink, tmp_path), 1, [(1, "a")]))
     committer.commit(request)
     committer.clean_up([], "job")
     committer.commit(request)
@@ -101,13 +101,13 @@ def test_rows_that_the_checkpoint_before_holds_are_written_when_both_are_committ
     """Two checkpoints are pending: to wait for the first one's rows would be to wait for ever."""
     committer = sink.create_committer()
     writer = open_writer(sink, tmp_path)
-    one = epoch(writer, 1, [(n, "first") for n in range(5)])
-    two = epoch(writer, 2, [(n, "second") for n in range(5)])
-    three = epoch(writer, 3, [(n, "third") for n in range(7)])
+    one = checkpoint_id(writer, 1, [(n, "first") for n in range(5)])
+    two = checkpoint_id(writer, 2, [(n, "second") for n in range(5)])
+    three = checkpoint_id(writer, 3, [(n, "third") for n in range(7)])
     assert [kinds(each) for each in (one, two, three)] == [
         [PreparedTransaction],
-        [HeldRows],
-        [HeldRows],
+        [StagedRows],
+        [StagedRows],
     ]
     committer.commit(CommitRequest(1, one))
     assert rows_of(table) == [(n, "first") for n in range(5)]
@@ -115,7 +115,7 @@ def test_rows_that_the_checkpoint_before_holds_are_written_when_both_are_committ
         committer.commit(CommitRequest(3, [*two, *three]))
         assert rows_of(table) == [(n, "third") for n in range(7)]
     writer.on_committed(3)
-    assert kinds(epoch(writer, 4, [(0, "fourth")])) == [PreparedTransaction]
+    assert kinds(checkpoint_id(writer, 4, [(0, "fourth")])) == [PreparedTransaction]
 
 
 @pytest.mark.ci
@@ -124,9 +124,9 @@ def test_rows_that_wait_are_not_overtaken_by_later_ones_that_could_be_written(
 ):
     committer = sink.create_committer()
     writer = open_writer(sink, tmp_path)
-    one = epoch(writer, 1, [(1, "first")])
-    two = epoch(writer, 2, [(1, "second"), (9, "second")])  # waits for row 1
-    three = epoch(writer, 3, [(9, "third")])  # row 9 is not locked
+    one = checkpoint_id(writer, 1, [(1, "first")])
+    two = checkpoint_id(writer, 2, [(1, "second"), (9, "second")])  # waits for row 1
+    three = checkpoint_id(writer, 3, [(9, "third")])  # row 9 is not locked
     committer.commit(CommitRequest(3, [*one, *two, *three]))
     assert rows_of(table) == [(1, "second"), (9, "third")]
 
@@ -134,7 +134,7 @@ def test_rows_that_wait_are_not_overtaken_by_later_ones_that_could_be_written(
 def test_without_rows_in_common_every_pending_checkpoint_is_a_transaction(sink, table, tmp_path):
     committer = sink.create_committer()
     writer = open_writer(sink, tmp_path)
-    handed = [each for n in (1, 2, 3) for each in epoch(writer, n, [(n, "x")])]
+    handed = [each for n in (1, 2, 3) for each in checkpoint_id(writer, n, [(n, "x")])]
     assert kinds(handed) == [PreparedTransaction] * 3
     committer.commit(CommitRequest(3, handed))
     assert rows_of(table) == [(n, "x") for n in (1, 2, 3)]
@@ -145,8 +145,8 @@ def test_while_the_checkpoint_before_is_under_way_records_wait_and_are_written_a
 ):
     committer = sink.create_committer()
     writer = open_writer(sink, tmp_path)
-    one = epoch(writer, 1, [(1, "first")])
-    writer.begin(EpochContext(2, "a2"))
+    one = checkpoint_id(writer, 1, [(1, "first")])
+    writer.begin(CheckpointContext(2, "a2"))
     writer.write([(1, "second")] * 20, None, 0)  # many batches: none may wait for the row
     committer.commit(CommitRequest(1, one))
     writer.on_committed(1)
@@ -161,9 +161,10 @@ def test_two_subtasks_that_write_the_same_row_do_not_wait_for_each_other(sink, t
     committer = sink.create_committer()
     writers = [open_writer(sink, tmp_path, subtask) for subtask in (0, 1)]
     handed = [
-        epoch(writer, 1, [(1, f"of {n}"), (10 + n, "own")]) for n, writer in enumerate(writers)
+        checkpoint_id(writer, 1, [(1, f"of {n}"), (10 + n, "own")])
+        for n, writer in enumerate(writers)
     ]
-    assert [kinds(each) for each in handed] == [[PreparedTransaction], [HeldRows]]
+    assert [kinds(each) for each in handed] == [[PreparedTransaction], [StagedRows]]
     committer.commit(CommitRequest(1, [*handed[1], *handed[0]]))  # in whichever order
     assert rows_of(table) == [(1, "of 1"), (10, "own"), (11, "own")]
 
@@ -172,8 +173,8 @@ def test_transaction_keeps_rows_written_before_a_lock_conflict(sink, table, tmp_
     committer = sink.create_committer()
     with psycopg.connect(table) as other:
         other.execute("INSERT INTO t VALUES (4, 'other')")
-        handed = epoch(open_writer(sink, tmp_path), 1, [(n, "x") for n in range(8)])
-        assert kinds(handed) == [PreparedTransaction, HeldRows]
+        handed = checkpoint_id(open_writer(sink, tmp_path), 1, [(n, "x") for n in range(8)])
+        assert kinds(handed) == [PreparedTransaction, StagedRows]
         other.commit()
     committer.commit(CommitRequest(1, handed))
     committer.commit(CommitRequest(1, handed))
@@ -184,7 +185,7 @@ def test_rows_locked_by_another_session_are_an_error(sink, table, tmp_path):
     committer = sink.create_committer()
     with psycopg.connect(table) as other:
         other.execute("INSERT INTO t VALUES (4, 'other')")
-        handed = epoch(open_writer(sink, tmp_path), 1, [(4, "x")])
+        handed = checkpoint_id(open_writer(sink, tmp_path), 1, [(4, "x")])
         with pytest.raises(PenstockError, match="rows of the table are locked"):
             committer.commit(CommitRequest(1, handed))
     committer.commit(CommitRequest(1, handed))
@@ -194,9 +195,9 @@ def test_rows_locked_by_another_session_are_an_error(sink, table, tmp_path):
 @pytest.mark.ci
 def test_commit_rolls_back_transactions_of_other_attempts(sink, table, tmp_path):
     committer = sink.create_committer()
-    epoch(open_writer(sink, tmp_path, 0), 1, [(1, "given up")], attempt="x")
-    kept = epoch(open_writer(sink, tmp_path, 1), 2, [(2, "later")])
-    good = epoch(open_writer(sink, tmp_path, 1), 1, [(3, "good")])
+    checkpoint_id(open_writer(sink, tmp_path, 0), 1, [(1, "given up")], attempt="x")
+    kept = checkpoint_id(open_writer(sink, tmp_path, 1), 2, [(2, "later")])
+    good = checkpoint_id(open_writer(sink, tmp_path, 1), 1, [(3, "good")])
     committer.commit(CommitRequest(1, good))
     assert in_doubt(table) == [kept[0].name]
     committer.commit(CommitRequest(2, kept))
@@ -207,11 +208,11 @@ def test_commit_rolls_back_transactions_of_other_attempts(sink, table, tmp_path)
 def test_abandon_ends_transactions_of_restarted_subtasks_only(sink, table, tmp_path):
     committer = sink.create_committer()
     failed, other = (open_writer(sink, tmp_path, subtask) for subtask in (1, 11))
-    epoch(failed, 1, [(1, "given up")])
-    (kept,) = epoch(other, 1, [(2, "kept")])
+    checkpoint_id(failed, 1, [(1, "given up")])
+    (kept,) = checkpoint_id(other, 1, [(2, "kept")])
     for writer, key in ((failed, 3), (other, 4)):
         writer.on_committed(1)
-        writer.begin(EpochContext(2, "a2"))
+        writer.begin(CheckpointContext(2, "a2"))
         writer.write(
             [(key + 10 * n, "open") for n in range(3)], None, 0
         )  # a batch: the transaction is open
@@ -224,8 +225,8 @@ def test_abandon_ends_transactions_of_restarted_subtasks_only(sink, table, tmp_p
 
 
 def test_in_doubt_transactions_of_a_deleted_job_can_be_rolled_back(sink, table, tmp_path):
-    epoch(open_writer(sink, tmp_path, job="gone"), 1, [(1, "x")])
-    (other,) = epoch(open_writer(sink, tmp_path, job="other"), 1, [(2, "x")])
+    checkpoint_id(open_writer(sink, tmp_path, job="gone"), 1, [(1, "x")])
+    (other,) = checkpoint_id(open_writer(sink, tmp_path, job="other"), 1, [(2, "x")])
     ended = JdbcSink.roll_back_in_doubt(options(table), "gone")
     assert [name.split(":")[1] for name in ended] == ["gone"]
     assert in_doubt(table) == [other.name]
@@ -239,14 +240,14 @@ def test_prepared_transactions_survive_a_server_crash(killed, tmp_path):
         sink = JdbcSink.exactly_once_sink(INSERT, PAIR, options(url))
         committer = sink.create_committer()
         writer = open_writer(sink, tmp_path)
-        request = CommitRequest(1, epoch(writer, 1, [(1, "a")]))
-        epoch(writer, 2, [(2, "no checkpoint")])
+        request = CommitRequest(1, checkpoint_id(writer, 1, [(1, "a")]))
+        checkpoint_id(writer, 2, [(2, "no checkpoint")])
         server.kill()
         with (
             noticing.message("penstock.connectors.jdbc", "retrying to") as noticed,
             ThreadPoolExecutor(1) as beside,
         ):
-            restart = beside.submit(lambda: noticed.wait(PATIENCE_S) and server.start())
+            restart = beside.submit(lambda: noticed.wait(TIMEOUT_S) and server.start())
             if killed == "before clean_up":
                 committer.clean_up([request], "job")
                 assert len(in_doubt(url)) == 1
@@ -339,8 +340,8 @@ def test_a_job_whose_server_dies_writes_every_record_once(mode):
             JdbcSink.exactly_once_sink(INSERT, PAIR, options(url), execution(50))
         )
         client = env.execute_async()
-        assert happened["killed"].wait(PATIENCE_S)
+        assert happened["killed"].wait(TIMEOUT_S)
         server.start()
-        client.get_job_execution_result().result(PATIENCE_S)
+        client.get_job_execution_result().result(TIMEOUT_S)
         assert run(url, "SELECT count(*), count(DISTINCT id) FROM t") == [(4000, 4000)]
         assert in_doubt(url) == []

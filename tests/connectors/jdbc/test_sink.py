@@ -21,7 +21,7 @@ from penstock.connectors import (
     SplitEnumerator,
 )
 from penstock.connectors.jdbc.writers import BatchWriter
-from penstock.connectors.sink import EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.datastream.connectors.jdbc import JdbcSink
 from penstock.errors import JobExecutionError, RecordError
 from penstock.testing.mini_cluster import MiniCluster
@@ -32,7 +32,7 @@ from tests.connectors.conftest import serving
 from tests.connectors.jdbc.tables import (
     INSERT,
     PAIR,
-    PATIENCE_S,
+    TIMEOUT_S,
     UPSERT,
     environment,
     execution,
@@ -55,7 +55,7 @@ def table(database):
 
 def writer(sink):
     created = sink.create_writer(HERE)
-    created.begin(EpochContext(1, "a"))
+    created.begin(CheckpointContext(1, "a"))
     return created
 
 
@@ -113,7 +113,7 @@ class Once(Source):
         return OneSplit()
 
     def create_reader(self):
-        return OnceReader()
+        return DeduplicatingReader()
 
 
 class OneSplit(SplitEnumerator):
@@ -128,7 +128,7 @@ class OneSplit(SplitEnumerator):
         return self.found
 
 
-class OnceReader(SourceReader):
+class DeduplicatingReader(SourceReader):
     def read(self, split, position, limits):
         if position == 0:
             yield SourceBatch([Row(0, "x")], 1)
@@ -346,7 +346,7 @@ def test_a_batch_is_sent_again_after_its_connection_was_cut(table):
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'penstock' "
         "AND datname = current_database()",
     )
-    sink.begin(EpochContext(2, "b"))
+    sink.begin(CheckpointContext(2, "b"))
     sink.write([(2, "after")], None, 0)
     sink.prepare_commit()
     sink.close()
@@ -423,8 +423,8 @@ def test_a_server_that_is_killed_and_started_again_is_waited_for(mode, monkeypat
                 JdbcSink.sink(UPSERT, PAIR, options(url), execution(100, retries=20))
             )
             client = env.execute_async()
-            assert happened["killed"].wait(PATIENCE_S)
-            assert noticed.wait(PATIENCE_S)
+            assert happened["killed"].wait(TIMEOUT_S)
+            assert noticed.wait(TIMEOUT_S)
             server.start()
-            client.get_job_execution_result().result(PATIENCE_S)
+            client.get_job_execution_result().result(TIMEOUT_S)
         assert run(url, "SELECT count(*) FROM t") == [(3000,)]

@@ -36,7 +36,7 @@ from tests.builders.waiting import wait_until
 
 KEYS = "abcd"
 AT_ONCE = 20
-PATIENCE_S = 120  # for what happens within seconds, unless the machine is very busy
+TIMEOUT_S = 120  # for what happens within seconds, unless the machine is very busy
 EXACTLY_ONCE = DeliveryGuarantee.EXACTLY_ONCE
 
 
@@ -179,7 +179,7 @@ class Watcher:
             found.setdefault(key, []).append(int(number))
         return found
 
-    def wait_until(self, condition: Callable[[Watcher], bool], seconds: float = PATIENCE_S) -> None:
+    def wait_until(self, condition: Callable[[Watcher], bool], seconds: float = TIMEOUT_S) -> None:
         wait_until(lambda: condition(self), seconds=seconds)
 
     def _has_all(self) -> bool:
@@ -210,4 +210,4 @@ def end_offsets(
         TopicPartition(each.topic, each.partition): OffsetSpec.latest() for each in partitions
     }
     futures = admin.list_offsets(wanted, isolation_level=level)
-    return {each.partition: future.result(PATIENCE_S).offset for each, future in futures.items()}
+    return {each.partition: future.result(TIMEOUT_S).offset for each, future in futures.items()}

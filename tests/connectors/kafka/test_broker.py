@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.builders.kafka_jobs import PATIENCE_S, transaction
+from tests.builders.kafka_jobs import TIMEOUT_S, transaction
 from tools.servers.kafka import KafkaBroker
 
 
@@ -16,7 +16,7 @@ def test_a_broker_that_was_killed_has_its_topics_and_messages_when_it_is_back(
     producer = Producer({"bootstrap.servers": fragile_kafka.bootstrap, "log_level": "0"})
     for number in range(100):
         producer.produce(topic, str(number), partition=number % 2)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
 
     fragile_kafka.kill()
     fragile_kafka.start()
@@ -25,7 +25,7 @@ def test_a_broker_that_was_killed_has_its_topics_and_messages_when_it_is_back(
     consumer = Consumer(client)
     try:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in (0, 1)])
-        found = [message.value() for message in consumer.consume(100, timeout=PATIENCE_S)]
+        found = [message.value() for message in consumer.consume(100, timeout=TIMEOUT_S)]
     finally:
         consumer.close()
     assert sorted(map(int, filter(None, found))) == list(range(100))
@@ -35,9 +35,9 @@ def test_topics_get_more_partitions_and_go(kafka: KafkaBroker) -> None:
     topic = kafka.create_topic("grows", 1)
     kafka.add_partitions(topic, 3)
     client = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    assert len(client.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions) == 3
+    assert len(client.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions) == 3
     kafka.delete_topic(topic)
-    assert topic not in client.list_topics(timeout=PATIENCE_S).topics
+    assert topic not in client.list_topics(timeout=TIMEOUT_S).topics
 
 
 def test_a_transaction_is_whole_when_the_broker_is_killed_right_after_it_was_committed(
@@ -51,7 +51,7 @@ def test_a_transaction_is_whole_when_the_broker_is_killed_right_after_it_was_com
     consumer = Consumer({**client, "isolation.level": "read_committed"})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        assert [message.value() for message in consumer.consume(2, timeout=PATIENCE_S)] == [
+        assert [message.value() for message in consumer.consume(2, timeout=TIMEOUT_S)] == [
             b"a",
             b"b",
         ]

@@ -14,7 +14,7 @@ from tests.connectors import noticing
 from tests.connectors.kafka.sink_jobs import (
     EXACTLY_ONCE,
     KEYS,
-    PATIENCE_S,
+    TIMEOUT_S,
     DeliveryGuarantee,
     Lines,
     Watcher,
@@ -55,11 +55,11 @@ def test_a_broker_that_comes_back_is_waited_for(fragile_kafka, mode, guarantee):
         watcher.wait_until(lambda each: len(each.messages) > LENGTH)
         with noticing.message("penstock.connectors.kafka") as noticed:
             fragile_kafka.kill()
-            assert noticed.wait(PATIENCE_S)
+            assert noticed.wait(TIMEOUT_S)
         time.sleep(AWAY_S)
-        assert client.get_job_status().result(PATIENCE_S) is JobStatus.RUNNING
+        assert client.get_job_status().result(TIMEOUT_S) is JobStatus.RUNNING
         fragile_kafka.start()
         watcher.wait_until(lambda each: len(each.messages) >= len(KEYS) * LENGTH)
-        assert client.get_job_status().result(PATIENCE_S) is JobStatus.RUNNING
-        client.cancel().result(PATIENCE_S)
+        assert client.get_job_status().result(TIMEOUT_S) is JobStatus.RUNNING
+        client.cancel().result(TIMEOUT_S)
     assert watcher.finish() == expected(LENGTH)

@@ -17,7 +17,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.testing import Guarantee, SinkConformance, SinkSetup
 from penstock.testing.conformance import sink_rules
 from tests.builders.modes import MODES, SOAKS
-from tests.connectors.kafka.sink_jobs import PATIENCE_S, end_offsets
+from tests.connectors.kafka.sink_jobs import TIMEOUT_S, end_offsets
 
 WITHOUT_JOBS = [
     rule
@@ -61,7 +61,7 @@ class Topic(SinkSetup):
             }
         )
         consumer.assign([partition])
-        found, give_up = [], time.monotonic() + PATIENCE_S
+        found, give_up = [], time.monotonic() + TIMEOUT_S
         while time.monotonic() < give_up:
             message = consumer.poll(1)
             if message is None:

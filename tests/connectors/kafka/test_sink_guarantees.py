@@ -13,7 +13,7 @@ from tests.builders.modes import MODES, runs_in
 from tests.connectors.kafka.sink_jobs import (
     EXACTLY_ONCE,
     KEYS,
-    PATIENCE_S,
+    TIMEOUT_S,
     DeliveryGuarantee,
     Lines,
     Watcher,
@@ -186,7 +186,7 @@ def test_exactly_once_holds_from_a_savepoint_into_another_job_with_another_paral
     with MiniCluster():
         client = first.execute_async()
         watcher.wait_until(lambda each: len(each.messages) > 200)
-        path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+        path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
     second = environment(mode, 2, **options, **{"execution.state-recovery.path": path})
     write_lines(second, Lines(600), sink(kafka.bootstrap, topic, prefix="moved"))
     with MiniCluster():

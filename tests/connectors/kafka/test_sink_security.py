@@ -22,7 +22,7 @@ from tests.builders.modes import PIPELINED, runs_in
 from tests.connectors.conftest import serving
 from tests.connectors.kafka.sink_jobs import (
     EXACTLY_ONCE,
-    PATIENCE_S,
+    TIMEOUT_S,
     DeliveryGuarantee,
     Lines,
     end_offsets,
@@ -71,7 +71,7 @@ class GuardedBroker(KafkaBroker):
             AclPermissionType.ALLOW,
         )
         admin = AdminClient(self._client())
-        admin.create_acls([rule])[rule].result(PATIENCE_S)
+        admin.create_acls([rule])[rule].result(TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")

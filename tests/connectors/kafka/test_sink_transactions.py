@@ -9,9 +9,9 @@ from penstock.connectors.kafka.committable import KafkaCommittable, operator_pre
 from penstock.connectors.kafka.errors import KafkaDataLossError, KafkaSinkError
 from penstock.connectors.kafka.transactions import Transactions, TransactionState
 from penstock.connectors.sink import (
+    CheckpointContext,
     CommitRequest,
     CommitterContext,
-    EpochContext,
     WriterContext,
 )
 from tests.builders.waiting import wait_until
@@ -66,13 +66,13 @@ class Steps:
         return committer
 
     @staticmethod
-    def write(writer, epoch, *lines, attempt="1"):
-        writer.begin(EpochContext(epoch, f"{attempt}-{epoch}"))
+    def write(writer, checkpoint_id, *lines, attempt="1"):
+        writer.begin(CheckpointContext(checkpoint_id, f"{attempt}-{checkpoint_id}"))
         writer.write(list(lines), None, 0)
 
-    def pre_commit(self, writer, epoch, *lines, attempt="1"):
-        self.write(writer, epoch, *lines, attempt=attempt)
-        return CommitRequest(epoch, writer.prepare_commit())
+    def pre_commit(self, writer, checkpoint_id, *lines, attempt="1"):
+        self.write(writer, checkpoint_id, *lines, attempt=attempt)
+        return CommitRequest(checkpoint_id, writer.prepare_commit())
 
     def close(self):
         for each in self.closing:
@@ -118,20 +118,20 @@ def test_repeated_commit_does_not_commit_the_next_transaction(steps, watcher, tr
     committer.commit(requests[0])
     writer.on_committed(1)
     # Until a producer is used for the second time: under the same id, producer and epoch.
-    epoch = 2
+    checkpoint_id = 2
     used = {each.transactional_id for each in requests[0].committables}
     while True:
-        steps.write(writer, epoch, f"a:{epoch - 1}")
+        steps.write(writer, checkpoint_id, f"a:{checkpoint_id - 1}")
         current = writer._current
         if current.transactional_id in used:
             break
-        request = CommitRequest(epoch, writer.prepare_commit())
+        request = CommitRequest(checkpoint_id, writer.prepare_commit())
         committer.commit(request)
-        writer.on_committed(epoch)
+        writer.on_committed(checkpoint_id)
         used |= {each.transactional_id for each in request.committables}
         requests.append(request)
         wait_for_idle(writer)
-        epoch += 1
+        checkpoint_id += 1
     current.producer.flush()
     again = steps.committer()
     for request in requests:
@@ -149,9 +149,9 @@ def wait_for_idle(writer):
 
 def test_producers_are_used_again(steps, watcher, transactions):
     writer, committer = steps.writer(), steps.committer()
-    for epoch in range(1, 9):
-        committer.commit(steps.pre_commit(writer, epoch, f"a:{epoch - 1}"))
-        writer.on_committed(epoch)
+    for checkpoint_id in range(1, 9):
+        committer.commit(steps.pre_commit(writer, checkpoint_id, f"a:{checkpoint_id - 1}"))
+        writer.on_committed(checkpoint_id)
         wait_for_idle(writer)
     assert watcher.finish() == {"a": list(range(8))}
     assert len(transactions.list_ids(steps.ids)) <= 3

@@ -18,7 +18,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.kafka_jobs import (
-    PATIENCE_S,
+    TIMEOUT_S,
     commit_offsets,
     committed,
     environment,
@@ -218,7 +218,7 @@ def test_the_lag_and_the_offsets_are_metrics(kafka, mode, name, tmp_path):
     until(lambda: len(values(name)) == 100)
 
     def told():
-        found = client.get_accumulators().result(PATIENCE_S)
+        found = client.get_accumulators().result(TIMEOUT_S)
         return {key.partition(".")[2]: value for key, value in found.items()}
 
     try:
@@ -233,4 +233,4 @@ def test_the_lag_and_the_offsets_are_metrics(kafka, mode, name, tmp_path):
             expected[f"KafkaSourceReader.topic.{name}.partition.1.committedOffset"] = 50
         until(lambda: expected.items() <= told().items())
     finally:
-        client.cancel().result(PATIENCE_S)
+        client.cancel().result(TIMEOUT_S)

@@ -14,7 +14,7 @@ from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaT
 from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.kafka_jobs import (
-    PATIENCE_S,
+    TIMEOUT_S,
     CommittedSink,
     environment,
     produce,
@@ -74,7 +74,7 @@ def write_until(broker, topic, condition):
 
 def failure_of(client):
     with pytest.raises(JobExecutionError) as caught:
-        client.get_job_execution_result().result(PATIENCE_S)
+        client.get_job_execution_result().result(TIMEOUT_S)
     return str(caught.value)
 
 
@@ -93,7 +93,7 @@ def test_new_partitions_are_read_from_their_first_message(kafka, mode, name, tmp
     kafka.add_partitions(name, 3)
     produce(kafka, name, numbers(30))
     wait_for(name, 30 + len(read))
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     assert values(name) == sorted([*read, *numbers(30)])
 
 
@@ -103,7 +103,7 @@ def test_topics_that_come_later_are_found_by_their_pattern(kafka, name, tmp_path
     kafka.create_topic(f"{name}-late", 2)
     produce(kafka, f"{name}-late", numbers(10))
     wait_for(name, 10)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     assert values(name) == numbers(10)
 
 
@@ -151,7 +151,7 @@ def fail_late(value):
     """Fail at the first message, when there is a second."""
     if not failed:
         failed.add(value)
-        written.wait(PATIENCE_S)
+        written.wait(TIMEOUT_S)
         raise RuntimeError("before the first checkpoint")
     return value
 
@@ -188,7 +188,7 @@ def test_a_job_that_fails_before_its_first_checkpoint_begins_where_it_began(
     written.set()
     expected = [*read[read.index(first) :], "second"]
     wait_for(name, len(expected))
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     assert values(name) == expected
 
 
@@ -199,8 +199,8 @@ def test_savepoint_resumes_with_another_parallelism_and_new_partitions(kafka, mo
     group = source(kafka, name).set_starting_offsets(KafkaOffsetsInitializer.earliest()).build()
     client = start(environment(mode, tmp_path / "1", 3), group, name)
     wait_for(name, 1)
-    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     kafka.add_partitions(name, 4)
     produce(kafka, name, numbers(3000, 4000))
     options = {"execution.state-recovery.path": path}
@@ -208,7 +208,7 @@ def test_savepoint_resumes_with_another_parallelism_and_new_partitions(kafka, mo
     again = source(kafka, name).set_starting_offsets(LATEST).build()
     client = start(environment(mode, tmp_path / "2", 2, **options), again, f"{name}-2")
     until(lambda: len(values(name)) + len(values(f"{name}-2")) >= 4000)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     assert sorted(values(name) + values(f"{name}-2")) == sorted(numbers(4000))
 
 
@@ -217,7 +217,7 @@ def test_bounded_job_resumes_from_a_savepoint_of_an_unbounded_one(kafka, mode, n
     produce(kafka, name, numbers(100))
     client = start(environment(mode, tmp_path), source(kafka, name).build(), name)
     wait_for(name, 100)
-    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
     produce(kafka, name, numbers(100, 600))
     env = environment(mode, tmp_path, **{"execution.state-recovery.path": path})
     found = run(env, source(kafka, name).set_bounded(LATEST).build(), f"{name}-2")
@@ -229,7 +229,7 @@ def test_bounded_job_reads_partitions_newer_than_its_savepoint(kafka, mode, name
     produce(kafka, name, numbers(100))
     client = start(environment(mode, tmp_path), source(kafka, name).build(), name)
     wait_for(name, 100)
-    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
     kafka.add_partitions(name, 3)
     produce(kafka, name, numbers(100, 500), partition=2)
     env = environment(mode, tmp_path, **{"execution.state-recovery.path": path})
@@ -245,12 +245,12 @@ def test_unbounded_job_resumes_from_a_savepoint_of_a_bounded_one(kafka, mode, na
     bounded = source(kafka, name).set_bounded(KafkaOffsetsInitializer.offsets(ends)).build()
     client = start(environment(mode, tmp_path), bounded, name)
     wait_for(name, 100)
-    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
     produce(kafka, name, numbers(100, 600))
     env = environment(mode, tmp_path, **{"execution.state-recovery.path": path})
     client = start(env, source(kafka, name).build(), f"{name}-2")
     until(lambda: len(values(name)) + len(values(f"{name}-2")) >= 600)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     assert sorted(values(name) + values(f"{name}-2")) == sorted(numbers(600))
 
 
@@ -264,14 +264,14 @@ def test_nothing_is_lost_or_read_twice_when_the_broker_is_away_for_a_while(
     wait_for(topic, 1)
     with noticing.message("penstock.connectors.kafka", "tries again") as noticed:
         fragile_kafka.kill()
-        assert noticed.wait(PATIENCE_S)
+        assert noticed.wait(TIMEOUT_S)
     time.sleep(30 if SOAKS else 0)  # it is away for some seconds in any case
     fragile_kafka.start()
     produce(fragile_kafka, topic, numbers(2000, 4000))
     wait_for(topic, 4000)
     produce(fragile_kafka, topic, ["last"])
     wait_for(topic, 4001)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     assert values(topic) == sorted([*numbers(4000), "last"])
 
 
@@ -283,11 +283,11 @@ def test_offsets_deleted_by_retention_are_an_error_without_a_reset_strategy(kafk
     produce(kafka, name, numbers(10))
     client = start(environment("pipelined", tmp_path / "1"), source(kafka, name).build(), name)
     wait_for(name, 10)
-    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
     produce(kafka, name, numbers(10, 20))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     asked = TopicPartition(name, 0, 15)
-    admin.delete_records([asked])[asked].result(PATIENCE_S)
+    admin.delete_records([asked])[asked].result(TIMEOUT_S)
 
     options = {"execution.state-recovery.path": path}
     client = start(
@@ -301,7 +301,7 @@ def test_offsets_deleted_by_retention_are_an_error_without_a_reset_strategy(kafk
     reset = source(kafka, name, auto_offset_reset="earliest").build()
     client = start(no_restarts("pipelined", tmp_path / "3", **options), reset, f"{name}-3")
     wait_for(f"{name}-3", 5)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     assert values(f"{name}-3") == numbers(15, 20)
 
 
@@ -338,7 +338,7 @@ def test_time_is_that_of_the_partition_that_is_behind(kafka, mode, name, tmp_pat
     until(lambda: last_watermark(kafka, name, name) == 2_999)
     produce(kafka, name, [{"value": "c", "timestamp": 7_000}], partition=1)
     until(lambda: last_watermark(kafka, name, name) == 6_999)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
 
 
 def test_a_partition_without_messages_does_not_hold_time_back_once_it_is_idle(
@@ -349,4 +349,4 @@ def test_a_partition_without_messages_does_not_hold_time_back_once_it_is_idle(
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(300))
     client = watermarks_job(mode, tmp_path, source(kafka, name).build(), strategy, name)
     until(lambda: last_watermark(kafka, name, name) == 9_999)
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)

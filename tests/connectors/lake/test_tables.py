@@ -19,7 +19,7 @@ from penstock.connectors.lake.delta_sink import DeltaSink
 from penstock.connectors.lake.delta_source import DeltaSource
 from penstock.connectors.lake.iceberg_sink import IcebergSink
 from penstock.connectors.lake.iceberg_source import IcebergSource
-from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.connectors.source import ReadLimits
 from penstock.errors import ArgumentError, RecordError, UnsupportedOperationError
 
@@ -41,18 +41,18 @@ def context():
     return WriterContext("a" * 32, "b" * 32, 0, 1, "/nowhere")
 
 
-def write(sink, records, epoch=1, attempt="one"):
+def write(sink, records, checkpoint_id=1, attempt="one"):
     """Write an epoch and return its committables."""
     writer = sink.create_writer(context())
-    writer.begin(EpochContext(epoch, attempt))
+    writer.begin(CheckpointContext(checkpoint_id, attempt))
     writer.write(records, None, 0)
     files = writer.prepare_commit()
     writer.close()
     return files
 
 
-def commit(sink, files, epoch=1):
-    sink.create_committer().commit(CommitRequest(epoch, files))
+def commit(sink, files, checkpoint_id=1):
+    sink.create_committer().commit(CommitRequest(checkpoint_id, files))
 
 
 def read(source):
@@ -103,7 +103,7 @@ class TestDelta:
         files = write(sink, [order(n) for n in range(70_000)])
         assert len(files) >= 1
         writer = sink.create_writer(context())
-        writer.begin(EpochContext(2, "two"))
+        writer.begin(CheckpointContext(2, "two"))
         for start in (0, 70_000, 140_000):
             writer.write([order(start + n) for n in range(70_000)], None, 0)
         more = writer.prepare_commit()
@@ -114,9 +114,11 @@ class TestDelta:
 
     def test_filters_can_rely_on_the_bounds_of_files(self, delta):
         sink = DeltaSink(delta, ORDERS)
-        for epoch in range(3):
-            records = [order(n) for n in range(epoch * 10, epoch * 10 + 10)]
-            commit(sink, write(sink, records, epoch, f"attempt {epoch}"), epoch)
+        for checkpoint_id in range(3):
+            records = [order(n) for n in range(checkpoint_id * 10, checkpoint_id * 10 + 10)]
+            commit(
+                sink, write(sink, records, checkpoint_id, f"attempt {checkpoint_id}"), checkpoint_id
+            )
         actions = pa.table(deltalake.DeltaTable(delta).get_add_actions(flatten=True))
         assert sorted(actions["min.id"].to_pylist()) == [0, 10, 20]
         assert sorted(actions["max.id"].to_pylist()) == [9, 19, 29]
@@ -125,8 +127,12 @@ class TestDelta:
     @pytest.mark.ci
     def test_an_epoch_that_is_run_again_after_a_fallback_is_committed(self, delta):
         sink = DeltaSink(delta, ORDERS)
-        for epoch in (1, 2, 3):
-            commit(sink, write(sink, [order(epoch)], epoch, f"first {epoch}"), epoch)
+        for checkpoint_id in (1, 2, 3):
+            commit(
+                sink,
+                write(sink, [order(checkpoint_id)], checkpoint_id, f"first {checkpoint_id}"),
+                checkpoint_id,
+            )
         again = write(sink, [order(102)], 2, "second 2")
         commit(sink, again, 2)
         commit(sink, again, 2)
@@ -134,8 +140,12 @@ class TestDelta:
 
     def test_an_old_version_can_be_read(self, delta):
         sink = DeltaSink(delta, ORDERS)
-        for epoch in (1, 2):
-            commit(sink, write(sink, [order(epoch)], epoch, f"{epoch}"), epoch)
+        for checkpoint_id in (1, 2):
+            commit(
+                sink,
+                write(sink, [order(checkpoint_id)], checkpoint_id, f"{checkpoint_id}"),
+                checkpoint_id,
+            )
         assert [row[0] for row in read(DeltaSource(delta, version=1))] == [1]
 
     def tail(self, delta, **options):
@@ -195,7 +205,7 @@ class TestDelta:
     def test_a_writer_that_closes_in_an_epoch_leaves_no_files(self, delta, tmp_path):
         sink = DeltaSink(delta, ORDERS, target_file_size=1)
         writer = sink.create_writer(context())
-        writer.begin(EpochContext(1, "one"))
+        writer.begin(CheckpointContext(1, "one"))
         writer.write([order(n) for n in range(70_000)], None, 0)
         assert [*tmp_path.rglob("*.parquet")]
         writer.close()
@@ -281,7 +291,7 @@ class TestIceberg:
         for _ in range(3):
             commit(sink, files)
         (snapshot,) = table_of(catalog).snapshots()
-        assert snapshot.summary["penstock.epoch"] == "1"
+        assert snapshot.summary["penstock.checkpoint-id"] == "1"
         assert snapshot.summary["added-records"] == "2"
 
     @pytest.mark.ci

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.connectors.redis import committer as committers
 from penstock.connectors.redis.committer import StagedCommands
-from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.connectors.staged_sinks import StagedOutput
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.redis import RedisSink
@@ -24,9 +24,9 @@ def sink(url, **options):
     )
 
 
-def request(*commands, attempt="a", subtask=0, epoch=1):
-    output = StagedOutput("job", epoch, subtask, pickle.dumps(list(commands)))
-    return CommitRequest(epoch, [StagedCommands("op", attempt, output)])
+def request(*commands, attempt="a", subtask=0, checkpoint_id=1):
+    output = StagedOutput("job", checkpoint_id, subtask, pickle.dumps(list(commands)))
+    return CommitRequest(checkpoint_id, [StagedCommands("op", attempt, output)])
 
 
 def test_a_commit_that_comes_again_changes_nothing(url, client):
@@ -54,8 +54,8 @@ def test_another_attempt_or_subtask_is_another_commit(url, client, other):
 def test_repeated_checkpoint_id_with_other_records_is_committed(url, client):
     """As after going back to an older savepoint of the job."""
     committer = sink(url).create_committer()
-    committer.commit(request(INCREMENT, epoch=7, attempt="first-7"))
-    committer.commit(request(("INCRBY", "n", 10), epoch=7, attempt="second-7"))
+    committer.commit(request(INCREMENT, checkpoint_id=7, attempt="first-7"))
+    committer.commit(request(("INCRBY", "n", 10), checkpoint_id=7, attempt="second-7"))
     assert client.get("n") == "11"
 
 
@@ -124,7 +124,7 @@ def test_committed_commands_are_those_of_the_writer(url, client, tmp_path):
         delivery_guarantee=DeliveryGuarantee.EXACTLY_ONCE,
     )
     writer = target.create_writer(WriterContext("job", "op", 0, 1, str(tmp_path)))
-    writer.begin(EpochContext(1, "one"))
+    writer.begin(CheckpointContext(1, "one"))
     writer.write(list(range(50_000)), None, 0)
     committables = writer.prepare_commit()
     assert client.llen("all") == 0
@@ -145,7 +145,7 @@ def test_a_checkpoint_waits_for_all_commands_unless_nothing_is_guaranteed(
 ):
     target = RedisSink(url, lambda n: ("RPUSH", "all", n), delivery_guarantee=guarantee)
     writer = target.create_writer(WriterContext("job", "op", 0, 1, ""))
-    writer.begin(EpochContext(1, "one"))
+    writer.begin(CheckpointContext(1, "one"))
     writer.write([1], None, 0)
     assert client.llen("all") == 0
     writer.prepare_commit()

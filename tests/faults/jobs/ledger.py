@@ -103,11 +103,11 @@ class Ledger(Source):
         *,
         forgets: bool = False,
         redelivered: str | None = None,
-        flows: bool = False,
+        pipelined: bool = False,
     ) -> None:
         self._records = records
         self._hold = hold
-        self._flows = flows
+        self._pipelined = pipelined
         self._forgets = forgets
         self._redelivered = redelivered
 
@@ -119,8 +119,10 @@ class Ledger(Source):
 
     def create_reader(self) -> SourceReader:
         if self._redelivered is None:
-            return LedgerReader(self._records, self._hold, flows=self._flows)
-        return RepeatingReader(self._records, self._hold, self._redelivered, flows=self._flows)
+            return LedgerReader(self._records, self._hold, pipelined=self._pipelined)
+        return RepeatingReader(
+            self._records, self._hold, self._redelivered, pipelined=self._pipelined
+        )
 
 
 class LedgerEnumerator(SplitEnumerator):
@@ -142,10 +144,10 @@ class LedgerEnumerator(SplitEnumerator):
 
 
 class LedgerReader(SourceReader):
-    def __init__(self, records: int | Path, hold: Path, *, flows: bool) -> None:
+    def __init__(self, records: int | Path, hold: Path, *, pipelined: bool) -> None:
         self._records = records
         self._hold = hold
-        self._flows = flows
+        self._pipelined = pipelined
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         due = time.monotonic()
@@ -158,9 +160,9 @@ class LedgerReader(SourceReader):
             end = min(position + random.randint(*BATCH_SIZES), length)
             if end == length and holds:
                 end = length - 1
-                if position == end and not self._flows:
+                if position == end and not self._pipelined:
                     time.sleep(HELD_S)
-            if self._flows and time.monotonic() < due:
+            if self._pipelined and time.monotonic() < due:
                 end = position
             elif end > position:
                 due = time.monotonic() + PACE_S
@@ -178,8 +180,8 @@ class LedgerReader(SourceReader):
 class RepeatingReader(LedgerReader):
     """Talks to a broker that delivers at least once: the first split may begin anywhere before its position."""
 
-    def __init__(self, records: int | Path, hold: Path, log: str, *, flows: bool) -> None:
-        super().__init__(records, hold, flows=flows)
+    def __init__(self, records: int | Path, hold: Path, log: str, *, pipelined: bool) -> None:
+        super().__init__(records, hold, pipelined=pipelined)
         self._log = log
         self._began = False
 
@@ -188,7 +190,7 @@ class RepeatingReader(LedgerReader):
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         for batch in super().read(split, position, limits):
-            waits = self._flows and not batch.records
+            waits = self._pipelined and not batch.records
             if waits or not self.ordered(split):
                 yield batch
                 continue
@@ -336,7 +338,7 @@ def main(options: dict[str, Any]) -> None:
         Path(directory, "hold"),
         forgets=options.get("forgets", False),
         redelivered=f"{directory}/redelivered" if options.get("redelivers") else None,
-        flows=options["way"].get("penstock.execution.mode") == "pipelined",
+        pipelined=options["way"].get("penstock.execution.mode") == "pipelined",
     )
     keyed = env.from_source(source, strategy, "ledger").key_by(lambda row: row[0])
     keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).aggregate(

@@ -352,7 +352,7 @@ class Lookup(AsyncFunction):
 
     def __init__(self, inputs: Inputs) -> None:
         # Where records flow, the barrier may come some time after them.
-        self.latency_s = 0.05 if inputs.flows else 0.004
+        self.latency_s = 0.05 if inputs.pipelined else 0.004
 
     async def async_invoke(self, value: Event) -> list[Any]:
         await asyncio.sleep(self.latency_s + value[1] % 3 / 1000)

@@ -93,9 +93,9 @@ class Turns:
         self._batches: int | None = None
 
     @contextmanager
-    def told_by_tests(self, *, flows: bool, batches: int | None) -> Iterator[None]:
+    def told_by_tests(self, *, pipelined: bool, batches: int | None) -> Iterator[None]:
         """Let a job of this process have one turn for each `advance`, and so many in all."""
-        self._next, self._batches = (0, batches) if flows else (None, None)
+        self._next, self._batches = (0, batches) if pipelined else (None, None)
         try:
             yield
         finally:
@@ -157,7 +157,7 @@ class Steps(Source):
         *,
         begin: int = 0,
         endless: bool = False,
-        flows: bool = False,
+        pipelined: bool = False,
         turns: str | None = None,
     ) -> None:
         self.side = side
@@ -166,7 +166,7 @@ class Steps(Source):
         self.first = begin + skip
         self.end = begin + skip + batches
         self.endless = endless
-        self.flows = flows
+        self.pipelined = pipelined
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED if self.endless else Boundedness.BOUNDED
@@ -212,7 +212,7 @@ class StepsReader(SourceReader):
         self._source = source
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
-        if self._source.flows:
+        if self._source.pipelined:
             yield from self._flow(split, position)
             return
         while position < self._source.end:
@@ -266,11 +266,11 @@ class Inputs:
         self.endless = endless
         self.turns = turns
         mode = env.get_configuration().to_dict().get(MODE)
-        self.flows = mode == "pipelined"
+        self.pipelined = mode == "pipelined"
 
     def steps(self, side: str, **more: Any) -> Steps:
         """A source of this job."""
-        return Steps(side, flows=self.flows, turns=self.turns, **more)
+        return Steps(side, pipelined=self.pipelined, turns=self.turns, **more)
 
     def _source(self, side: str, name: str, **more: int) -> DataStream:
         steps = self.steps(side, endless=self.endless, **more)

@@ -30,9 +30,9 @@ def run(base: str, name: str, act: Any = None, **options: str) -> list[int]:
     sums = numbers.key_by(lambda n: n % 3).reduce(lambda a, b: a + b).uid("sums")
     with MiniCluster() as cluster:
 
-        def between(epoch: int) -> None:
+        def between(checkpoint_id: int) -> None:
             if act is not None:
-                act(cluster.masters[0], epoch)
+                act(cluster.masters[0], checkpoint_id)
 
         with before_each_epoch(between):
             return list(sums.execute_and_collect())
@@ -42,8 +42,8 @@ def run(base: str, name: str, act: Any = None, **options: str) -> list[int]:
 def test_a_job_is_checkpointed_stopped_and_started_again_there(base: str, backend: str) -> None:
     answers: list[Any] = []
 
-    def stop(master: JobMaster, epoch: int) -> None:
-        if epoch == 1:
+    def stop(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 1:
             answers.append(master.request_savepoint(f"{base}/savepoints", stops=True))
 
     expected = run(base, "whole")

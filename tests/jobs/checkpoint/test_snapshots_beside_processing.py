@@ -80,7 +80,7 @@ class HeldWrites:
     def __call__(self, action, path, call):
         if action == "write" and "shared/" in path:
             self.held += 1
-            assert self.let_go.wait(3 * jobs.PATIENCE_S)
+            assert self.let_go.wait(3 * jobs.TIMEOUT_S)
         return call()
 
     def __enter__(self):

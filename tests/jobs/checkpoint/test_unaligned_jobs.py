@@ -11,7 +11,7 @@ import pytest
 
 from penstock import state
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
@@ -27,7 +27,7 @@ from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 KEYS = 7
 PARTS = 10
 COMMITTED: dict[str, dict[int, list[Any]]] = {}
@@ -65,7 +65,7 @@ class _Committer(Committer):
         self.name = name
 
     def commit(self, request):
-        COMMITTED.setdefault(self.name, {})[request.epoch] = list(request.committables)
+        COMMITTED.setdefault(self.name, {})[request.checkpoint_id] = list(request.committables)
 
 
 class Fast(EndlessSource):
@@ -186,15 +186,15 @@ def check(name="counts", at_least=1):
 
 
 def completed(master):
-    return 0 if master.manifest is None else master.manifest.epoch
+    return 0 if master.manifest is None else master.manifest.checkpoint_id
 
 
 def stop(client, tmp_path, at_least=500):
     """Stop the job when so many records are committed."""
     wait_until(lambda: sum(map(len, list(COMMITTED["counts"].values()))) >= at_least, "output")
     SLOW.clear()
-    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     return path
 
 
@@ -204,8 +204,10 @@ def in_flight(master):
 
 def last_with_data_in_flight(master):
     """Return the last such checkpoint: that of a cancelled job need not have any."""
-    store = ManifestStore.at(CheckpointStorage(master.store.storage.base))
-    manifests = (store.read(epoch) for epoch in reversed(store.list_epochs()))
+    store = ManifestStore.at(CheckpointFileSystem(master.store.storage.base))
+    manifests = (
+        store.read(checkpoint_id) for checkpoint_id in reversed(store.list_checkpoint_ids())
+    )
     return next(manifest for manifest in manifests if manifest.has_in_flight_data)
 
 
@@ -240,10 +242,10 @@ def test_in_flight_records_are_redistributed_on_rescale(cluster, tmp_path, paral
     client = env.execute_async("job")
     (master,) = cluster.masters
     wait_until(lambda: in_flight(master), "data in flight")
-    master.request_rescale(parallelism).result(PATIENCE_S)
+    master.request_rescale(parallelism).result(TIMEOUT_S)
     before = completed(master)
     wait_until(lambda: completed(master) > before, "a checkpoint")
-    master.request_rescale(2).result(PATIENCE_S)
+    master.request_rescale(2).result(TIMEOUT_S)
     before = completed(master)
     wait_until(lambda: completed(master) > before, "a checkpoint")
     stop(client, tmp_path)
@@ -281,7 +283,7 @@ def test_every_subtask_gets_each_broadcast_record_once_over_changes_of_paralleli
     (master,) = cluster.masters
     for parallelism in (*parallelisms, 2):
         wait_until(lambda: in_flight(master), "data in flight")
-        master.request_rescale(parallelism).result(PATIENCE_S)
+        master.request_rescale(parallelism).result(TIMEOUT_S)
         before = completed(master)
         wait_until(lambda at=before: completed(master) > at, "a checkpoint")
     wait_until(lambda: count_of_broadcasts() > 100, "output")
@@ -307,23 +309,25 @@ def test_a_checkpoint_with_data_in_flight_starts_a_job_in_either_mode(tmp_path, 
         client = env.execute_async("job")
         (master,) = cluster.masters
         wait_until(lambda: in_flight(master), "data in flight")
-        client.cancel().result(PATIENCE_S)
+        client.cancel().result(TIMEOUT_S)
         directory = master.store.storage.base
     manifest = last_with_data_in_flight(master)
     shown = {
-        epoch: values for epoch, values in COMMITTED["counts"].items() if epoch <= manifest.epoch
+        checkpoint_id: values
+        for checkpoint_id, values in COMMITTED["counts"].items()
+        if checkpoint_id <= manifest.checkpoint_id
     }
     COMMITTED["counts"] = shown
     with MiniCluster(mode=mode) as cluster:
         env = environment(
             tmp_path,
             parallelism,
-            execution__state_recovery__path=f"{directory}/chk-{manifest.epoch}",
+            execution__state_recovery__path=f"{directory}/chk-{manifest.checkpoint_id}",
         )
         counting(env)
         client = env.execute_async("job")
         (master,) = cluster.masters
-        wait_until(lambda: completed(master) > manifest.epoch, "a checkpoint")
+        wait_until(lambda: completed(master) > manifest.checkpoint_id, "a checkpoint")
         stop(client, tmp_path, at_least=100)
     check(at_least=100)
 
@@ -336,9 +340,9 @@ def retained(cluster, tmp_path):
     client = env.execute_async("job")
     (master,) = cluster.masters
     wait_until(lambda: in_flight(master), "data in flight")
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
     manifest = last_with_data_in_flight(master)
-    return f"{master.store.storage.base}/chk-{manifest.epoch}"
+    return f"{master.store.storage.base}/chk-{manifest.checkpoint_id}"
 
 
 def test_snapshot_text_mentions_in_flight_data(retained):

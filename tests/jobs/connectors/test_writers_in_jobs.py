@@ -13,7 +13,7 @@ from tests.builders.scripted import NONE, Script
 
 EPOCHS = 6
 BATCHES = [
-    [[100 * split + 10 * epoch + n for n in range(3)] for epoch in range(EPOCHS)]
+    [[100 * split + 10 * checkpoint_id + n for n in range(3)] for checkpoint_id in range(EPOCHS)]
     for split in range(2)
 ]
 BATCHES[1][2] = []  # an epoch in which one subtask has no record
@@ -55,8 +55,8 @@ class Connection(SinkWriter):
         SERVER.restored.append(restored)
         self.subtask, self.epochs = context.subtask, restored or 0
 
-    def begin(self, epoch):
-        self.name, self.rows = f"{self.subtask}-{epoch.attempt}", []
+    def begin(self, checkpoint):
+        self.name, self.rows = f"{self.subtask}-{checkpoint.attempt}", []
         SERVER.called(self.number, "begin")
 
     def write(self, values, timestamps, watermark):

@@ -86,7 +86,7 @@ class _Committer(Committer):
         values = [*(request.pending or ()), *request.committables]
         kept = [] if request.final else values[-1:]
         ready = values[: len(values) - len(kept)]
-        before = COMMITTED[self.region].setdefault(request.epoch, ready)
+        before = COMMITTED[self.region].setdefault(request.checkpoint_id, ready)
         assert before == ready, "a commit changed its mind"
         return kept or None
 

@@ -39,7 +39,9 @@ class Disturbance:
     """Carries out what is planned for each epoch, before it runs; keeps the answers."""
 
     def __init__(self, schedule: dict[int, list[tuple[str, Any]]], directory: Path) -> None:
-        self.schedule = {epoch: list(requests) for epoch, requests in schedule.items()}
+        self.schedule = {
+            checkpoint_id: list(requests) for checkpoint_id, requests in schedule.items()
+        }
         self.places = {"good": str(directory / "savepoints"), "bad": str(directory / "file")}
         (directory / "file").touch()
         self.savepoints: list[Future[str]] = []
@@ -48,8 +50,8 @@ class Disturbance:
         self.failed = 0
         self.stops = False
 
-    def before(self, master: JobMaster, epoch: int) -> None:
-        for kind, what in self.schedule.pop(epoch, []):
+    def before(self, master: JobMaster, checkpoint_id: int) -> None:
+        for kind, what in self.schedule.pop(checkpoint_id, []):
             if kind == "rescale":
                 self.others.append(master.request_rescale(what))
             elif kind == "fail":
@@ -58,13 +60,13 @@ class Disturbance:
                 how = {"stops": kind in {"stop", "drain"}, "drains": kind == "drain"}
                 answer = master.request_savepoint(self.places[what], **how)
                 (self.savepoints if what == "good" else self.others).append(answer)
-        if epoch >= LAST and not self.stops:
+        if checkpoint_id >= LAST and not self.stops:
             self.stops = True
             self.savepoints.append(
                 master.request_savepoint(self.places["good"], stops=True, drains=True)
             )
 
-    def hook(self, moment: str, _epoch: int) -> None:
+    def hook(self, moment: str, _checkpoint_id: int) -> None:
         if moment in self.failures:
             self.failures.remove(moment)
             self.failed += 1
@@ -85,7 +87,9 @@ def run(
     found: Counter[Any] = Counter()
     with (
         MiniCluster() as cluster,
-        before_each_epoch(lambda epoch: disturbance.before(cluster.masters[0], epoch)),
+        before_each_epoch(
+            lambda checkpoint_id: disturbance.before(cluster.masters[0], checkpoint_id)
+        ),
         watched_steps(disturbance.hook),
     ):
         for each in totals(env).execute_and_collect():

@@ -53,7 +53,9 @@ class Disturbance:
     """Carries out what is planned for each checkpoint, before it is triggered; keeps the answers."""
 
     def __init__(self, schedule: dict[int, list[tuple[str, Any]]], directory: Path) -> None:
-        self.schedule = {epoch: list(requests) for epoch, requests in schedule.items()}
+        self.schedule = {
+            checkpoint_id: list(requests) for checkpoint_id, requests in schedule.items()
+        }
         self.places = {"good": str(directory / "savepoints"), "bad": str(directory / "file")}
         (directory / "file").touch()
         self.savepoints: list[Future[str]] = []

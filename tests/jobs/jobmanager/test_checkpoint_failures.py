@@ -21,7 +21,7 @@ class FailingWrites:
         original = ManifestStore.write
 
         def write(store: ManifestStore, manifest: object) -> None:
-            if self.failing and self.failing[0] == manifest.epoch:
+            if self.failing and self.failing[0] == manifest.checkpoint_id:
                 self.failing.pop(0)
                 raise CheckpointError("could not write the manifest")
             original(store, manifest)

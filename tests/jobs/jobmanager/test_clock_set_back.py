@@ -68,8 +68,10 @@ def test_a_clock_that_is_put_back_at_any_reading_holds_no_epoch_up(
         master = job._controller.master
 
         def wait_for(epochs: int) -> None:
-            last = (master.manifest.epoch if master.manifest else 0) + epochs
-            wait_until(lambda: master.manifest is not None and master.manifest.epoch >= last)
+            last = (master.manifest.checkpoint_id if master.manifest else 0) + epochs
+            wait_until(
+                lambda: master.manifest is not None and master.manifest.checkpoint_id >= last
+            )
 
         try:
             wait_for(1)

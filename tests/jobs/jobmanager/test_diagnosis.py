@@ -17,7 +17,7 @@ from tests.builders.endless import EndlessSource, SplitsOnce
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 HOUR_MS = 3_600_000
 
 
@@ -108,7 +108,7 @@ def controller():
     controller = client._controller
     wait_until(lambda: sum(_records_in(controller)) >= 40_000)
     yield controller
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
 
 
 def _records_in(controller):
@@ -170,7 +170,7 @@ def test_keys_are_not_watched_where_there_is_no_skew():
     ]
     examine(controller, int(time.time() * 1000))
     assert {type(each).__name__ for each in asked} == {"ProcessDetails", "TaskDetails"}
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
 
 
 def _splits_that_have_spoken(controller):
@@ -190,7 +190,7 @@ def test_of_a_job_in_epochs_it_is_told_what_is_not_known():
         # In epochs each waits for its turn.
         wait_until(lambda: len(_splits_that_have_spoken(controller)) == 2)
         diagnosis = examine(controller, int(time.time() * 1000))
-        client.cancel().result(PATIENCE_S)
+        client.cancel().result(TIMEOUT_S)
     assert any("epochs" in each for each in diagnosis.unknown)
     (held_back,) = [each for each in diagnosis.findings if each.rule == "watermark"]
     assert "split 'empty'" in held_back.title

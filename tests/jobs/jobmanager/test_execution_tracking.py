@@ -20,7 +20,7 @@ from penstock.jobmanager.execution_tracking import (
     restarted,
     running,
 )
-from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.jobmanager.running.driver import ExecutionFailedError
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.testing.faults import StepFault, protocol_faults, watched_steps
 from penstock.testing.mini_cluster import MiniCluster
@@ -95,7 +95,7 @@ def test_a_subtask_runs_from_its_first_ack_on(graph) -> None:
 
 
 def test_the_subtask_that_failed_has_the_cause_and_the_others_are_canceled(graph) -> None:
-    error = EpochFailedError("epoch 1 failed")
+    error = ExecutionFailedError("epoch 1 failed")
     task = TaskId(graph.vertices[1].id, 1)
     error.__cause__ = TaskFailedError(TaskFailure(task, "failed", None, "KeyError: 'x'\n", None))
     graph = follow(deployed(follow(graph, J.RUNNING, 1), 2), J.FAILING, 3, error)
@@ -124,8 +124,8 @@ class Watching:
         self._cluster = cluster
         self.seen: dict[tuple[str, int], ExecutionGraph] = {}
 
-    def __call__(self, moment: str, epoch: int) -> None:
-        self.seen[moment, epoch] = self._cluster.masters[0].execution_graph
+    def __call__(self, moment: str, checkpoint_id: int) -> None:
+        self.seen[moment, checkpoint_id] = self._cluster.masters[0].execution_graph
 
 
 def run(act=None, parallelism=2, **options):
@@ -133,9 +133,9 @@ def run(act=None, parallelism=2, **options):
     env = environment(parallelism, restart_strategy__type="fixed-delay", **options)
     with MiniCluster() as cluster:
 
-        def hook(moment: str, epoch: int) -> None:
+        def hook(moment: str, checkpoint_id: int) -> None:
             if moment == "before run_pipe":
-                act(cluster.masters[0], epoch)
+                act(cluster.masters[0], checkpoint_id)
 
         watching = Watching(cluster)
         totals(env).print()
@@ -144,10 +144,10 @@ def run(act=None, parallelism=2, **options):
     return cluster.masters[0], watching.seen
 
 
-def cancel_at(last, act=lambda master, epoch: None):
-    def both(master, epoch):
-        act(master, epoch)
-        if epoch == last:
+def cancel_at(last, act=lambda master, checkpoint_id: None):
+    def both(master, checkpoint_id):
+        act(master, checkpoint_id)
+        if checkpoint_id == last:
             master.cancel(graceful=True)
 
     return both
@@ -156,11 +156,11 @@ def cancel_at(last, act=lambda master, epoch: None):
 def test_subtasks_of_a_live_job_are_scheduled_deployed_and_acknowledge_every_checkpoint() -> None:
     master, seen = run(cancel_at(3))
     assert states(seen["before run_pipe", 1]) == [["SCHEDULED"] * 2] * 2
-    for epoch in (1, 2, 3):
-        graph = seen["after run_pipe", epoch]
+    for checkpoint_id in (1, 2, 3):
+        graph = seen["after run_pipe", checkpoint_id]
         assert states(graph) == [["RUNNING"] * 2] * 2
         executions = [each.current for vertex in graph.vertices for each in vertex.subtasks]
-        assert {each.checkpoint for each in executions} == {epoch}
+        assert {each.checkpoint for each in executions} == {checkpoint_id}
         for each in executions:
             times = [time for _, time in each.timestamps]
             assert times == sorted(times)
@@ -210,7 +210,9 @@ def test_a_restart_makes_new_attempts_and_keeps_the_old_ones() -> None:
 
 
 def test_rescaling_begins_new_attempts_of_all_subtasks_there_are_now() -> None:
-    master, seen = run(cancel_at(4, lambda master, epoch: epoch == 2 and master.request_rescale(3)))
+    master, seen = run(
+        cancel_at(4, lambda master, checkpoint_id: checkpoint_id == 2 and master.request_rescale(3))
+    )
     before, after = seen["after run_pipe", 2], seen["after run_pipe", 4]
     assert [len(vertex.subtasks) for vertex in before.vertices] == [2, 2]
     for vertex in after.vertices:
@@ -227,8 +229,8 @@ def test_a_subtask_that_has_nothing_left_to_do_is_finished_while_others_run() ->
     with MiniCluster() as cluster:
         watching = Watching(cluster)
 
-        def stop(moment: str, epoch: int) -> None:
-            if (moment, epoch) == ("before run_pipe", 3):
+        def stop(moment: str, checkpoint_id: int) -> None:
+            if (moment, checkpoint_id) == ("before run_pipe", 3):
                 cluster.masters[0].cancel(graceful=True)
 
         totals(env).print()
@@ -293,7 +295,7 @@ def test_what_had_finished_runs_again_with_its_part_of_the_job(graph: ExecutionG
 
 def test_a_failure_is_remembered_with_its_time_class_and_subtask(graph):
     task = TaskId(graph.vertices[1].id, 1)
-    error = EpochFailedError("epoch 1 failed")
+    error = ExecutionFailedError("epoch 1 failed")
     text = "Traceback (most recent call last):\n  File 'job.py', line 3\nshop.NoStock: none left\n  of it"
     error.__cause__ = TaskFailedError(TaskFailure(task, "failed", None, text, None))
 
@@ -319,7 +321,7 @@ def test_a_failure_is_remembered_with_its_time_class_and_subtask(graph):
 
 
 def test_a_failure_outside_of_tasks_is_remembered_too(graph):
-    error = EpochFailedError("restoring failed")
+    error = ExecutionFailedError("restoring failed")
     error.__cause__ = FileNotFoundError("no such file")
 
     graph = follow(graph, J.FAILED, 3, error)
@@ -332,7 +334,7 @@ def test_a_failure_outside_of_tasks_is_remembered_too(graph):
 def test_the_last_failures_are_remembered_the_newest_first(graph):
     for time in range(KEPT_FAILURES + 3):
         graph = follow(graph, J.RUNNING, time)
-        graph = follow(graph, J.FAILING, time, EpochFailedError(f"failure {time}"))
+        graph = follow(graph, J.FAILING, time, ExecutionFailedError(f"failure {time}"))
         graph = follow(graph, J.RESTARTING, time)
 
     told = graph.failures.to_json()

@@ -10,13 +10,13 @@ import pytest
 from penstock.datastream import MapFunction
 from penstock.errors import ArgumentError, JobRequestError, UnsupportedOperationError
 from penstock.graph.task_id import TaskId
-from penstock.rest.flame_graphs import FlameGraphs, Kind
+from penstock.rest.flame_graphs import FlameGraphs, FlameGraphType
 from penstock.runtime.inspection.requests import LogTail, SlotId, StackSamples, ThreadDump
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 ENTERED = threading.Event()
 LET_GO = threading.Event()
 
@@ -26,7 +26,7 @@ class StuckUntilLetGo(MapFunction):
 
     def map(self, value):
         ENTERED.set()
-        assert LET_GO.wait(PATIENCE_S)
+        assert LET_GO.wait(TIMEOUT_S)
         return value
 
 
@@ -55,14 +55,14 @@ def start():
             client = env.execute_async("watched")
         started.append(client)
         controller = client._controller
-        assert ENTERED.wait(PATIENCE_S)
+        assert ENTERED.wait(TIMEOUT_S)
         wait_until(lambda: controller.slots())  # the driver hears of it a moment later
         return controller, client
 
     yield run
     LET_GO.set()
     for client in started:
-        client.get_job_execution_result().result(PATIENCE_S)
+        client.get_job_execution_result().result(TIMEOUT_S)
 
 
 def task_of(controller, part):
@@ -74,7 +74,7 @@ def task_of(controller, part):
 def test_a_thread_dump_shows_where_user_code_is_stuck(start):
     controller, _ = start(StuckUntilLetGo())
     task = task_of(controller, "Map")
-    threads = controller.inspect(task, ThreadDump()).result(PATIENCE_S)
+    threads = controller.inspect(task, ThreadDump()).result(TIMEOUT_S)
     assert [each.runs_tasks for each in threads].count(True) == 1
     assert threads[0].runs_tasks
     stack = "\n".join(threads[0].stack)
@@ -86,7 +86,7 @@ def test_a_thread_dump_shows_where_user_code_is_stuck(start):
 def test_samples_of_a_stuck_task_show_it_waiting(start):
     controller, _ = start(StuckUntilLetGo())
     task = task_of(controller, "Map")
-    stacks = controller.inspect(task, StackSamples(10, 5, task)).result(PATIENCE_S)
+    stacks = controller.inspect(task, StackSamples(10, 5, task)).result(TIMEOUT_S)
     assert stacks.samples == 10
     ((stack, (on, off)),) = stacks.counts.items()
     assert (on, off) == (0, 10)
@@ -99,7 +99,7 @@ def test_samples_of_a_busy_task_show_it_on_a_processor(start):
     task = task_of(controller, "Map")
 
     def is_seen_on_a_processor():
-        stacks = controller.inspect(task, StackSamples(50, 2, task)).result(PATIENCE_S)
+        stacks = controller.inspect(task, StackSamples(50, 2, task)).result(TIMEOUT_S)
         on = sum(
             on
             for stack, (on, _) in stacks.counts.items()
@@ -114,7 +114,7 @@ def test_samples_of_a_busy_task_show_it_on_a_processor(start):
 def test_samples_of_another_task_of_the_same_slot_leave_out_what_is_not_its_own(start):
     controller, _ = start(StuckUntilLetGo())
     other = task_of(controller, "Source")
-    stacks = controller.inspect(other, StackSamples(5, 5, other)).result(PATIENCE_S)
+    stacks = controller.inspect(other, StackSamples(5, 5, other)).result(TIMEOUT_S)
     assert stacks.samples == 5
     assert stacks.counts == {}
 
@@ -124,10 +124,10 @@ def test_the_log_of_a_slot_can_be_read_and_followed(start):
     (slot,) = controller.slots()
     assert slot.id == SlotId(0, 0)
     assert set(slot.tasks) == {task_of(controller, "Map"), task_of(controller, "Source")}
-    lines = controller.inspect(slot.id, LogTail()).result(PATIENCE_S)
+    lines = controller.inspect(slot.id, LogTail()).result(TIMEOUT_S)
     assert lines.lines[-1].endswith("subtask 1/1, attempt 0] - spinning for 1")
     logging.getLogger("of the user").warning("one more")
-    more = controller.inspect(slot.id, LogTail(after=lines.last)).result(PATIENCE_S)
+    more = controller.inspect(slot.id, LogTail(after=lines.last)).result(TIMEOUT_S)
     assert [line.rpartition(" - ")[2] for line in more.lines] == ["one more"]
     assert more.last == lines.last + 1
 
@@ -142,26 +142,26 @@ def test_a_slot_knows_no_request_but_those_of_the_fixed_set(start):
         seconds = 0.0
 
     with pytest.raises(JobRequestError, match="unknown inspection request"):
-        controller.inspect(task, Unknown()).result(PATIENCE_S)
+        controller.inspect(task, Unknown()).result(TIMEOUT_S)
 
 
 def test_a_task_that_does_not_run_is_refused(start):
     controller, client = start(StuckUntilLetGo())
     with pytest.raises(JobRequestError, match=r"task nothing\[7\] is not running"):
-        controller.inspect(TaskId("nothing", 7), ThreadDump()).result(PATIENCE_S)
+        controller.inspect(TaskId("nothing", 7), ThreadDump()).result(TIMEOUT_S)
     LET_GO.set()
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     with pytest.raises(JobRequestError, match="has ended"):
-        controller.inspect(SlotId(0, 0), ThreadDump()).result(PATIENCE_S)
+        controller.inspect(SlotId(0, 0), ThreadDump()).result(TIMEOUT_S)
 
 
 def test_a_question_whose_slot_ends_is_answered_with_an_error(start):
     controller, client = start(StuckUntilLetGo())
     asked = controller.inspect(SlotId(0, 0), StackSamples(1000, 50))
     LET_GO.set()
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     with pytest.raises(JobRequestError):
-        asked.result(PATIENCE_S)
+        asked.result(TIMEOUT_S)
 
 
 def test_a_job_in_epochs_says_that_it_cannot_be_looked_at():
@@ -172,9 +172,9 @@ def test_a_job_in_epochs_says_that_it_cannot_be_looked_at():
         controller = client._controller
         asked = controller.inspect(SlotId(0, 0), ThreadDump())
         with pytest.raises((UnsupportedOperationError, JobRequestError), match=r"epoch mode|ended"):
-            asked.result(PATIENCE_S)
+            asked.result(TIMEOUT_S)
         assert controller.slots() == []
-        client.get_job_execution_result().result(PATIENCE_S)
+        client.get_job_execution_result().result(TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_flame_graph_of_a_running_job_has_the_users_function(start):
     graphs = FlameGraphs(samples=10)
 
     def graph_of_map():
-        return graphs.get(controller, [task_of(controller, "Map")], Kind.OFF_CPU, 10**12)
+        return graphs.get(controller, [task_of(controller, "Map")], FlameGraphType.OFF_CPU, 10**12)
 
     wait_until(lambda: "data" in graph_of_map())
     graph = graph_of_map()

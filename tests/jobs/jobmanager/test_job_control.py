@@ -43,7 +43,7 @@ def run(
     with MiniCluster() as cluster:
         env = environment(parallelism, **options)
         with (
-            before_each_epoch(lambda epoch: act(cluster.masters[0], epoch)),
+            before_each_epoch(lambda checkpoint_id: act(cluster.masters[0], checkpoint_id)),
             suppress(JobCancelledError),
         ):
             for each in totals(env, source).execute_and_collect():
@@ -54,10 +54,10 @@ def run(
 def until(last: int, act: Act | None = None) -> Act:
     """Cancel the job after an epoch, and do something else before each."""
 
-    def both(master: JobMaster, epoch: int) -> None:
+    def both(master: JobMaster, checkpoint_id: int) -> None:
         if act is not None:
-            act(master, epoch)
-        if epoch == last:
+            act(master, checkpoint_id)
+        if checkpoint_id == last:
             master.cancel(graceful=True)
 
     return both
@@ -95,13 +95,13 @@ def test_a_job_may_be_rescaled_while_its_savepoint_is_written(
 
     with savepoints_held(monkeypatch) as released:
 
-        def act(master: JobMaster, epoch: int) -> None:
-            kept[epoch] = master.store.list_epochs()
-            if epoch == 1:
+        def act(master: JobMaster, checkpoint_id: int) -> None:
+            kept[checkpoint_id] = master.store.list_checkpoint_ids()
+            if checkpoint_id == 1:
                 answers.append(master.request_savepoint(str(tmp_path / "savepoints")))
-            if epoch == 2:
+            if checkpoint_id == 2:
                 master.request_rescale(3)
-            if epoch == 4:
+            if checkpoint_id == 4:
                 released.set()
                 answers[0].result(60)
                 for _, thread in master.savepoints._running:
@@ -122,7 +122,7 @@ def storage_fails_once(monkeypatch: pytest.MonkeyPatch, in_epoch: int) -> list[i
 
     def failing(store: ManifestStore) -> list[Manifest]:
         manifests = read_all(store)
-        if not failed and manifests and manifests[-1].epoch == in_epoch:
+        if not failed and manifests and manifests[-1].checkpoint_id == in_epoch:
             failed.append(in_epoch)
             raise CheckpointError("storage is away")
         return manifests
@@ -137,8 +137,8 @@ def test_a_rescaling_that_fails_half_way_is_completed_by_the_restart(
     answers: list[Future[dict[str, int]]] = []
     failed = storage_fails_once(monkeypatch, 3)
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 3:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 3:
             answers.append(master.request_rescale(4))
 
     found, master = run(until(6, act), 2, **RESTARTS)
@@ -152,8 +152,8 @@ def test_a_rescaling_that_fails_half_way_is_answered_if_the_job_gives_up(
     answers: list[Future[dict[str, int]]] = []
     storage_fails_once(monkeypatch, 3)
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 3:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 3:
             answers.append(master.request_rescale(4))
 
     with pytest.raises(Exception, match="storage is away"):
@@ -169,8 +169,8 @@ def test_a_plan_that_cannot_be_made_is_told_and_the_job_goes_on(
     def fail(*_: Any) -> Any:
         raise TypeError("cannot pickle that")
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 3:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 3:
             monkeypatch.setattr(job_master, "rescaled", fail)
             answers.append(master.request_rescale(4))
 
@@ -193,8 +193,8 @@ def test_a_number_and_names_are_taken_together_or_not_at_all(
 ) -> None:
     answers: list[Future[dict[str, int]]] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 3:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 3:
             answers.append(master.request_rescale(parallelism, vertices))
 
     found, master = run(until(6, act), 1)
@@ -225,16 +225,16 @@ def test_what_others_read_of_a_job_does_not_go_back_while_it_is_rescaled(
 
     def look(runner: EpochRunner, manifest: Manifest | None) -> None:
         if masters:
-            seen.append(LocalJobController(masters[0]).describe()["epoch"])
+            seen.append(LocalJobController(masters[0]).describe()["checkpoint_id"])
         restore(runner, manifest)
 
     monkeypatch.setattr(EpochRunner, "restore", look)
     totals_before: dict[str, Any] = {}
     copies: list[str] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
         nonlocal totals_before
-        if epoch == 3:
+        if checkpoint_id == 3:
             masters.append(master)
             totals_before = master.metrics
             copies.append(repr(totals_before))
@@ -298,7 +298,7 @@ def test_storage_that_stays_away_after_a_tolerated_failure_is_tolerated_too(
     write, failed = ManifestStore.write, []
 
     def failing(store: ManifestStore, manifest: Manifest) -> None:
-        if manifest.epoch == 4 and not failed:
+        if manifest.checkpoint_id == 4 and not failed:
             failed.append("write")
             storage_fails_once(monkeypatch, 3)
             raise CheckpointError("storage is away")
@@ -320,7 +320,7 @@ def test_a_failure_begins_the_measuring_of_the_load_anew(monkeypatch: pytest.Mon
 
     def failing(store: ManifestStore, manifest: Manifest) -> None:
         if not failed:
-            failed.append(manifest.epoch)
+            failed.append(manifest.checkpoint_id)
             raise CheckpointError("storage is away")
         write(store, manifest)
 
@@ -338,8 +338,8 @@ def test_a_job_is_not_drained_for_a_savepoint_that_cannot_be_written(
     (tmp_path / "file").touch()
     answers: list[Future[str]] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 3:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 3:
             answers.append(
                 master.request_savepoint(str(tmp_path / "file"), stops=True, drains=True)
             )
@@ -352,8 +352,8 @@ def test_a_job_is_not_drained_for_a_savepoint_that_cannot_be_written(
 def test_all_requests_of_a_job_that_stops_are_answered(tmp_path: Path) -> None:
     answers: list[Future[Any]] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 3:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 3:
             answers.append(master.request_savepoint(str(tmp_path), stops=True, drains=True))
             answers.append(master.request_savepoint(str(tmp_path)))
             answers.append(master.request_rescale(2))
@@ -381,8 +381,8 @@ def test_a_cancelled_job_is_cancelling_until_nothing_of_it_is_left(
 
     monkeypatch.setattr(ManifestStore, "release", look)
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 2:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 2:
             masters.append(master)
             seen.append(master.status)
             master.cancel()
@@ -434,7 +434,7 @@ def test_a_job_that_has_said_it_is_cancelling_does_not_finish(graceful: bool) ->
     env.from_collection([1]).print()
     seen: list[JobStatus] = []
 
-    def cancel(epoch: int) -> None:
+    def cancel(checkpoint_id: int) -> None:
         cluster.masters[0].cancel(graceful=graceful)
         seen.append(cluster.masters[0].status)
 
@@ -485,8 +485,8 @@ def test_what_fails_at_the_very_end_leaves_the_outcome_and_gives_the_job_up(
     monkeypatch.setattr(owner, step, fail)
     monkeypatch.setattr(ManifestStore, "release", note)
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 2:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 2:
             master.request_savepoint(str(tmp_path / "sp"), stops=True, drains=True)
 
     _, master = run(act, execution__checkpointing__dir=str(tmp_path / "checkpoints"))
@@ -536,10 +536,10 @@ def test_every_committer_that_is_created_is_closed_and_may_fail_at_that(
     totals(env).sink_to(sink)
     with MiniCluster() as cluster:
 
-        def act(epoch: int) -> None:
-            if epoch in {2, 4}:
-                cluster.masters[0].request_rescale(epoch)
-            if epoch == 6:
+        def act(checkpoint_id: int) -> None:
+            if checkpoint_id in {2, 4}:
+                cluster.masters[0].request_rescale(checkpoint_id)
+            if checkpoint_id == 6:
                 cluster.masters[0].cancel(graceful=True)
 
         with before_each_epoch(act), suppress(JobCancelledError):
@@ -561,8 +561,8 @@ AUTOSCALED = {
 def test_the_autoscaler_gives_way_to_whoever_rescales_at_the_same_moment() -> None:
     answers: list[Future[dict[str, int]]] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 1:  # after which the autoscaler wants 2
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 1:  # after which the autoscaler wants 2
             answers.append(master.request_rescale(5))
 
     _, master = run(until(3, act), 1, **AUTOSCALED)

@@ -14,12 +14,12 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobSuspendedError
 from penstock.jobmanager.job_master import JobMaster
-from penstock.testing.conformance.jobs import Steps
+from penstock.testing.conformance.jobs import ScriptedSource
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import MODES, runs_in
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 120
+TIMEOUT_S = 120
 COUNT = 400
 JOB_ID = "1ead" * 8
 
@@ -47,14 +47,14 @@ class Leaders(MiniCluster):
             try:
                 wait_until(lambda: completed(self.first) >= 2, "checkpoints of the first leader")
                 second = threads.submit(self.second.run)
-                self.error = first.exception(PATIENCE_S)
+                self.error = first.exception(TIMEOUT_S)
             finally:
                 self.hold.unlink()
-            second.result(PATIENCE_S)
+            second.result(TIMEOUT_S)
 
 
 def completed(master: JobMaster) -> int:
-    return 0 if master.manifest is None else master.manifest.epoch
+    return 0 if master.manifest is None else master.manifest.checkpoint_id
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -70,7 +70,7 @@ def test_the_earlier_leader_is_suspended_and_nothing_is_lost_or_comes_twice(
     env.set_parallelism(1)
     hold = tmp_path / "hold"
     hold.write_text(str(COUNT // 4))  # of each of the two splits
-    source = Steps([str(number) for number in range(COUNT)], hold, paced=True)
+    source = ScriptedSource([str(number) for number in range(COUNT)], hold, paced=True)
     sink = (
         FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())

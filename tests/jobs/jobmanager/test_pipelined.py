@@ -17,9 +17,9 @@ from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ArgumentError, JobCancelledError, JobExecutionError
 from penstock.graph.execution_state import ExecutionState
-from penstock.graph.stage import Room
+from penstock.graph.stage import ClusterCapacity
 from penstock.jobmanager.running.epochs.driver import EpochDriver
-from penstock.jobmanager.running.modes import NoRoomError
+from penstock.jobmanager.running.modes import InsufficientSlotsError
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
@@ -27,7 +27,7 @@ from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 SWITCHES: dict[str, threading.Event] = {}
 WRITTEN: list[Any] = []  # by sinks, also what was never committed
 READ: set[int] = set()  # splits of which something was read
@@ -66,7 +66,7 @@ class _Committer(Committer):
         self.name = name
 
     def commit(self, request):
-        COMMITTED.setdefault(self.name, {})[request.epoch] = list(request.committables)
+        COMMITTED.setdefault(self.name, {})[request.checkpoint_id] = list(request.committables)
 
 
 def committed(name: str) -> list[Any]:
@@ -210,7 +210,7 @@ def test_a_job_whose_sources_end_takes_a_last_checkpoint_and_finishes(cluster, t
     assert isinstance(master._driver, PipelinedDriver)
     assert master.status is JobStatus.FINISHED
     assert check_exactly_once("bounded", 3) == {0: 34, 1: 33, 2: 33}
-    assert master.manifest.epoch == 1
+    assert master.manifest.checkpoint_id == 1
 
 
 def test_without_an_interval_the_only_checkpoint_is_the_last(cluster):
@@ -281,7 +281,7 @@ def test_a_savepoint_is_taken_while_the_job_goes_on(cluster, tmp_path):
     counts(env)
     client, master = start(env, cluster)
     wait_until(lambda: len(READ) == 2, "reading")
-    path = client.trigger_savepoint(f"{tmp_path}/savepoints").result(PATIENCE_S)
+    path = client.trigger_savepoint(f"{tmp_path}/savepoints").result(TIMEOUT_S)
     assert Path(path).is_dir()
     assert master.status is JobStatus.RUNNING
     client.cancel().result()
@@ -299,8 +299,8 @@ def test_a_savepoint_of_one_mode_starts_the_other(first, second, tmp_path):
             client, master = start(env, cluster)
             before = len(committed("counts"))
             wait_until(has_more_than(before + 30))
-            path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
-            client.get_job_execution_result().result(PATIENCE_S)
+            path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
+            client.get_job_execution_result().result(TIMEOUT_S)
             kind = PipelinedDriver if mode == "pipelined" else EpochDriver
             assert isinstance(master._driver, kind)
             return path
@@ -318,8 +318,8 @@ def test_a_drained_job_ends_with_all_that_it_has_read(cluster, tmp_path):
     counts(env)
     client, master = start(env, cluster)
     wait_until(lambda: master.status is JobStatus.RUNNING)
-    client.stop_with_savepoint(True, f"{tmp_path}/savepoints").result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.stop_with_savepoint(True, f"{tmp_path}/savepoints").result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     assert master.status is JobStatus.FINISHED
     assert master.manifest.final
 
@@ -330,8 +330,8 @@ def test_nothing_is_read_after_a_stop(cluster, tmp_path):
     counts(env)
     client, _ = start(env, cluster)
     wait_until(lambda: len(READ) == 2, "reading")
-    client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     check_exactly_once()
     assert sorted(WRITTEN) == sorted(committed("counts"))
 
@@ -343,11 +343,11 @@ def test_a_rescaled_job_goes_on_from_a_checkpoint_taken_at_once(cluster, tmp_pat
     client, master = start(env, cluster)
     wait_until(lambda: len(READ) == 4, "reading")
     READ.clear()
-    rescaled = master.request_rescale(parallelism).result(PATIENCE_S)
+    rescaled = master.request_rescale(parallelism).result(TIMEOUT_S)
     assert set(rescaled.values()) == {parallelism}
     wait_until(lambda: len(READ) == 4, "reading")
-    client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     check_exactly_once(keys=4)
 
 
@@ -370,7 +370,7 @@ def test_several_checkpoints_under_way_lose_nothing(cluster, tmp_path):
     env.configure(configured(options).get_configuration())
     counts(env)
     client, master = start(env, cluster)
-    wait_until(lambda: master.manifest is not None and master.manifest.epoch >= 30)
+    wait_until(lambda: master.manifest is not None and master.manifest.checkpoint_id >= 30)
     client.cancel().result()
     check_exactly_once()
 
@@ -378,8 +378,8 @@ def test_several_checkpoints_under_way_lose_nothing(cluster, tmp_path):
 @pytest.fixture
 def narrow(monkeypatch):
     """A cluster with two slots."""
-    room = Room(2)
-    monkeypatch.setattr(mini_cluster.ThreadCluster, "room", lambda *_: room)
+    capacity = ClusterCapacity(2)
+    monkeypatch.setattr(mini_cluster.ThreadCluster, "capacity", lambda *_: capacity)
     with MiniCluster(mode="auto") as running:
         yield running
         for master in running.masters:
@@ -403,7 +403,7 @@ def test_a_job_that_must_be_pipelined_and_does_not_fit_is_refused(narrow, tmp_pa
     env = environment(tmp_path, 3, penstock__execution__mode="pipelined")
     counts(env)
     with pytest.raises(
-        NoRoomError, match="needs 3 slots to run in pipelined mode, but Spark has 2"
+        InsufficientSlotsError, match="needs 3 slots to run in pipelined mode, but Spark has 2"
     ):
         env.execute("job")
 
@@ -414,11 +414,11 @@ def test_a_job_that_is_rescaled_beyond_the_slots_goes_on_in_epochs_and_comes_bac
     client, master = start(env, narrow)
     for parallelism, way in ((3, EpochDriver), (1, PipelinedDriver)):
         wait_until(has_more_than(len(committed("counts")) + 20))
-        master.request_rescale(parallelism).result(PATIENCE_S)
+        master.request_rescale(parallelism).result(TIMEOUT_S)
         wait_until(has_more_than(len(committed("counts")) + 20))
         assert isinstance(master._driver, way)
-    client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
-    client.get_job_execution_result().result(PATIENCE_S)
+    client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(TIMEOUT_S)
+    client.get_job_execution_result().result(TIMEOUT_S)
     check_exactly_once(keys=4)
 
 
@@ -427,8 +427,8 @@ def test_a_pipelined_job_is_not_rescaled_beyond_the_slots(narrow, tmp_path):
     counts(env)
     client, master = start(env, narrow)
     wait_until(has_more_than(20))
-    with pytest.raises(NoRoomError, match="needs 3 slots"):
-        master.request_rescale(3).result(PATIENCE_S)
+    with pytest.raises(InsufficientSlotsError, match="needs 3 slots"):
+        master.request_rescale(3).result(TIMEOUT_S)
     wait_until(has_more_than(len(committed("counts")) + 20))
     client.cancel().result()
     check_exactly_once()

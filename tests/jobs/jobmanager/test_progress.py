@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.progress import (
-    EpochReport,
+    CheckpointReport,
 )
-from penstock.jobmanager.totals import Totals
+from penstock.jobmanager.totals import MetricTotals
 from penstock.testing.mini_cluster import MiniCluster
 
 
@@ -18,7 +18,9 @@ def test_a_report_counts_what_came_in_and_what_each_sink_wrote() -> None:
         numbers.print().name("all")
         env.execute("a job")
     master = cluster.masters[0]
-    found = EpochReport.of(master.job, master.manifest, Totals().take(master._driver.acks), 1.0)
+    found = CheckpointReport.of(
+        master.job, master.manifest, MetricTotals().take(master._driver.acks), 1.0
+    )
     assert found.records_in == 4
     assert found.sinks == {"large": 1, "all": 4}
     assert 0 <= found.checkpoint_s <= 1.0

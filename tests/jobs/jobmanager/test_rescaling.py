@@ -39,11 +39,11 @@ def run_until(
     """Run the totals until an epoch is completed; `act` is called with the job's master before each one."""
     with MiniCluster() as cluster:
 
-        def between(epoch: int) -> None:
+        def between(checkpoint_id: int) -> None:
             master = cluster.masters[0]
             if act is not None:
-                act(master, epoch)
-            if epoch == last:
+                act(master, checkpoint_id)
+            if checkpoint_id == last:
                 master.cancel(graceful=True)
 
         found: Counter[tuple[int, int]] = Counter()
@@ -57,9 +57,9 @@ def test_the_next_epoch_runs_with_the_new_parallelism_and_nothing_is_processed_t
     seen: dict[int, int] = {}
     answers: list[Future[dict[str, int]]] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
-        seen[epoch] = max(vertex.parallelism for vertex in master.job.plan.vertices)
-        if epoch == 3:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        seen[checkpoint_id] = max(vertex.parallelism for vertex in master.job.plan.vertices)
+        if checkpoint_id == 3:
             answers.append(master.request_rescale(4))
 
     found, master = run_until(6, 2, act)
@@ -73,8 +73,8 @@ def test_the_next_epoch_runs_with_the_new_parallelism_and_nothing_is_processed_t
 def test_a_refused_parallelism_leaves_the_job_as_it_is() -> None:
     answers: list[Future[dict[str, int]]] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 2:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 2:
             answers.append(master.request_rescale({"nobody": 4}))
 
     found, _ = run_until(5, 2, act)
@@ -100,8 +100,8 @@ AUTOSCALED = {
 def test_a_job_with_a_backlog_is_scaled_up_by_itself_as_far_as_it_may() -> None:
     seen: dict[int, int] = {}
 
-    def act(master: JobMaster, epoch: int) -> None:
-        seen[epoch] = max(vertex.parallelism for vertex in master.job.plan.vertices)
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        seen[checkpoint_id] = max(vertex.parallelism for vertex in master.job.plan.vertices)
 
     found, master = run_until(12, 1, act, **AUTOSCALED)
     assert found == run_until(12, 1)[0]
@@ -121,10 +121,10 @@ def test_a_change_of_one_vertex_begins_the_measuring_anew(
     resets: list[int] = []
     monkeypatch.setattr(Autoscaler, "reset", lambda _: resets.append(1))
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == 2:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 2:
             master.request_rescale({"totals": 2})
-        if epoch == 3:
+        if checkpoint_id == 3:
             master.request_rescale(3)  # that it sees by itself
 
     run_until(5, 1, act)

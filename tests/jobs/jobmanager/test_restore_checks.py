@@ -32,8 +32,8 @@ def first_run(directory: Path, build: Any = None) -> str:
     """Run three epochs; return where the job's checkpoints are."""
     with MiniCluster() as cluster:
 
-        def stop(epoch: int) -> None:
-            if epoch == 3:
+        def stop(checkpoint_id: int) -> None:
+            if checkpoint_id == 3:
                 cluster.masters[0].cancel(graceful=True)
 
         env = environment(1, execution__checkpointing__dir=str(directory))
@@ -49,8 +49,8 @@ def second_run(path: str, build: Any, **options: str) -> list[Any]:
     env = environment(1, execution__state_recovery__path=path, **options)
     with MiniCluster() as cluster:
 
-        def stop(epoch: int) -> None:
-            if epoch == 5:
+        def stop(checkpoint_id: int) -> None:
+            if checkpoint_id == 5:
                 cluster.masters[0].cancel(graceful=True)
 
         found = []

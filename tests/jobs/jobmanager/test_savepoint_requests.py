@@ -33,7 +33,7 @@ def run(
     with MiniCluster() as cluster:
         found: list[Any] = []
         with (
-            before_each_epoch(lambda epoch: act(cluster.masters[0], epoch)),
+            before_each_epoch(lambda checkpoint_id: act(cluster.masters[0], checkpoint_id)),
             suppress(JobCancelledError),
         ):
             found.extend(build(environment(parallelism, **options)).execute_and_collect())
@@ -49,21 +49,23 @@ class Ask:
         self.how = how
         self.answers: list[Future[str]] = []
 
-    def __call__(self, master: JobMaster, epoch: int) -> None:
-        if epoch in self.epochs:
+    def __call__(self, master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id in self.epochs:
             self.answers.append(master.request_savepoint(self.directory, **self.how))
 
 
 def both(*acts: Act) -> Act:
-    def act(master: JobMaster, epoch: int) -> None:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
         for each in acts:
-            each(master, epoch)
+            each(master, checkpoint_id)
 
     return act
 
 
 def cancel_at(last: int) -> Act:
-    return lambda master, epoch: master.cancel(graceful=True) if epoch == last else None
+    return lambda master, checkpoint_id: (
+        master.cancel(graceful=True) if checkpoint_id == last else None
+    )
 
 
 def test_a_savepoint_is_that_of_the_next_epoch_and_the_job_goes_on(tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_a_directory_that_cannot_hold_a_savepoint_is_told_as_such(
 
 
 def test_without_a_directory_there_is_no_savepoint(tmp_path: Path) -> None:
-    def act(master: JobMaster, epoch: int) -> None:
+    def act(master: JobMaster, checkpoint_id: int) -> None:
         with pytest.raises(ArgumentError, match="needs a directory"):
             master.request_savepoint(None)
         master.cancel(graceful=True)
@@ -133,9 +135,9 @@ def test_a_savepoint_survives_the_failure_of_its_epoch(tmp_path: Path) -> None:
     ask = Ask(tmp_path, 2, stops=True)
     failed: list[int] = []
 
-    def fail_once(master: JobMaster, epoch: int) -> None:
-        if epoch == 3 and not failed:
-            failed.append(epoch)
+    def fail_once(master: JobMaster, checkpoint_id: int) -> None:
+        if checkpoint_id == 3 and not failed:
+            failed.append(checkpoint_id)
             raise RuntimeError("not this time")
 
     found, master = run(totals, both(fail_once, ask), restart_strategy__type="fixed-delay")

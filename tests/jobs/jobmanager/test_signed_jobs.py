@@ -11,7 +11,7 @@ import pytest
 from penstock import state
 from penstock.checkpoint.signing import KEY_FILE_VARIABLE, SignatureError
 from penstock.errors import JobCancelledError
-from penstock.replay.recording import find_epoch
+from penstock.replay.recording import find_interval
 from penstock.testing import MiniCluster
 from tests.builders.counting_job import totals
 from tests.builders.environments import configured
@@ -39,10 +39,10 @@ def run(tmp_path: Path, backend: str, stop_at: int, **options: str) -> tuple[lis
     answers: list[Any] = []
     with MiniCluster() as cluster:
 
-        def act(epoch: int) -> None:
-            if epoch == stop_at - 1:
+        def act(checkpoint_id: int) -> None:
+            if checkpoint_id == stop_at - 1:
                 answers.append(cluster.masters[-1].request_savepoint(str(tmp_path / "savepoints")))
-            if epoch == stop_at:
+            if checkpoint_id == stop_at:
                 cluster.masters[-1].cancel(graceful=True)
 
         with before_each_epoch(act), suppress(JobCancelledError):
@@ -106,11 +106,11 @@ def test_tables_of_state_and_replays_are_checked(
         with pytest.raises(SignatureError, match="invalid signature"):
             state.read(path)
     with pytest.raises(SignatureError, match="invalid signature"):
-        find_epoch(job)
+        find_interval(job)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "right"))
     for path in (job, f"{job}/chk-4", savepoint):
         assert list(state.read(path).state("totals", "total"))
-    assert find_epoch(job).record.epoch == 4
+    assert find_interval(job).record.checkpoint_id == 4
 
 
 def test_the_key_is_not_where_the_checkpoints_are(ran: tuple[str, str]) -> None:

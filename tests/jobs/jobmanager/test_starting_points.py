@@ -40,8 +40,8 @@ def run(directory: Path, stop_at: int | None = None, **options: str) -> None:
     sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
     sums.map(repr, Types.STRING()).sink_to(sink.build()).uid("out")
 
-    def stop(epoch: int) -> None:
-        if epoch == stop_at:
+    def stop(checkpoint_id: int) -> None:
+        if checkpoint_id == stop_at:
             cluster.masters[-1].cancel(graceful=True)
 
     with MiniCluster() as cluster, before_each_epoch(stop):

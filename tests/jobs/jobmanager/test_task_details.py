@@ -16,7 +16,7 @@ from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 HOUR_MS = 3_600_000
 
 
@@ -32,13 +32,13 @@ class Clicks(EndlessSource):
 
 class _Reader(SourceReader):
     def read(self, split, position, limits):
-        pace = 10 if split.split_id == "fast" else 1
+        decisions = 10 if split.split_id == "fast" else 1
         while True:
             numbers = range(position, position + 100)
             users = ["heavy" if n % 10 < 6 else f"user {n % 1000}" for n in numbers]
             position += 100
             yield SourceBatch(
-                [(user, HOUR_MS + n * pace) for user, n in zip(users, numbers, strict=True)],
+                [(user, HOUR_MS + n * decisions) for user, n in zip(users, numbers, strict=True)],
                 position,
             )
 
@@ -72,7 +72,7 @@ def controller():
     controller = client._controller
     wait_until(lambda: len(controller.slots()) == 2)
     yield controller
-    client.cancel().result(PATIENCE_S)
+    client.cancel().result(TIMEOUT_S)
 
 
 def vertex(controller, uid):
@@ -86,7 +86,7 @@ def test_the_most_frequent_keys_of_a_subtasks_input_are_told(controller):
     for subtask in range(2):
         task = TaskId(keyed.id, subtask)
         found = controller.inspect(task, KeySamples(task, watch_s=LONGEST_S, keys=2000)).result(
-            PATIENCE_S
+            TIMEOUT_S
         )
         assert found.sampled >= 2000
         assert found.distinct > 1
@@ -98,15 +98,15 @@ def test_the_most_frequent_keys_of_a_subtasks_input_are_told(controller):
 
 def test_nothing_is_counted_when_the_question_is_answered(controller):
     task = TaskId(vertex(controller, "remember").id, 0)
-    controller.inspect(task, KeySamples(task, watch_s=LONGEST_S, keys=10)).result(PATIENCE_S)
+    controller.inspect(task, KeySamples(task, watch_s=LONGEST_S, keys=10)).result(TIMEOUT_S)
     assert (
         controller.inspect(task, KeySamples(task, watch_s=LONGEST_S, keys=10))
-        .result(PATIENCE_S)
+        .result(TIMEOUT_S)
         .sampled
         >= 10
     )
     clicks = TaskId(vertex(controller, "clicks").id, 0)
-    none = controller.inspect(clicks, KeySamples(clicks, watch_s=0.05)).result(PATIENCE_S)
+    none = controller.inspect(clicks, KeySamples(clicks, watch_s=0.05)).result(TIMEOUT_S)
     assert none.sampled == 0  # its input has no keys
 
 
@@ -115,13 +115,13 @@ def test_splits_tell_how_far_they_have_come_and_states_whether_they_expire(contr
     splits: dict[str, SplitTime] = {}
     for subtask in range(2):
         task = TaskId(clicks.id, subtask)
-        detail = controller.inspect(task, TaskDetails(task)).result(PATIENCE_S)
+        detail = controller.inspect(task, TaskDetails(task)).result(TIMEOUT_S)
         splits |= {each.split: each for each in detail.splits}
         assert detail.states == ()
     assert set(splits) == {"fast", "slow"}
     assert all(each.counts and not each.idle for each in splits.values())
     task = TaskId(keyed.id, 0)
-    states = controller.inspect(task, TaskDetails(task)).result(PATIENCE_S).states
+    states = controller.inspect(task, TaskDetails(task)).result(TIMEOUT_S).states
     assert {(each.name, each.kind, each.expires) for each in states} == {
         ("last", "value", False),
         ("recent", "value", True),
@@ -132,7 +132,7 @@ def test_splits_tell_how_far_they_have_come_and_states_whether_they_expire(contr
 def test_only_the_slot_of_a_task_knows_it(controller):
     keyed = vertex(controller, "remember").id
     with pytest.raises(JobRequestError, match="does not run in this slot"):
-        controller.inspect(TaskId(keyed, 0), TaskDetails(TaskId("other", 1))).result(PATIENCE_S)
+        controller.inspect(TaskId(keyed, 0), TaskDetails(TaskId("other", 1))).result(TIMEOUT_S)
 
 
 @pytest.mark.parametrize("wrong", [{"watch_s": 0}, {"watch_s": 100}, {"keys": 0}, {"top": 0}])

@@ -79,7 +79,7 @@ class _BurstReader(SourceReader):
                 size = 1 + _BurstReader.reads * 7 % 9
             stop = min(position + size, end)
             if stop == end and limits.deadline is not None:
-                # The last batch of the epoch comes when its time is up.
+                # The last batch of the interval comes when its time is up.
                 while not limits.expired:
                     pass
             rows = [record(split.payload, number) for number in range(position, stop)]
@@ -141,7 +141,7 @@ def clock_readings(env):
 
 
 class Alarms(KeyedProcessFunction):
-    """Sets an alarm for each record, a moment ahead; some ring in the same epoch, some in a later one."""
+    """Sets an alarm for each record, a moment ahead; some ring in the same interval, some in a later one."""
 
     def process_element(self, value, ctx):
         service = ctx.timer_service()

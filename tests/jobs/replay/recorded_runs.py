@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.datastream import _execution
 from penstock.errors import JobExecutionError
@@ -40,7 +40,7 @@ def in_turn(names, parallelisms):
 
 
 class Tape(Sink):
-    """Keeps what it gets in this process, by epoch and subtask."""
+    """Keeps what it gets in this process, by interval and subtask."""
 
     def __init__(self):
         self.token = uuid.uuid4().hex
@@ -54,8 +54,8 @@ class _TapeWriter(SinkWriter):
     def __init__(self, token, subtask):
         self._token, self._subtask = token, subtask
 
-    def begin(self, epoch):
-        self._records = tapes[self._token][epoch.epoch, self._subtask] = []
+    def begin(self, checkpoint):
+        self._records = tapes[self._token][checkpoint.checkpoint_id, self._subtask] = []
 
     def write(self, values, timestamps, watermark):
         times = timestamps or [None] * len(values)
@@ -89,15 +89,15 @@ def run_pipe_out_of_order(generator):
 
 
 class EpochClock:
-    """A wall clock that shows the number of the epoch."""
+    """A wall clock that shows the number of the interval."""
 
     def __init__(self, step: int) -> None:
         self._step = step
         self._now = 0
 
-    def on_step(self, moment, epoch):
+    def on_step(self, moment, checkpoint_id):
         if moment == "before run_pipe":
-            self._now = epoch * self._step
+            self._now = checkpoint_id * self._step
 
     def __call__(self):
         return self._now
@@ -115,19 +115,19 @@ class RecordedRun:
 
     @property
     def epochs(self):
-        return ManifestStore.at(CheckpointStorage(self.directory)).list_epochs()
+        return ManifestStore.at(CheckpointFileSystem(self.directory)).list_checkpoint_ids()
 
-    def written(self, epoch):
-        """What the tape got in an epoch, by subtask."""
+    def written(self, checkpoint_id):
+        """What the tape got in an interval, by subtask."""
         return {
             subtask: tuple(records)
             for (number, subtask), records in tapes[self._tape.token].items()
-            if number == epoch
+            if number == checkpoint_id
         }
 
-    def replayed(self, epoch, **options):
-        """Replay an epoch; return what the tape would have got, and the result."""
-        result = replay(self.directory, epoch, **options)
+    def replayed(self, checkpoint_id, **options):
+        """Replay an interval; return what the tape would have got, and the result."""
+        result = replay(self.directory, checkpoint_id, **options)
         (records,) = result.sinks.values()
         shown = {
             subtask: tuple((repr(record.value), record.timestamp) for record in each)
@@ -148,7 +148,7 @@ def record_run(
 ) -> RecordedRun:
     """Run a program; `build(env)` returns the stream whose records go to the tape.
 
-    With a `seed`, channels arrive in any order. With `epoch_ms`, the wall clock goes on by so much in every epoch.
+    With a `seed`, channels arrive in any order. With `epoch_ms`, the wall clock goes on by so much in every interval.
     """
     settings = {
         "execution.checkpointing.interval": "1 ms",

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from penstock.checkpoint.lease_owner import LeaseOwner
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import FencedError
 from penstock.graph.task_id import TaskId
@@ -18,10 +18,10 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.running import journal as epoch_journal
 from penstock.jobmanager.running.journal import read_record, record_name
 from penstock.replay import ReplayError, ReplayRequest, debug, recording, replay
-from penstock.replay.pace import Rereading
-from penstock.replay.recording import find_epoch
+from penstock.replay.pace import ReplayedBatches
+from penstock.replay.recording import find_interval
 from penstock.replay.targets import find_target
-from penstock.runtime.time.pace import RecordingPace
+from penstock.runtime.time.pace import RecordedDecisions
 from tests.jobs.replay import failing_jobs, with_breakpoints
 from tests.jobs.replay.recorded_runs import record_run
 from tests.jobs.replay.test_failures import BAD_RECORD, OFTEN, record_failure, scripted
@@ -34,7 +34,7 @@ def _strict():
 
 
 class Acting:
-    """Does something to the job when an epoch begins."""
+    """Does something to the job when an interval begins."""
 
     def __init__(self, actions):
         self.actions = dict(actions)
@@ -54,13 +54,13 @@ class Acting:
     def __exit__(self, *_):
         self._patch.undo()
 
-    def _on_step(self, moment, epoch):
-        action = self.actions.pop(epoch, None) if moment == "before run_pipe" else None
+    def _on_step(self, moment, checkpoint_id):
+        action = self.actions.pop(checkpoint_id, None) if moment == "before run_pipe" else None
         if action is not None:
             self.answers.append(action(self.master))
 
 
-# Epochs at the turns of a job's life
+# Intervals at the turns of a job's life
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
@@ -74,7 +74,10 @@ def test_epochs_around_a_change_of_parallelism_are_replayed(name, backend, tmp_p
             epoch_ms=zoo.CLOCK_MS,
             options={"state.backend.type": backend},
         )
-    slots = {find_epoch(run.directory, epoch).plan.vertices[-1].parallelism for epoch in run.epochs}
+    slots = {
+        find_interval(run.directory, checkpoint_id).plan.vertices[-1].parallelism
+        for checkpoint_id in run.epochs
+    }
     assert slots == {1, 2, 3}
     check_all_epochs(run)
 
@@ -113,7 +116,7 @@ def test_missing_state_is_not_a_failure_of_the_epoch(backend, tmp_path):
     )
     for file in Path(run.directory, "shared").iterdir():
         file.unlink()
-    with pytest.raises(ReplayError, match="the state that the epoch starts from cannot be read"):
+    with pytest.raises(ReplayError, match="the state that the interval starts from cannot be read"):
         replay(run.directory, run.epochs[2])
 
 
@@ -133,20 +136,22 @@ def test_a_job_that_goes_on_while_one_looks_for_an_epoch_says_so(what, tmp_path,
 
 def test_an_epoch_under_way_is_not_taken_for_one_that_failed(tmp_path):
     run = record_failure("in_a_map", tmp_path)
-    storage = CheckpointStorage(run.directory)
+    storage = CheckpointFileSystem(run.directory)
     failed = run.epochs[-1] + 1
     storage.write_new(f"chk-{failed}/_metadata", storage.read(f"chk-{failed - 1}/_metadata"))
     running = dataclasses.replace(
         read_record(storage, record_name(failed)),
-        epoch=failed + 1,
+        checkpoint_id=failed + 1,
         base=failed,
         outcome="running",
     )
     storage.write_atomic(record_name(failed + 1), epoch_journal._encode(running))
-    assert find_epoch(run.directory).record.epoch == failed + 1  # its driver is gone: it was killed
+    assert (
+        find_interval(run.directory).record.checkpoint_id == failed + 1
+    )  # its driver is gone: it was killed
     lock = Path(run.directory, ".lock")
     lock.write_bytes(LeaseOwner("job", "far", 1, 0, "token").encode())
-    assert find_epoch(run.directory).record.epoch == failed
+    assert find_interval(run.directory).record.checkpoint_id == failed
 
 
 # Where one wants to be
@@ -154,7 +159,7 @@ def test_an_epoch_under_way_is_not_taken_for_one_that_failed(tmp_path):
 
 def test_without_a_number_the_subtask_that_failed_is_meant(tmp_path):
     run = record_failure("in_a_keyed_process", tmp_path)
-    found = find_epoch(run.directory)
+    found = find_interval(run.directory)
     vertex, subtask = found.record.failure.task
     assert find_target(found, vertex, None).subtask == subtask
     assert find_target(found, vertex, 0).subtask == 0
@@ -215,7 +220,7 @@ class OneBatch(SourceReader):
 
 def test_one_large_batch_is_cut_into_many_small_ones_in_linear_time():
     count = 200_000
-    again = Rereading(OneBatch(count), SourceSplit("s"), 0, ReadLimits(), None)
+    again = ReplayedBatches(OneBatch(count), SourceSplit("s"), 0, ReadLimits(), None)
     taken = [again.take(1).records[0] for _ in range(count)]
     assert taken == list(range(count))
 
@@ -229,7 +234,7 @@ class Frames(SourceReader):
 
 
 def test_columns_are_cut_as_they_were_read_before():
-    again = Rereading(Frames(), SourceSplit("s"), 0, ReadLimits(), None)
+    again = ReplayedBatches(Frames(), SourceSplit("s"), 0, ReadLimits(), None)
     assert [again.take(size).records["a"].to_list() for size in (2, 2)] == [[1, 2], [3, 4]]
     assert [batch.records["a"].to_list() for batch in again.rest()] == [[5]]
 
@@ -252,7 +257,7 @@ class Mixed(SourceReader):
     ],
 )
 def test_each_record_keeps_its_own_time(sizes, times):
-    again = Rereading(Mixed(), SourceSplit("s"), 0, ReadLimits(), None)
+    again = ReplayedBatches(Mixed(), SourceSplit("s"), 0, ReadLimits(), None)
     assert [again.take(size).timestamps for size in sizes] == times
 
 
@@ -265,7 +270,7 @@ class Punctual(SourceReader):
 
 
 def test_a_reader_is_given_time_even_if_the_epoch_had_none():
-    again = Rereading(
+    again = ReplayedBatches(
         Punctual(), SourceSplit("s"), 0, ReadLimits(0.0), -0.001, sleep=lambda seconds: None
     )
     assert again.take(1).records == ["record"]
@@ -273,10 +278,10 @@ def test_a_reader_is_given_time_even_if_the_epoch_had_none():
 
 def test_clock_readings_before_a_failed_open_are_kept():
     readings = iter([1000, 1005])
-    pace = RecordingPace(lambda: next(readings))
-    pace.clock()
-    pace.clock()
-    trace = pace.trace(TaskId("v", 0))
+    decisions = RecordedDecisions(lambda: next(readings))
+    decisions.clock()
+    decisions.clock()
+    trace = decisions.trace(TaskId("v", 0))
     assert trace.opening.runs() == [(1000, 1), (1005, 1)]
     assert trace.clock.runs() == []
 
@@ -293,7 +298,7 @@ def test_a_driver_that_lost_its_job_leaves_the_journal_alone(tmp_path):
     with Acting({3: take_over}) as acting, pytest.raises(FencedError, match="has taken over"):
         record_run(zoo_program("rolling_reduce"), tmp_path)
     storage = acting.master.store.storage
-    assert [epoch for epoch, _ in epoch_journal.list_records(storage)][-1] == 2
+    assert [checkpoint_id for checkpoint_id, _ in epoch_journal.list_records(storage)][-1] == 2
 
 
 def test_a_driver_that_loses_its_job_during_an_epoch_does_not_write_how_it_ended(tmp_path):

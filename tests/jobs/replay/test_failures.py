@@ -13,7 +13,7 @@ import pytest
 
 import penstock
 from penstock.cli import main
-from penstock.replay import ReplayRequest, Stop, debug, replay
+from penstock.replay import Breakpoint, ReplayRequest, debug, replay
 from tests.jobs.replay import failing_jobs
 from tests.jobs.replay.recorded_runs import record_run
 
@@ -55,7 +55,7 @@ def test_a_replay_finds_the_record_that_failed(name, retained, tmp_path):
     assert "nobody pays 137" in str(failure)
     # The job's own message and the replay's name the same operator, subtask and record.
     assert failure.message in str(run.error)
-    assert result.epoch == run.epochs[-1] + 1
+    assert result.checkpoint_id == run.epochs[-1] + 1
     assert result.recorded_failure is not None
     assert failure.message in result.recorded_failure
     assert result.approximations == ()
@@ -71,8 +71,8 @@ def test_a_failure_in_a_timer_is_found(tmp_path):
 def test_sink_records_before_the_failure_are_in_the_result(tmp_path):
     run = record_failure("in_a_map", tmp_path)
     result = replay(run.directory)
-    written = run.written(result.epoch)
-    replayed, _ = run.replayed(result.epoch)
+    written = run.written(result.checkpoint_id)
+    replayed, _ = run.replayed(result.checkpoint_id)
     assert replayed.get(0) == written.get(0)
 
 
@@ -95,9 +95,9 @@ def test_a_failed_attempt_stays_when_the_next_one_succeeds(tmp_path, monkeypatch
     assert failed.failure.record == BAD_RECORD
     assert failed.attempt == 0
     failing_jobs.ALLOWED.add("pass")
-    again, result = run.replayed(failed.epoch, attempt="last", verify=True)
+    again, result = run.replayed(failed.checkpoint_id, attempt="last", verify=True)
     assert (result.failure, result.attempt) == (None, 1)
-    assert again == run.written(failed.epoch)
+    assert again == run.written(failed.checkpoint_id)
     assert {record[2] for record in result.records("tape")} == {1}
     assert result.state is not None
     assert result.state.differing == []
@@ -189,7 +189,9 @@ def test_the_debugger_stops_behind_a_partial(tmp_path, monkeypatch, capsys):
 def test_the_next_call_follows_the_end_of_a_function(tmp_path, monkeypatch, capsys):
     run = record_failure("in_a_map", tmp_path)
     scripted(monkeypatch, "p 'one', value[1]", "return", "next", "next", "p 'two', value[1]", "q")
-    debug(ReplayRequest(run.directory, epoch=1, vertex="Map", subtask=0), Stop(record=3))
+    debug(
+        ReplayRequest(run.directory, checkpoint_id=1, vertex="Map", subtask=0), Breakpoint(record=3)
+    )
     shown = capsys.readouterr().out
     assert "('one', 2)" in shown
     assert "('two', 3)" in shown
@@ -198,9 +200,9 @@ def test_the_next_call_follows_the_end_of_a_function(tmp_path, monkeypatch, caps
 @pytest.mark.parametrize(
     ("vertex", "subtask", "stop", "expected"),
     [
-        pytest.param("Map", 1, Stop(record=4), ("1-0", 3), id="record of a source"),
-        pytest.param("1", 0, Stop(key="0-1"), ("0-1", 1), id="first of a key"),
-        pytest.param("1", 0, Stop(record=1), ("0-0", 0), id="record after an exchange"),
+        pytest.param("Map", 1, Breakpoint(record=4), ("1-0", 3), id="record of a source"),
+        pytest.param("1", 0, Breakpoint(key="0-1"), ("0-1", 1), id="first of a key"),
+        pytest.param("1", 0, Breakpoint(record=1), ("0-0", 0), id="record after an exchange"),
     ],
 )
 def test_the_debugger_stops_at_a_record_that_is_asked_for(
@@ -212,7 +214,7 @@ def test_the_debugger_stops_at_a_record_that_is_asked_for(
     owner = subtask
     if stop.key is not None or vertex == "1":
         owner = 0 if failing_jobs.key_of(expected) in keys_of(run, 0) else 1
-    debug(ReplayRequest(run.directory, epoch=1, vertex=vertex, subtask=owner), stop)
+    debug(ReplayRequest(run.directory, checkpoint_id=1, vertex=vertex, subtask=owner), stop)
     assert f"('asked', {expected!r})" in capsys.readouterr().out
 
 
@@ -223,7 +225,7 @@ def keys_of(run, subtask):
 def test_missing_record_is_reported(tmp_path, monkeypatch, capsys):
     run = record_run(failing_jobs.in_a_map, tmp_path, options=OFTEN)
     scripted(monkeypatch)
-    debug(ReplayRequest(run.directory, epoch=1, vertex=0), Stop(record=100_000))
+    debug(ReplayRequest(run.directory, checkpoint_id=1, vertex=0), Breakpoint(record=100_000))
     assert "none of them matched" in capsys.readouterr().out
 
 
@@ -232,7 +234,7 @@ def test_the_command_shows_output_counts_and_the_failure(tmp_path, capsys):
     assert main(["replay", run.directory, "--show-output"]) == 1
     shown = capsys.readouterr().out
     assert "sink 'tape' would have written" in shown
-    assert "the epoch failed:" in shown
+    assert "the interval failed:" in shown
     assert "UnpaidError: nobody pays 137" in shown
     assert "record ('0-2', 137, 2720)" in shown
     assert main(["replay", run.directory, "--json", "--show-output"]) == 1
@@ -241,7 +243,7 @@ def test_the_command_shows_output_counts_and_the_failure(tmp_path, capsys):
     assert told["sinks"].keys() == told["output"].keys() == {"tape"}
     assert main(["replay", f"{run.directory}/chk-1", "--verify"]) == 0
     shown = capsys.readouterr().out
-    assert "epoch 1" in shown
+    assert "checkpoint 1" in shown
     assert "the state equals the checkpoint" in shown
 
 

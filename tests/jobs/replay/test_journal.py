@@ -9,15 +9,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import PenstockError
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running import journal as epoch_journal
 from penstock.jobmanager.running.journal import list_records, read_record, record_name
 from penstock.replay import ReplayError, epochs, replay
-from penstock.replay.pace import IntervalPace, ReplayedClock, ReplayedPace, Rereading
-from penstock.runtime.time.pace import ClockLog, Packed, RecordingPace, RunLog
+from penstock.replay.pace import (
+    ReplayedBatches,
+    ReplayedClock,
+    ReplayedDecisions,
+    ReplayedIntervalDecisions,
+)
+from penstock.runtime.time.pace import ClockLog, PackedRuns, RecordedDecisions, RunLog
 from tests.jobs.replay import failing_jobs, programs
 from tests.jobs.replay.recorded_runs import record_run
 
@@ -34,7 +39,7 @@ def record(directory, **options):
 
 
 def names(run):
-    return CheckpointStorage(run.directory).list("epochs/")
+    return CheckpointFileSystem(run.directory).list("journal/")
 
 
 # Keeping
@@ -44,19 +49,19 @@ def names(run):
 def test_records_go_with_the_checkpoints_that_they_start_from(retained, tmp_path):
     run = record(tmp_path, **{"execution.checkpointing.num-retained": str(retained)})
     last = run.epochs[-1]
-    kept = [epoch for epoch, _ in list_records(CheckpointStorage(run.directory))]
+    kept = [checkpoint_id for checkpoint_id, _ in list_records(CheckpointFileSystem(run.directory))]
     # The oldest lost its checkpoint when the job's last one was completed.
     assert kept == list(range(last - retained + 1, last + 1))
     assert len([name for name in names(run) if "plan-" in name]) == 1
-    for epoch in kept[1:]:
-        assert replay(run.directory, epoch).failure is None
+    for checkpoint_id in kept[1:]:
+        assert replay(run.directory, checkpoint_id).failure is None
 
 
 def test_a_record_holds_no_state_that_the_checkpoint_holds(tmp_path):
     run = record_run(failing_jobs.in_a_keyed_process, tmp_path, options=OFTEN)
-    manifest = ManifestStore.at(CheckpointStorage(run.directory)).read(2)
+    manifest = ManifestStore.at(CheckpointFileSystem(run.directory)).read(2)
     local = max((s.local for v in manifest.vertices.values() for s in v.subtasks), key=len)
-    found = read_record(CheckpointStorage(run.directory), record_name(3))
+    found = read_record(CheckpointFileSystem(run.directory), record_name(3))
     assert found.base == 2
     assert local not in found.restore
     restored = found.load_restore(manifest)
@@ -66,7 +71,7 @@ def test_a_record_holds_no_state_that_the_checkpoint_holds(tmp_path):
 def test_state_of_another_job_is_part_of_the_record(tmp_path):
     first = record(tmp_path / "one", **{"execution.checkpointing.num-retained": "500"})
     run = record(tmp_path / "two", **{"execution.state-recovery.path": f"{first.directory}/chk-2"})
-    found = read_record(CheckpointStorage(run.directory), record_name(3))
+    found = read_record(CheckpointFileSystem(run.directory), record_name(3))
     assert (found.base, found.foreign) == (None, True)
     replayed, result = run.replayed(3, verify=True)
     assert replayed == run.written(3)
@@ -95,7 +100,7 @@ def test_a_journal_that_cannot_be_written_fails_no_job(tmp_path, monkeypatch, ca
 
 def test_a_job_that_goes_on_takes_over_its_journal(tmp_path):
     run = record_run(failing_jobs.in_a_map, tmp_path, options=OFTEN)
-    before = list_records(CheckpointStorage(run.directory))
+    before = list_records(CheckpointFileSystem(run.directory))
     assert before[-1] == (run.epochs[-1] + 1, True)
     failing_jobs.ALLOWED.add("pass")
     again = record_run(
@@ -110,7 +115,9 @@ def test_a_job_that_goes_on_takes_over_its_journal(tmp_path):
     assert again.error is None
     assert again.directory == run.directory
     last = again.epochs[-1]
-    after = [epoch for epoch, _ in list_records(CheckpointStorage(run.directory))]
+    after = [
+        checkpoint_id for checkpoint_id, _ in list_records(CheckpointFileSystem(run.directory))
+    ]
     assert after == [last - 1, last]
     assert len([name for name in names(again) if "plan-" in name]) == 1
 
@@ -137,7 +144,7 @@ def test_an_epoch_without_its_checkpoint_cannot_be_replayed(tmp_path):
 
 def test_an_epoch_that_is_not_in_the_journal_is_refused(tmp_path):
     run = record(tmp_path)
-    with pytest.raises(ReplayError, match="no epoch 99") as caught:
+    with pytest.raises(ReplayError, match="no checkpoint 99") as caught:
         replay(run.directory, 99)
     assert ", ".join(map(str, run.epochs[-3:])) in str(caught.value)
 
@@ -149,7 +156,7 @@ def test_missing_directory_is_reported(tmp_path):
 
 def test_a_record_of_another_version_is_refused(tmp_path):
     run = record(tmp_path)
-    CheckpointStorage(run.directory).write_atomic(record_name(1), b"penstock journal 0\n")
+    CheckpointFileSystem(run.directory).write_atomic(record_name(1), b"penstock journal 0\n")
     with pytest.raises(PenstockError, match="was written by another version"):
         replay(run.directory, 1)
 
@@ -177,7 +184,7 @@ def test_unknown_subtask_is_rejected(tmp_path):
 def test_missing_input_is_reported(tmp_path, monkeypatch):
     run = record(tmp_path)
     monkeypatch.setattr(programs, "BATCHES", 0)
-    monkeypatch.setattr("penstock.replay.pace._PATIENCE_S", 0.0)
+    monkeypatch.setattr("penstock.replay.pace._TIMEOUT_S", 0.0)
     with pytest.raises(ReplayError, match="split 's0' no longer returns the records"):
         replay(run.directory, 2)
 
@@ -185,13 +192,13 @@ def test_missing_input_is_reported(tmp_path, monkeypatch):
 def test_an_epoch_that_left_no_trace_is_replayed_as_well_as_can_be(tmp_path, monkeypatch):
     monkeypatch.setattr(epochs, "UNTRACED_S", 1.0)
     run = record_run(failing_jobs.in_a_map, tmp_path, options=OFTEN)
-    storage = CheckpointStorage(run.directory)
-    epoch = run.epochs[-1] + 1
-    storage.delete(record_name(epoch, failed=True))
-    found = read_record(storage, record_name(epoch))
+    storage = CheckpointFileSystem(run.directory)
+    checkpoint_id = run.epochs[-1] + 1
+    storage.delete(record_name(checkpoint_id, failed=True))
+    found = read_record(storage, record_name(checkpoint_id))
     assert (found.outcome, found.traces) == ("running", ())
     result = replay(run.directory)
-    assert result.epoch == epoch
+    assert result.checkpoint_id == checkpoint_id
     assert result.failure is not None
     assert result.failure.record == ("0-2", 137, 2720)
     assert "2 tasks ended without recording" in result.approximations[0]
@@ -231,25 +238,25 @@ def test_a_log_that_grows_too_long_says_so():
 @given(st.lists(st.integers(0, 2**60)))
 def test_replayed_clock_returns_the_recorded_readings(moments):
     shown = iter(moments)
-    recording = RecordingPace(lambda: next(shown))
-    recording.begin_epoch()
+    recording = RecordedDecisions(lambda: next(shown))
+    recording.begin_interval()
     for _ in moments:
         recording.clock()
     trace = recording.trace(TaskId("v", 0))
-    again = ReplayedPace(trace, 0, None, None)
-    again.begin_epoch()
+    again = ReplayedDecisions(trace, 0, None, None)
+    again.begin_interval()
     assert [again.clock() for _ in moments] == moments
 
 
 def test_clock_readings_before_the_epoch_are_separate():
     shown = iter([1, 2, 30, 40])
-    recording = RecordingPace(lambda: next(shown))
+    recording = RecordedDecisions(lambda: next(shown))
     recording.clock(), recording.clock()
-    recording.begin_epoch()
+    recording.begin_interval()
     recording.clock(), recording.clock()
-    again = ReplayedPace(recording.trace(TaskId("v", 0)), 0, None, None)
+    again = ReplayedDecisions(recording.trace(TaskId("v", 0)), 0, None, None)
     assert again.clock() == 1
-    again.begin_epoch()
+    again.begin_interval()
     assert [again.clock(), again.clock()] == [30, 40]
 
 
@@ -284,7 +291,7 @@ class Sized(SourceReader):
     st.lists(st.integers(0, 9)).filter(lambda sizes: sum(sizes) <= 30),
 )
 def test_batches_are_cut_as_they_were(sizes, wanted):
-    again = Rereading(
+    again = ReplayedBatches(
         Sized(sizes), SourceSplit("s"), 0, ReadLimits(), None, sleep=lambda seconds: None
     )
     taken = [again.take(size) for size in wanted]
@@ -306,18 +313,18 @@ def test_batches_are_cut_as_they_were(sizes, wanted):
 @example([[[3], [3]]], 7)
 def test_a_split_that_is_read_several_times_is_cut_as_it_was(parts, size):
     """Each part of the trace ends with a barrier; each time the split is read its reader ends. The last one may go on."""
-    recording = RecordingPace(lambda: 0)
+    recording = RecordedDecisions(lambda: 0)
     split, position, traces, recorded = SourceSplit("s"), 0, [], []
     for part in parts:
-        recording.begin_epoch()
+        recording.begin_interval()
         for sizes in part:
             for batch in recording.batches(Sized(sizes), split, position, ReadLimits()):
                 recorded.append(batch.records)
                 position = batch.position
         traces.append(recording.trace(TaskId("v", 0)))
-    again, position, found = IntervalPace(traces, 0), 0, []
+    again, position, found = ReplayedIntervalDecisions(traces, 0), 0, []
     for part in parts:
-        again.begin_epoch()
+        again.begin_interval()
         for _ in part:
             for batch in again.batches(Sized([size] * 30), split, position, ReadLimits()):
                 found.append(batch.records)
@@ -326,21 +333,21 @@ def test_a_split_that_is_read_several_times_is_cut_as_it_was(parts, size):
 
 
 def test_a_split_that_is_read_on_over_a_barrier_is_cut_as_it_was():
-    recording = RecordingPace(lambda: 0)
-    recording.begin_epoch()
+    recording = RecordedDecisions(lambda: 0)
+    recording.begin_interval()
     batches = recording.batches(Sized([1, 2, 3, 1]), SourceSplit("s"), 0, ReadLimits())
     recorded = [next(batches).records, next(batches).records]
     traces = [recording.trace(TaskId("v", 0))]
     recorded += [batch.records for batch in batches]
     traces.append(recording.trace(TaskId("v", 0)))
-    again = IntervalPace(traces, 0)
-    again.begin_epoch()
+    again = ReplayedIntervalDecisions(traces, 0)
+    again.begin_interval()
     batches = again.batches(Sized([7]), SourceSplit("s"), 0, ReadLimits())
     found = [next(batches).records, next(batches).records]
-    again.begin_epoch()
+    again.begin_interval()
     assert [*found, *(batch.records for batch in batches)] == recorded
 
 
 def test_packed_runs_take_little_room():
     runs = [(1024, 500), (17, 1), (-1, 1)]
-    assert len(pickle.dumps(Packed.of(runs), 5)) < 150
+    assert len(pickle.dumps(PackedRuns.of(runs), 5)) < 150

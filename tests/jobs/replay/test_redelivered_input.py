@@ -1,4 +1,4 @@
-"""An epoch whose source delivered again is replayed from a source that delivers other things again."""
+"""An interval whose source delivered again is replayed from a source that delivers other things again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An epoch that is replayed gives the output and the state that it gave when it ran."""
+"""An interval that is replayed gives the output and the state that it gave when it ran."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.jobmanager.running import journal as epoch_journal
 from penstock.jobmanager.running.journal import read_record, record_name
 from tests.jobs.replay import programs
@@ -21,7 +21,7 @@ import zoo  # isort: skip - one small program for each kind of stateful operator
 
 ZOO = list(zoo.PROGRAMS)
 EVERY_FIFTH = ZOO[::5]
-# An epoch takes several batches, with watermarks between them.
+# An interval takes several batches, with watermarks between them.
 OFTEN = {
     "execution.checkpointing.interval": "8 ms",
     "pipeline.auto-watermark-interval": "1 ms",
@@ -42,9 +42,11 @@ def check_all_epochs(run, *, at_least=3):
     epochs = run.epochs
     assert len(epochs) >= at_least
     total = 0
-    for epoch in epochs:
-        written = {subtask: records for subtask, records in run.written(epoch).items() if records}
-        replayed, result = run.replayed(epoch, verify=True)
+    for checkpoint_id in epochs:
+        written = {
+            subtask: records for subtask, records in run.written(checkpoint_id).items() if records
+        }
+        replayed, result = run.replayed(checkpoint_id, verify=True)
         assert result.failure is None
         assert replayed == written
         assert result.state is not None
@@ -128,14 +130,17 @@ def test_async_calls_are_answered_in_the_order_in_which_they_were_answered(
     )
     check_all_epochs(run)
     answers = {
-        value for epoch in run.epochs for each in run.written(epoch).values() for value, _ in each
+        value
+        for checkpoint_id in run.epochs
+        for each in run.written(checkpoint_id).values()
+        for value, _ in each
     }
     assert any("late" in value for value in answers) is (timeout_ms == 3)
 
 
 def test_async_calls_that_left_no_trace_are_answered_in_their_own_time(tmp_path):
     run = record_run(zoo_program("async_ordered"), tmp_path)
-    storage = CheckpointStorage(run.directory)
+    storage = CheckpointFileSystem(run.directory)
     name = record_name(run.epochs[-1])
     untraced = dataclasses.replace(read_record(storage, name), traces=())
     storage.write_atomic(name, epoch_journal._encode(untraced))
@@ -143,8 +148,10 @@ def test_async_calls_that_left_no_trace_are_answered_in_their_own_time(tmp_path)
     assert result.failure is None
     assert result.approximations
     assert "'async wait operator'" in result.approximations[1]
-    # What comes out in one epoch or another is the same in the end.
-    asked = Counter(value for epoch in run.epochs for value, _ in run.written(epoch).get(0, ()))
+    # What comes out in one interval or another is the same in the end.
+    asked = Counter(
+        value for checkpoint_id in run.epochs for value, _ in run.written(checkpoint_id).get(0, ())
+    )
     assert {value for value, _ in replayed.get(0, ())} <= set(asked)
 
 

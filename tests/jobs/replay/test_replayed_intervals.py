@@ -81,9 +81,11 @@ def check_all(run, *, at_least=2):
     epochs = run.epochs
     assert len(epochs) >= at_least
     total = 0
-    for epoch in epochs:
-        written = {subtask: records for subtask, records in run.written(epoch).items() if records}
-        replayed, result = run.replayed(epoch, verify=True)
+    for checkpoint_id in epochs:
+        written = {
+            subtask: records for subtask, records in run.written(checkpoint_id).items() if records
+        }
+        replayed, result = run.replayed(checkpoint_id, verify=True)
         assert result.failure is None
         assert {subtask: each for subtask, each in replayed.items() if each} == written
         assert result.state is not None
@@ -98,7 +100,7 @@ def test_what_the_clock_and_chance_decided_is_decided_again(name, parallelism, t
     check_all(record_flow(programs.PROGRAMS[name], tmp_path, parallelism=parallelism))
 
 
-# Those that need a clock which the test moves between epochs are for epochs.
+# Those that need a clock which the test moves between intervals are for epochs.
 FLOWING = [name for name, program in zoo.PROGRAMS.items() if not program.manual]
 
 
@@ -131,7 +133,10 @@ def test_barriers_that_overtake_records_change_nothing(name, tmp_path):
 def test_sources_replay_exactly_their_recorded_records(splits, tmp_path):
     run = record_flow(lambda env: programs.read(env, splits), tmp_path)
     assert run.error is None
-    read = [run.replayed(epoch)[1].counts["Source: bursts"].records_in for epoch in run.epochs]
+    read = [
+        run.replayed(checkpoint_id)[1].counts["Source: bursts"].records_in
+        for checkpoint_id in run.epochs
+    ]
     assert len(read) > 1
     assert sum(read) == splits * programs.BATCHES * programs.BATCH
 
@@ -178,8 +183,8 @@ def test_aborted_checkpoints_belong_to_the_next_interval(tmp_path, monkeypatch):
     )
     assert 3 in run.epochs
     assert 4 not in run.epochs
-    for epoch in run.epochs:
-        _, result = run.replayed(epoch, verify=True)
+    for checkpoint_id in run.epochs:
+        _, result = run.replayed(checkpoint_id, verify=True)
         assert result.state.differing == []
         assert result.approximations == ()
     first = {*run.written(1).get(0, ()), *run.written(2).get(0, ()), *run.written(3).get(0, ())}

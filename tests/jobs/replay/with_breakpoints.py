@@ -7,7 +7,7 @@ from tests.jobs.replay.programs import read
 
 
 def look_twice(value):
-    """Stop at two records of one batch: an epoch may end between two batches."""
+    """Stop at two records of one batch: an interval may end between two batches."""
     if value[1] in {BAD - 1, BAD} and value[0].startswith("0-"):
         breakpoint()  # noqa: T100 - what is tested
     return value

@@ -11,7 +11,7 @@ import requests
 from hypothesis import HealthCheck, given, settings
 
 from penstock.common.job_status import JobStatus
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.openapi import document
 from penstock.rest.resources import ROUTES
 from penstock.rest.routes import Services
@@ -24,7 +24,7 @@ TOKEN = "the token"
 # Requests per method of a path. The streams of the page do not end; what ends the process is not for here.
 SOAKS = "PENSTOCK_SOAK" in os.environ
 EXAMPLES = 60 if SOAKS else 1
-PATIENCE_S = 120  # for an answer; without it schemathesis waits for ten seconds
+TIMEOUT_S = 120  # for an answer; without it schemathesis waits for ten seconds
 _ENDLESS = {"/penstock/live"}
 #: The operations are asked in so many tests, so that workers can share them.
 PARTS = 8
@@ -62,7 +62,7 @@ def checks():
 def server(tmp_path_factory):
     services = Services()
     with run_numbers(services, tmp_path_factory.mktemp("openapi")) as job_id:
-        server = RestServer(services, TOKEN, limits=Limits(processor_share=1.0))
+        server = RestServer(services, TOKEN, limits=RequestLimits(processor_share=1.0))
         server.start()
         server.job_id = job_id
         # Requests that change something go to a job that does nothing.
@@ -104,7 +104,7 @@ def ask(server, session, operation):
     wanted = checks()
 
     def check(case):
-        case.call_and_validate(base_url=url, session=session, checks=wanted, timeout=PATIENCE_S)
+        case.call_and_validate(base_url=url, session=session, checks=wanted, timeout=TIMEOUT_S)
         if set(known) & set(case.path_parameters or {}):
             server.changed.status = JobStatus.RUNNING
             case.path_parameters = {**case.path_parameters, **known}

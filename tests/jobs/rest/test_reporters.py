@@ -15,7 +15,7 @@ from penstock.datastream import MapFunction
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.rest import processes, publish
-from penstock.session.job_manager import JobManager, Place
+from penstock.session.job_manager import JobManager, SessionCluster
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
@@ -149,7 +149,7 @@ def test_a_session_reports_from_its_start(tmp_path, monkeypatch):
     configuration = Configuration.from_dict(
         {"metrics.reporters": "prom", "metrics.reporter.prom.port": "0"}
     )
-    place = Place("nowhere", lambda _: None, ResourceManager(), capacity=lambda: 0)
+    place = SessionCluster("nowhere", lambda _: None, ResourceManager(), capacity=lambda: 0)
     session = JobManager(configuration, place)
     session.start()
     try:

@@ -9,7 +9,7 @@ import pytest
 from penstock.common import Types
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from penstock.testing.mini_cluster import MiniCluster
@@ -66,7 +66,7 @@ def ask(controller):
     """A client of a server that has the job."""
     services = Services()
     services.jobs.publish(controller)
-    server = RestServer(services, TOKEN, limits=Limits(processor_share=1.0))
+    server = RestServer(services, TOKEN, limits=RequestLimits(processor_share=1.0))
     server.start()
     client = Client(server)
 

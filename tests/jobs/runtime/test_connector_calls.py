@@ -293,24 +293,24 @@ class Told(SinkWriter):
     def __init__(self, context):
         self.subtask = context.subtask
 
-    def begin(self, epoch):
-        self.epoch = epoch.epoch
+    def begin(self, checkpoint):
+        self.checkpoint_id = checkpoint.checkpoint_id
 
     def write(self, values, timestamps, watermark):
         pass
 
     def prepare_commit(self):
-        note("calls", ("returned", self.subtask, self.epoch))
-        return [(self.subtask, self.epoch)]
+        note("calls", ("returned", self.subtask, self.checkpoint_id))
+        return [(self.subtask, self.checkpoint_id)]
 
-    def on_committed(self, epoch):
-        note("calls", ("told", self.subtask, epoch))
+    def on_committed(self, checkpoint_id):
+        note("calls", ("told", self.subtask, checkpoint_id))
 
 
 class Noting(Committer):
     def commit(self, request):
-        for subtask, epoch in request.committables:
-            note("calls", ("committed", subtask, epoch))
+        for subtask, checkpoint_id in request.committables:
+            note("calls", ("committed", subtask, checkpoint_id))
 
 
 class ToldSink(Sink):
@@ -328,20 +328,22 @@ def test_writer_is_notified_only_of_committed_checkpoints(mode):
     with MiniCluster():
         env.execute()
     for subtask in range(2):
-        calls = [(what, epoch) for what, of, epoch in told["calls"] if of == subtask]
-        returned = [epoch for what, epoch in calls if what == "returned"]
-        news = [epoch for what, epoch in calls if what == "told"]
+        calls = [
+            (what, checkpoint_id) for what, of, checkpoint_id in told["calls"] if of == subtask
+        ]
+        returned = [checkpoint_id for what, checkpoint_id in calls if what == "returned"]
+        news = [checkpoint_id for what, checkpoint_id in calls if what == "told"]
         assert news == sorted(news)
         assert len(set(news) & set(returned)) > 2
-        for index, (what, epoch) in enumerate(calls):
+        for index, (what, checkpoint_id) in enumerate(calls):
             if what == "told":
                 settled = {at for kind, at in calls[:index] if kind == "committed"}
-                assert {at for at in returned if at <= epoch} <= settled
+                assert {at for at in returned if at <= checkpoint_id} <= settled
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_error_in_a_commit_notification_fails_the_job(mode, monkeypatch):
-    def refuse(writer, epoch):
+    def refuse(writer, checkpoint_id):
         raise OSError("the connection is gone")
 
     monkeypatch.setattr(Told, "on_committed", refuse)

@@ -56,9 +56,9 @@ def test_splits_that_move_to_other_subtasks_take_their_positions_along():
     parallelism = {3: 3, 6: 1, 9: 2}
     with MiniCluster() as cluster:
 
-        def act(epoch):
-            if epoch in parallelism:
-                cluster.masters[0].request_rescale(parallelism[epoch])
+        def act(checkpoint_id):
+            if checkpoint_id in parallelism:
+                cluster.masters[0].request_rescale(parallelism[checkpoint_id])
 
         with before_each_epoch(act):
             found = collect(stream_of(Broker(LENGTHS)))
@@ -72,8 +72,8 @@ def test_a_savepoint_has_the_positions(tmp_path):
     answers = []
     with MiniCluster() as cluster:
 
-        def act(epoch):
-            if epoch == 4:
+        def act(checkpoint_id):
+            if checkpoint_id == 4:
                 answers.append(cluster.masters[0].request_savepoint(str(tmp_path), stops=True))
 
         with before_each_epoch(act):

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import RestoreRefusedError
 from penstock.jobmanager.job import Job
@@ -31,7 +31,7 @@ def remembering(sink):
 
 
 def latest(program):
-    manifest = ManifestStore(CheckpointStorage(str(program.directory)), JOB_ID).latest()
+    manifest = ManifestStore(CheckpointFileSystem(str(program.directory)), JOB_ID).latest()
     assert manifest is not None
     return manifest
 

@@ -36,7 +36,7 @@ def environment(s3, directory="checkpoints", **options):
 
 def sums(env, epochs=EPOCHS, source=None):
     """The stream of (remainder, sum so far) of the numbers."""
-    pairs = Script([[((n % 3, n), n) for n in epoch] for epoch in epochs])
+    pairs = Script([[((n % 3, n), n) for n in checkpoint_id] for checkpoint_id in epochs])
     numbers = env.from_source(
         source or pairs, WatermarkStrategy.no_watermarks(), "numbers", Types.PICKLED_BYTE_ARRAY()
     )
@@ -71,12 +71,12 @@ def written(s3):
     )
 
 
-def once(epoch, act):
+def once(checkpoint_id, act):
     """Act in one epoch, the first time that it comes."""
     done = []
 
     def maybe(found):
-        if found == epoch and not done:
+        if found == checkpoint_id and not done:
             done.append(True)
             act()
 

@@ -49,7 +49,7 @@ def test_large_collections_and_large_results_wait_beside_the_checkpoints(s3, clu
     staged = []
     stream = env.from_collection(texts, Types.STRING()).map(lambda text: text, Types.STRING())
     with (
-        at_step("before commit_sink", lambda epoch: staged.extend(s3.list("checkpoints"))),
+        at_step("before commit_sink", lambda checkpoint_id: staged.extend(s3.list("checkpoints"))),
         stream.execute_and_collect() as found,
     ):
         assert sorted(found) == texts

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore, UnreadableCheckpointError
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import FencedError
 from tests.builders.steps import at_step
 from tests.jobs.s3.jobs import (
@@ -38,7 +38,7 @@ def state_files(s3, job):
 
 def named_files(s3, job):
     """The state files that checkpoints name."""
-    store = ManifestStore.at(CheckpointStorage(s3.uri(job)))
+    store = ManifestStore.at(CheckpointFileSystem(s3.uri(job)))
     return sorted({name for manifest in store.read_all() for name in manifest.files()})
 
 
@@ -50,7 +50,7 @@ def test_a_job_that_fails_goes_on_from_its_last_checkpoint(s3, cluster, backend)
     job, master = job_of(s3), cluster.masters[0]
     assert master.restarts == 1
     checkpoints = [name for name in s3.list(job) if name.startswith("chk-")]
-    assert checkpoints == [f"chk-{master.manifest.epoch}/_metadata"]
+    assert checkpoints == [f"chk-{master.manifest.checkpoint_id}/_metadata"]
     assert state_files(s3, job) == named_files(s3, job) != []
 
 
@@ -58,14 +58,14 @@ def test_an_epoch_asks_for_little(s3, cluster):
     begun = []
     with (
         s3.server.requests() as asked,
-        at_step("before run_pipe", lambda epoch: begun.append(len(asked))),
+        at_step("before run_pipe", lambda checkpoint_id: begun.append(len(asked))),
     ):
         collect(environment(s3))
     # Two state files, a manifest, its mark and the journal are written; the checkpoint before it goes.
-    epoch = [
+    checkpoint_id = [
         str(each) for each in asked[begun[2] : begun[3]] if "lease" not in each.key + each.query
     ]
-    assert len(epoch) <= 19, "\n".join(epoch)
+    assert len(checkpoint_id) <= 19, "\n".join(checkpoint_id)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

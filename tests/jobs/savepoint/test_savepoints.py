@@ -13,11 +13,11 @@ import pytest
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import MIN_WATERMARK, DamagedManifestError
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.runtime.state.backends import read_chain
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.savepoint.reader import dispose_savepoint, is_savepoint, list_tables, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import safe_name, write_savepoint
@@ -40,8 +40,8 @@ class Job:
         self.directory = directory
         self.results = results
         (path,) = Path(directory, "checkpoints").iterdir()
-        self.store = ManifestStore.at(CheckpointStorage(str(path)))
-        self.manifests = {manifest.epoch: manifest for manifest in self.store.read_all()}
+        self.store = ManifestStore.at(CheckpointFileSystem(str(path)))
+        self.manifests = {manifest.checkpoint_id: manifest for manifest in self.store.read_all()}
         self.state_io = SnapshotStateIO(str(path))
 
     def middle(self):
@@ -132,7 +132,7 @@ def test_any_checkpoint_of_a_job_can_become_a_savepoint(job, tmp_path):
 
 def test_a_savepoint_keeps_all_else_of_its_checkpoint(job, moved):
     before, after = job.middle(), read_savepoint(moved)
-    for name in ("job_id", "job_name", "epoch", "created_ms", "watermarks", "parallelism"):
+    for name in ("job_id", "job_name", "checkpoint_id", "created_ms", "watermarks", "parallelism"):
         assert getattr(after, name) == getattr(before, name)
     assert (after.commits, after.final) == ({}, False)
     assert before.commits
@@ -183,7 +183,7 @@ def test_subtasks_of_any_number_share_the_state(moved, parallelism):
         together = {}
         for subtask in range(parallelism):
             owned = key_group_range(subtask, parallelism, groups)
-            backend = HashMapStateBackend(lambda: 0)
+            backend = HashMapKeyedStateBackend(lambda: 0)
             assert backend.restore(NOWHERE, operator.subtasks, owned, groups) is None
             for name, delta in backend.full_snapshot().items():
                 keys = [key[0] if delta.namespaced else key for key in delta.written]
@@ -200,7 +200,7 @@ def test_the_next_snapshot_after_a_savepoint_is_a_full_one_of_the_jobs_own(moved
     for operator in read_savepoint(moved).operators.values():
         for chain in operator.subtasks:
             if chain:
-                backend = HashMapStateBackend(lambda: 0)
+                backend = HashMapKeyedStateBackend(lambda: 0)
                 assert backend.restore(NOWHERE, (chain,), None, operator.max_parallelism) is None
 
 
@@ -247,10 +247,10 @@ def resumed(path, backend, directory, parallelism):
     ],
 )
 def test_a_job_goes_on_from_a_savepoint(job, moved, tmp_path, parallelism, other_backend):
-    copy = ManifestStore(CheckpointStorage(str(tmp_path)), "copy")
+    copy = ManifestStore(CheckpointFileSystem(str(tmp_path)), "copy")
     # A checkpoint commits its own output again, a savepoint does not.
     copy.write(replace(job.middle(), commits={}).relocated(job.store.storage))
-    checkpoint = copy.storage.path(f"chk-{job.middle().epoch}")
+    checkpoint = copy.storage.path(f"chk-{job.middle().checkpoint_id}")
     expected = resumed(checkpoint, job.backend, tmp_path / "expected", 2)
     assert 0 < len(expected) < len(job.results)
     backends = set(BACKENDS) - {job.backend} if other_backend else {job.backend}
@@ -258,12 +258,12 @@ def test_a_job_goes_on_from_a_savepoint(job, moved, tmp_path, parallelism, other
 
 
 @contextmanager
-def stopping_with_a_savepoint(cluster, target, epoch):
+def stopping_with_a_savepoint(cluster, target, checkpoint_id):
     """Ask for a savepoint before an epoch, with which the job ends; yield a list that gets the answer."""
     answers = []
 
     def hook(moment, number):
-        if (moment, number) == ("before run_pipe", epoch):
+        if (moment, number) == ("before run_pipe", checkpoint_id):
             answers.append(cluster.masters[0].request_savepoint(str(target), stops=True))
 
     with watched_steps(hook):
@@ -274,9 +274,12 @@ def test_a_job_moves_from_place_to_place_and_nothing_is_lost(tmp_path):
     """Three runs, each with another parallelism, backend, job name and directory."""
     runs = [("hashmap", 1, 4), ("rocksdb", 7, 8), ("hashmap", 3, None)]
     found, options = [], {}
-    for backend, parallelism, epoch in runs:
+    for backend, parallelism, checkpoint_id in runs:
         home = tmp_path / f"run {parallelism}"
-        with MiniCluster() as cluster, stopping_with_a_savepoint(cluster, home, epoch) as answers:
+        with (
+            MiniCluster() as cluster,
+            stopping_with_a_savepoint(cluster, home, checkpoint_id) as answers,
+        ):
             settings = {"pipeline.name": home.name, **options}
             found += matches_and_pairs(stateful_environment(backend, home, parallelism, **settings))
         close_subtasks()
@@ -360,14 +363,14 @@ def test_two_savepoints_of_one_checkpoint_do_not_meet(job, tmp_path):
     one, other = job.savepoint(tmp_path), job.savepoint(tmp_path)
     assert one != other
     dispose_savepoint(one)
-    assert read_savepoint(other).epoch == job.middle().epoch
+    assert read_savepoint(other).checkpoint_id == job.middle().checkpoint_id
 
 
 @pytest.mark.parametrize("keep_suffix", [False, True], ids=["directory", "metadata file"])
 def test_a_savepoint_is_known_by_its_metadata(job, moved, keep_suffix):
     assert is_savepoint(f"{moved}/_metadata" if keep_suffix else f"{moved}/")
     assert read_savepoint(f"{moved}/_metadata").job_id == job.middle().job_id
-    checkpoint = job.store.storage.path(f"chk-{job.middle().epoch}")
+    checkpoint = job.store.storage.path(f"chk-{job.middle().checkpoint_id}")
     assert not is_savepoint(checkpoint)
     assert not is_savepoint(f"{moved}/state")
     assert not is_savepoint(f"{moved}/nothing")
@@ -412,7 +415,7 @@ def test_the_metadata_is_written_last(job, tmp_path, monkeypatch):
         seen.append((name, sorted(self.list())))
         raise CheckpointError("no space")
 
-    monkeypatch.setattr(CheckpointStorage, "write_atomic", refuse)
+    monkeypatch.setattr(CheckpointFileSystem, "write_atomic", refuse)
     with pytest.raises(CheckpointError, match="no space"):
         job.savepoint(tmp_path)
     ((name, files),) = seen
@@ -428,7 +431,11 @@ def test_the_metadata_is_written_last(job, tmp_path, monkeypatch):
     ("damage", "message"),
     [
         pytest.param(lambda data: data[:-2], "is damaged", id="truncated"),
-        pytest.param(lambda data: data.replace(b'"epoch"', b'"epoxy"'), "is damaged", id="altered"),
+        pytest.param(
+            lambda data: data.replace(b'"checkpoint_id"', b'"checkpoint_ix"'),
+            "is damaged",
+            id="altered",
+        ),
         pytest.param(lambda data: b"", "is not a savepoint", id="empty"),
         pytest.param(lambda data: b"x" + data, "is not a savepoint", id="first line"),
     ],
@@ -481,7 +488,7 @@ def test_a_damaged_savepoint_can_be_deleted(moved):
 def test_directory_that_is_not_a_savepoint_is_not_deleted(job, tmp_path):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "file").write_text("mine")
-    checkpoint = job.store.storage.path(f"chk-{job.middle().epoch}")
+    checkpoint = job.store.storage.path(f"chk-{job.middle().checkpoint_id}")
     for path in (str(tmp_path), checkpoint, str(tmp_path / "nothing")):
         with pytest.raises(CheckpointError, match="is not a savepoint: nothing was deleted"):
             dispose_savepoint(path)

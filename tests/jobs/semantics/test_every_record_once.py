@@ -232,7 +232,7 @@ def test_over_several_epochs_every_function_sees_every_record_once(shape, parall
 
 
 def epochs_of(cluster):
-    return cluster.masters[-1].manifest.epoch
+    return cluster.masters[-1].manifest.checkpoint_id
 
 
 class FailOnce(Note):

@@ -124,7 +124,10 @@ def test_rule_3_three_channels_to_the_letter(mode):
 
 
 def _times(channels):
-    return [{time for batches in channels for time in batches[epoch]} for epoch in range(6)]
+    return [
+        {time for batches in channels for time in batches[checkpoint_id]}
+        for checkpoint_id in range(6)
+    ]
 
 
 class Remind(KeyedProcessFunction):

@@ -15,7 +15,7 @@ from penstock.errors import (
     UnsupportedOperationError,
 )
 from penstock.jobmanager.resources.resource_manager import ResourceManager
-from penstock.session.job_manager import JobManager, Place
+from penstock.session.job_manager import JobManager, SessionCluster
 from penstock.testing.mini_cluster import ThreadCluster
 from tests.builders.counting_job import Slowly
 from tests.builders.waiting import wait_until
@@ -26,7 +26,9 @@ def address(monkeypatch, tmp_path):
     """Where a session listens whose jobs run in threads of this process."""
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
     resources = ResourceManager()
-    place = Place("threads", lambda _: ThreadCluster(4, resources), resources, capacity=lambda: 4)
+    place = SessionCluster(
+        "threads", lambda _: ThreadCluster(4, resources), resources, capacity=lambda: 4
+    )
     manager = JobManager(Configuration(), place)
     yield manager.start()
     manager.close(keeps_jobs=False)

@@ -142,7 +142,9 @@ class Follow(KeyedBroadcastProcessFunction):
 
 def script(*epochs):
     """A source that gives out one list of (user, number) pairs per epoch, with the number as timestamp."""
-    return Script([[((user, number), number) for user, number in epoch] for epoch in epochs])
+    return Script(
+        [[((user, number), number) for user, number in checkpoint_id] for checkpoint_id in epochs]
+    )
 
 
 def run_everything(env, epochs=EPOCHS):

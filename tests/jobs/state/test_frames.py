@@ -26,7 +26,7 @@ from penstock.state.columns import (
     infer,
     unify,
 )
-from penstock.state.tables import Table
+from penstock.state.tables import SnapshotTable
 from tests.builders.examples import examples
 
 
@@ -116,7 +116,9 @@ VALUES = st.recursive(
 @example([{"a": 0}, (False, None)])
 @example([{None: 1}])
 def test_any_values_become_a_column(values):
-    table = Table("any", ("value",), lambda: iter([(value,) for value in values])).to_arrow()
+    table = SnapshotTable(
+        "any", ("value",), lambda: iter([(value,) for value in values])
+    ).to_arrow()
     assert table.num_rows == len(values)
     nulls = [value is None for value in values]
     assert [value is None for value in table.column("value").to_pylist()] == nulls
@@ -171,7 +173,7 @@ def test_arrow_types_of_state(everything, name, explode, column, kind):
 
 def test_a_value_that_is_not_of_its_declared_type_widens_the_column():
     declared = columns.declared(("Integer",))
-    profile = columns.Profile([declared], [False])
+    profile = columns.ColumnProfile([declared], [False])
     profile.add((1,))
     assert profile.types() == [LONG]
     profile.add(("not a number",))
@@ -179,7 +181,7 @@ def test_a_value_that_is_not_of_its_declared_type_widens_the_column():
 
 
 def test_profiles_of_parts_merge():
-    one, other = (columns.Profile([LONG, None], [False, False]) for _ in range(2))
+    one, other = (columns.ColumnProfile([LONG, None], [False, False]) for _ in range(2))
     one.add((1, 1))
     other.add((2.5, 2.5))
     one.merge(other)
@@ -196,7 +198,7 @@ def test_pandas_frames_hold_the_objects(everything):
 
 
 def test_an_empty_table_is_a_frame_with_columns():
-    table = Table("none", ("key", "value"), lambda: iter(()))
+    table = SnapshotTable("none", ("key", "value"), lambda: iter(()))
     assert list(table.to_pandas().columns) == ["key", "value"]
     assert table.to_arrow().schema.names == ["key", "value"]
 
@@ -218,7 +220,7 @@ def test_windows_are_structs(windows):
     ids=["long and double", "longs", "small and double", "decimals", "decimals too far apart"],
 )  # fmt: skip
 def test_no_digit_of_a_number_is_lost(values, column, kind):
-    table = Table("numbers", ["value"], lambda: iter([(value,) for value in values]))
+    table = SnapshotTable("numbers", ["value"], lambda: iter([(value,) for value in values]))
     arrow = table.to_arrow()
     assert arrow.column("value").to_pylist() == column
     assert arrow.schema.field("value").type == kind

@@ -12,7 +12,7 @@ import pytest
 from penstock import state
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.cli.main import main
 from penstock.files.faults import set_fault_hook
 from penstock.state import CheckpointDeletedError
@@ -33,10 +33,10 @@ class RunningJob:
         self.directory = Path(directory, "job")
         self.move_to(1)
 
-    def move_to(self, epoch):
+    def move_to(self, checkpoint_id):
         """Complete a checkpoint; delete the one before it, as retention does."""
-        store = ManifestStore.at(CheckpointStorage(str(self._recorded)))
-        needed = {f"chk-{epoch}/_metadata", *store.read(epoch).files()}
+        store = ManifestStore.at(CheckpointFileSystem(str(self._recorded)))
+        needed = {f"chk-{checkpoint_id}/_metadata", *store.read(checkpoint_id).files()}
         for name in needed:
             target = self.directory / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -53,9 +53,9 @@ class RunningJob:
 
         def hook(action, path, call):
             if action == "read" and path.startswith(begin) and left:
-                epoch = left.pop(0)
-                if epoch is not None:
-                    self.move_to(epoch)
+                checkpoint_id = left.pop(0)
+                if checkpoint_id is not None:
+                    self.move_to(checkpoint_id)
             return call()
 
         before = set_fault_hook(hook)
@@ -87,14 +87,14 @@ def total(snapshot):
     return [(row.key, row.value) for row in snapshot.state("all", "total")]
 
 
-def sum_to(epoch):
-    return epoch * (epoch + 1) // 2
+def sum_to(checkpoint_id):
+    return checkpoint_id * (checkpoint_id + 1) // 2
 
 
 def test_a_manifest_that_goes_before_it_is_read_gives_way_to_a_newer_one(job):
     with job.moving("chk-", MIDDLE, COUNT):
         snapshot = state.read(job.directory)
-    assert (snapshot.epoch, total(snapshot)) == (COUNT, [("ann", sum_to(COUNT))])
+    assert (snapshot.checkpoint_id, total(snapshot)) == (COUNT, [("ann", sum_to(COUNT))])
 
 
 def test_a_job_that_is_always_faster_is_an_error_that_says_so(job):

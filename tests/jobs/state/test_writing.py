@@ -21,7 +21,7 @@ from penstock.datastream.state import (
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
-from penstock.state.edits import Put
+from penstock.state.edits import PutEntries
 from tests.builders.environments import stateful_environment
 from tests.jobs.state.jobs import (
     RULES,
@@ -365,7 +365,7 @@ def test_elements_that_are_put_are_dealt_out(cluster, tmp_path):
 
 
 def test_put_replaces_existing_values():
-    entries = Put({"a": 1, "z": 2}, namespaced=False).apply(
+    entries = PutEntries({"a": 1, "z": 2}, namespaced=False).apply(
         iter([("a", 0), ("b", 3)]), lambda key: key != "z"
     )
     assert list(entries) == [("b", 3), ("a", 1)]

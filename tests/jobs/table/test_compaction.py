@@ -60,8 +60,8 @@ def sources(home: Path) -> dict[tuple[str, str], set[str]]:
     """Return the subtasks whose names files have, by partition and checkpoint; the first file gives the name."""
     found: dict[tuple[str, str], set[str]] = {}
     for path in (home / "out").rglob("part-*"):
-        _, subtask, epoch, *_ = path.name.split("-")
-        found.setdefault((path.parent.name, epoch), set()).add(subtask)
+        _, subtask, checkpoint_id, *_ = path.name.split("-")
+        found.setdefault((path.parent.name, checkpoint_id), set()).add(subtask)
     return found
 
 

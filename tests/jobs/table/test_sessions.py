@@ -11,7 +11,7 @@ from penstock.cli import main
 from penstock.common import Configuration
 from penstock.errors import UnsupportedOperationError
 from penstock.jobmanager.resources.resource_manager import ResourceManager
-from penstock.session.job_manager import JobManager, Place
+from penstock.session.job_manager import JobManager, SessionCluster
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.udf import udf
 from penstock.testing.mini_cluster import ThreadCluster
@@ -22,7 +22,9 @@ def address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     """Where a session listens whose jobs run in threads of this process."""
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
     resources = ResourceManager()
-    place = Place("threads", lambda _: ThreadCluster(4, resources), resources, capacity=lambda: 4)
+    place = SessionCluster(
+        "threads", lambda _: ThreadCluster(4, resources), resources, capacity=lambda: 4
+    )
     manager = JobManager(Configuration(), place)
     yield manager.start()
     manager.close(keeps_jobs=False)

@@ -14,7 +14,7 @@ import pytest
 from penstock.cli.local_cluster import LocalCluster
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.sql.parser import parse
-from penstock.table.sql.statements import Insert, Query, StatementSetBlock
+from penstock.table.sql.statements import InsertStatement, QueryStatement, StatementSetBlock
 
 ROOT = Path(__file__).parents[3]
 SHOP = ROOT / "examples" / "sql"
@@ -39,9 +39,9 @@ def test_the_statements_of_the_page_run(environment, tmp_path):
     for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL):
         for statement in parse(block):
             result = environment.execute_sql(statement.text)
-            if isinstance(statement, Insert | StatementSetBlock):
+            if isinstance(statement, InsertStatement | StatementSetBlock):
                 result.wait()
-            elif isinstance(statement, Query):
+            elif isinstance(statement, QueryStatement):
                 kinds = [str(row.get_row_kind())[0] for row in result.collect()]
                 counts.append(kinds.count("+") - kinds.count("-"))  # what is left in the end
     assert counts == [0, 1, 7, 3, 2, 2, 4, 4, 1, 10]

@@ -10,29 +10,29 @@ import itertools
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
+from penstock.checkpoint.coordinator import CheckpointCoordinator, CoordinatorPhase
 from penstock.checkpoint.handles import SharedFile, StateChain, StateHandle
 from penstock.checkpoint.manifest import decode, encode
 from penstock.checkpoint.messages import (
-    AbortEpoch,
+    AbortCheckpoint,
     Ack,
     Channel,
+    CheckpointRestored,
     CommitFailed,
     CommitFinished,
     CommitSink,
     DeleteCheckpoint,
     DeleteFiles,
     DeleteOrphans,
-    EpochAborted,
-    EpochCompleted,
-    FailEpoch,
+    FailExecution,
     ManifestFailed,
     ManifestWritten,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
     OperatorPlan,
-    Restore,
-    Restored,
+    RestoreCheckpoint,
     SourcePlan,
-    StartEpoch,
+    TriggerCheckpoint,
     TriggerSources,
     WriteManifest,
 )
@@ -80,7 +80,9 @@ class World:
     aborts: int = 0
 
     def durable(self):
-        return [decode(self.manifests[epoch], "x") for epoch in sorted(self.manifests)]
+        return [
+            decode(self.manifests[checkpoint_id], "x") for checkpoint_id in sorted(self.manifests)
+        ]
 
     def strikes(self, fault):
         if self.fault != fault:
@@ -90,11 +92,13 @@ class World:
 
     def commit(self, request):
         """Publish all but the last value; the last one waits for the next checkpoint, unless there is none."""
-        assert request.epoch in self.manifests, "a commit before its manifest is durable"
+        assert request.checkpoint_id in self.manifests, "a commit before its manifest is durable"
         values = [*(request.pending or []), *request.committables]
         kept = [] if request.final else values[-1:]
         ready = values[: len(values) - len(kept)]
-        assert self.published.setdefault(request.epoch, ready) == ready, "a commit changed its mind"
+        assert self.published.setdefault(request.checkpoint_id, ready) == ready, (
+            "a commit changed its mind"
+        )
         return kept or None
 
     def check_published(self):
@@ -225,7 +229,7 @@ class Driver:
     def __init__(self, world):
         self.world = world
         self.coordinator = CheckpointCoordinator(
-            "job", "a job", retained=world.retained, tasks_stay=True
+            "job", "a job", retained=world.retained, pipelined=True
         )
         self.slots = []
         self.history = []  # all acks that came in, for those that come again
@@ -238,7 +242,7 @@ class Driver:
         durable = tuple(self.world.durable())
         base = durable[-1] if durable else None
         self.history = []
-        if not self.carry_out(self.coordinator.handle(Restore(base, durable))):
+        if not self.carry_out(self.coordinator.handle(RestoreCheckpoint(base, durable))):
             return False
         for name in orphaned(self.world.files, self.world.durable()):
             self.world.files.pop(name)
@@ -247,9 +251,9 @@ class Driver:
         return True
 
     def trigger(self):
-        number = self.coordinator.next_epoch
+        number = self.coordinator.next_checkpoint_id
         splits = {r: (progress(f"s{r}", 0),) for r in REGIONS}
-        plan = StartEpoch(
+        plan = TriggerCheckpoint(
             number,
             OPERATORS,
             EXPECTED,
@@ -277,7 +281,7 @@ class Driver:
         return self.abort(number)
 
     def abort(self, number):
-        return self.carry_out(self.coordinator.handle(AbortEpoch(number, "for a reason")))
+        return self.carry_out(self.coordinator.handle(AbortCheckpoint(number, "for a reason")))
 
     def take_again(self, index):
         if not self.history:
@@ -286,8 +290,10 @@ class Driver:
 
     def restart(self, region):
         """One region goes back to the last completed checkpoint, the other goes on."""
-        for number in self.coordinator.pending_epochs:
-            self.carry_out(self.coordinator.handle(AbortEpoch(number, "a region restarts", False)))
+        for number in self.coordinator.pending_checkpoint_ids:
+            self.carry_out(
+                self.coordinator.handle(AbortCheckpoint(number, "a region restarts", False))
+            )
         self.slots[region] = Slot(self.world, region, self.coordinator.base)
         return True
 
@@ -304,42 +310,42 @@ class Driver:
                     if world.strikes("crash before the manifest"):
                         raise CrashError
                     if world.strikes("error before the manifest"):
-                        todo += handle(ManifestFailed(manifest.epoch, "down"))
+                        todo += handle(ManifestFailed(manifest.checkpoint_id, "down"))
                         continue
-                    assert manifest.epoch not in world.manifests, "a number was used twice"
-                    world.manifests[manifest.epoch] = encode(manifest)
+                    assert manifest.checkpoint_id not in world.manifests, "a number was used twice"
+                    world.manifests[manifest.checkpoint_id] = encode(manifest)
                     self.check()
                     if world.strikes("crash after the manifest"):
                         raise CrashError
                     if world.strikes("error after the manifest"):
-                        todo += handle(ManifestFailed(manifest.epoch, "timeout"))
+                        todo += handle(ManifestFailed(manifest.checkpoint_id, "timeout"))
                         continue
-                    todo += handle(ManifestWritten(manifest.epoch))
+                    todo += handle(ManifestWritten(manifest.checkpoint_id))
                 case CommitSink(operator, request):
                     if world.strikes("crash before the commit"):
                         raise CrashError
                     if world.strikes("error before the commit"):
-                        todo += handle(CommitFailed(operator, request.epoch, "down"))
+                        todo += handle(CommitFailed(operator, request.checkpoint_id, "down"))
                         continue
                     pending = world.commit(request)
                     if world.strikes("crash after the commit"):
                         raise CrashError
                     if world.strikes("error after the commit"):
-                        todo += handle(CommitFailed(operator, request.epoch, "timeout"))
+                        todo += handle(CommitFailed(operator, request.checkpoint_id, "timeout"))
                         continue
-                    todo += handle(CommitFinished(operator, request.epoch, pending))
+                    todo += handle(CommitFinished(operator, request.checkpoint_id, pending))
                 case DeleteCheckpoint() | DeleteFiles() | DeleteOrphans():
                     self.delete(instruction)
-                case EpochCompleted(number, final):
-                    assert number == self.coordinator.base.epoch
+                case NotifyCheckpointComplete(number, final):
+                    assert number == self.coordinator.base.checkpoint_id
                     self.tell("completed", number)
                     self.finished = final
-                case EpochAborted(number, _):
+                case NotifyCheckpointAborted(number, _):
                     world.aborts += 1
                     self.tell("aborted", number)
-                case Restored(_, final):
+                case CheckpointRestored(_, final):
                     self.finished = final
-                case FailEpoch():
+                case FailExecution():
                     return False
         return True
 
@@ -366,16 +372,16 @@ class Driver:
         """Nothing is missing that any checkpoint needs, or that a slot will name in its next one."""
         files = self.world.files.keys()
         for manifest in self.world.durable():
-            assert manifest.files() <= files, f"chk-{manifest.epoch} lost a file"
+            assert manifest.files() <= files, f"chk-{manifest.checkpoint_id} lost a file"
         for slot in self.slots:
             named = {name for chain, _ in slot.snapshots.values() for name in chain.files()}
             if self.world.backend != "confirmed":
                 named = set(slot.chain.files())
-            elif self.coordinator.pending_epochs:
+            elif self.coordinator.pending_checkpoint_ids:
                 named = {
                     name
                     for number, (chain, _) in slot.snapshots.items()
-                    if number in self.coordinator.pending_epochs
+                    if number in self.coordinator.pending_checkpoint_ids
                     for name in chain.files()
                 }
             else:
@@ -412,7 +418,7 @@ def step(driver, action):
         well = do(driver, action)
     except CrashError:
         return restarted(world)
-    if driver.coordinator.phase is Phase.FAILED:
+    if driver.coordinator.phase is CoordinatorPhase.FAILED:
         assert not well
         return restarted(world)
     return driver
@@ -440,17 +446,17 @@ def do(driver, action):
         case ("again", index):
             return driver.take_again(index)
         case ("trigger",):
-            if len(driver.coordinator.pending_epochs) < 3:
+            if len(driver.coordinator.pending_checkpoint_ids) < 3:
                 return driver.trigger()
         case ("expire", index):
-            pending = driver.coordinator.pending_epochs
+            pending = driver.coordinator.pending_checkpoint_ids
             if pending:
                 return driver.abort(pending[index % len(pending)])
         case ("restart", region):
             return driver.restart(region)
         case ("pin",):
             if driver.coordinator.base is not None:
-                number = driver.coordinator.base.epoch
+                number = driver.coordinator.base.checkpoint_id
                 driver.coordinator.pin(number)
                 driver.pinned.append(number)
         case ("unpin",):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.files import local
 
@@ -17,7 +17,9 @@ from penstock.files import local
 @pytest.fixture(params=["local", "arrow"])
 def storage(request, tmp_path):
     """The same behaviour on a local directory and on a file system of pyarrow (in memory, for tests)."""
-    return CheckpointStorage(str(tmp_path / "base") if request.param == "local" else "mock:///base")
+    return CheckpointFileSystem(
+        str(tmp_path / "base") if request.param == "local" else "mock:///base"
+    )
 
 
 def test_written_files_are_read_back(storage):
@@ -42,7 +44,7 @@ def test_a_thread_that_comes_while_another_opens_the_storage_finds_its_files(tmp
         lambda _: (local.LocalFiles(sync=False), Root(tmp_path)),
     )
     others = []
-    storage = CheckpointStorage("mock:///base")
+    storage = CheckpointFileSystem("mock:///base")
     assert [storage.read("a"), *others] == [b"one", b"one"]
 
 
@@ -102,7 +104,7 @@ def test_existence_is_of_files_and_directories(storage):
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/passwd", "s3://other/x"])
 @pytest.mark.parametrize("method", ["write_new", "write_atomic", "delete", "delete_tree"])
 def test_nothing_outside_the_base_is_changed(tmp_path, method, name):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     arguments = (name, b"x") if method.startswith("write") else (name,)
     with pytest.raises(ArgumentError, match="invalid file name"):
         getattr(storage, method)(*arguments)
@@ -121,33 +123,33 @@ def test_nothing_outside_the_base_is_changed(tmp_path, method, name):
     ],
 )
 def test_a_path_is_the_base_and_the_name(base, expected):
-    assert CheckpointStorage(base).path("x") == expected
-    assert CheckpointStorage(base).child("x").base == expected
+    assert CheckpointFileSystem(base).path("x") == expected
+    assert CheckpointFileSystem(base).child("x").base == expected
 
 
 def test_a_relative_base_means_the_same_directory_after_a_change_of_directory(
     tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    storage = CheckpointStorage("here")
+    storage = CheckpointFileSystem("here")
     monkeypatch.chdir("/")
     pickle.loads(pickle.dumps(storage)).write_new("a", b"x")
     assert (tmp_path / "here" / "a").read_bytes() == b"x"
 
 
 def test_an_absolute_name_is_read_from_where_it_says(tmp_path):
-    CheckpointStorage(str(tmp_path / "other")).write_new("d/a", b"x")
-    assert CheckpointStorage(str(tmp_path / "own")).read(str(tmp_path / "other/d/a")) == b"x"
+    CheckpointFileSystem(str(tmp_path / "other")).write_new("d/a", b"x")
+    assert CheckpointFileSystem(str(tmp_path / "own")).read(str(tmp_path / "other/d/a")) == b"x"
 
 
 def test_an_unknown_kind_of_uri_is_a_checkpoint_error():
     with pytest.raises(CheckpointError, match=r"could not read .*nosuch://x/y"):
-        CheckpointStorage("nosuch://x").read("y")
+        CheckpointFileSystem("nosuch://x").read("y")
 
 
 def test_an_empty_base_is_refused():
     with pytest.raises(ArgumentError, match="empty"):
-        CheckpointStorage("")
+        CheckpointFileSystem("")
 
 
 class Disk:
@@ -185,7 +187,7 @@ def disk(monkeypatch, tmp_path):
 
 def test_an_atomic_write_syncs_the_bytes_before_and_the_directory_after_the_rename(disk, tmp_path):
     name = tmp_path.name
-    CheckpointStorage(str(tmp_path)).write_atomic("d/a", b"x")
+    CheckpointFileSystem(str(tmp_path)).write_atomic("d/a", b"x")
     assert disk.steps == [
         f"sync {name}",  # the new directory's entry
         "sync temporary",
@@ -195,18 +197,18 @@ def test_an_atomic_write_syncs_the_bytes_before_and_the_directory_after_the_rena
 
 
 def test_a_new_file_is_synced_with_its_directory(disk, tmp_path):
-    CheckpointStorage(str(tmp_path)).write_new("a", b"x")
+    CheckpointFileSystem(str(tmp_path)).write_new("a", b"x")
     assert disk.steps == [f"sync {tmp_path.name}/a", f"sync {tmp_path.name}"]
 
 
 def test_without_sync_nothing_waits_for_the_disk(disk, tmp_path):
-    CheckpointStorage(str(tmp_path), sync=False).write_new("a", b"x")
+    CheckpointFileSystem(str(tmp_path), sync=False).write_new("a", b"x")
     assert disk.steps == []
 
 
 @pytest.mark.parametrize("step", ["sync temporary", "rename to {}/a"], ids=["write", "rename"])
 def test_a_failed_atomic_write_leaves_the_old_file_and_no_other(disk, tmp_path, step):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     storage.write_atomic("a", b"old")
     disk.fail_at = step.format(tmp_path.name)
     with pytest.raises(CheckpointError, match="could not write") as raised:

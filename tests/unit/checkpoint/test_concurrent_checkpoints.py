@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.coordinator import Phase
+from penstock.checkpoint.coordinator import CoordinatorPhase
 from penstock.checkpoint.retention import orphaned
 from tests.builders.examples import examples
 from tests.unit.checkpoint.staying_tasks import FAULTS, REGIONS, World, restarted, run, step
@@ -70,7 +70,7 @@ def check_all(world):
 @settings(max_examples=examples(600), deadline=None)
 def test_whatever_happens_every_value_is_in_the_state_once_and_in_the_output_once(actions, world):
     driver = run(world, actions)
-    assert driver.coordinator.phase is Phase.FINISHED
+    assert driver.coordinator.phase is CoordinatorPhase.FINISHED
     check_all(world)
 
 
@@ -104,7 +104,7 @@ def passed(count=1):
 def test_each_fault_alone_is_survived(fault, backend):
     world = World(1, backend)
     driver = run(world, [*passed(2), ("fault", fault), *passed(2)])
-    assert driver.coordinator.base.epoch >= 4
+    assert driver.coordinator.base.checkpoint_id >= 4
     check_all(world)
 
 
@@ -119,7 +119,7 @@ def test_committables_of_an_aborted_checkpoint_are_committed_with_the_next():
     world = World()
     half = [("read", 0, 3), ("trigger",), ("go on", 0, 8), ("expire", 0)]
     driver = steps(world, *half, ("go on", 0, 2), ("go on", 1, 8), *passed())
-    assert driver.coordinator.base.epoch == 2
+    assert driver.coordinator.base.checkpoint_id == 2
     assert world.published == {2: [0, 2, 4]}  # the one after them waits
     assert world.aborts == 1
 
@@ -128,7 +128,7 @@ def test_committables_of_concurrent_checkpoints_are_committed_once():
     world = World()
     both = [("read", 0, 2), ("trigger",), ("obey", 0), ("read", 0, 2), ("trigger",)]
     driver = steps(world, *both, *[("go on", 0, 20), ("go on", 1, 20)])
-    assert driver.coordinator.base.epoch == 2
+    assert driver.coordinator.base.checkpoint_id == 2
     assert world.published == {1: [0], 2: [2, 4]}
 
 
@@ -142,7 +142,7 @@ def test_unreported_files_of_aborted_checkpoints_are_deleted_by_the_next_complet
     full = [("trigger",), ("obey", 0), ("obey", 0), ("process", 0, True)]
     for each in [*full, ("go on", 0, 8), ("go on", 1, 8)]:
         driver = step(driver, each)
-    assert driver.coordinator.base.epoch == 3
+    assert driver.coordinator.base.checkpoint_id == 3
     assert not left & world.files.keys()
 
 
@@ -154,11 +154,14 @@ def test_files_that_another_pending_checkpoint_may_need_go_when_that_is_over():
     before = set(world.durable()[-1].operators["total"].subtasks[0].files())
     for each in [("go on", 0, 2), ("obey", 1), ("process", 1, False), ("take", 1), ("take", 1)]:
         driver = step(driver, each)
-    assert (driver.coordinator.base.epoch, driver.coordinator.pending_epochs) == (3, [4])
+    assert (driver.coordinator.base.checkpoint_id, driver.coordinator.pending_checkpoint_ids) == (
+        3,
+        [4],
+    )
     assert before <= world.files.keys()
     for each in [("go on", 0, 8), ("go on", 1, 8)]:
         driver = step(driver, each)
-    assert driver.coordinator.base.epoch == 4
+    assert driver.coordinator.base.checkpoint_id == 4
     assert not before & world.files.keys()
 
 
@@ -175,21 +178,21 @@ def test_a_checkpoint_that_is_complete_ends_those_before_it():
     )
     for each in [("take", 0)] * 3 + [("take", 1)] * 4:
         driver = step(driver, each)
-    assert driver.coordinator.base.epoch == 2
-    assert driver.coordinator.pending_epochs == []
+    assert driver.coordinator.base.checkpoint_id == 2
+    assert driver.coordinator.pending_checkpoint_ids == []
     assert world.aborts == 1
 
 
 def test_a_number_is_not_used_again_by_the_run_that_gave_it_up():
     driver = steps(World(), ("trigger",), ("expire", 0))
-    assert driver.coordinator.next_epoch == 2
+    assert driver.coordinator.next_checkpoint_id == 2
 
 
 def test_a_manifest_in_doubt_goes_when_a_later_one_is_there():
     world = World()
     driver = steps(world, *passed(), ("fault", "error after the manifest"), *passed())
     assert sorted(world.manifests) == [1, 2]
-    assert driver.coordinator.base.epoch == 1
+    assert driver.coordinator.base.checkpoint_id == 1
     for each in passed():
         driver = step(driver, each)
     assert sorted(world.manifests) == [3]
@@ -198,5 +201,5 @@ def test_a_manifest_in_doubt_goes_when_a_later_one_is_there():
 def test_after_a_crash_a_manifest_in_doubt_is_the_one_to_go_on_from():
     world = World()
     driver = steps(world, *passed(), ("fault", "error after the manifest"), *passed(), ("crash",))
-    assert driver.coordinator.base.epoch == 2
-    assert driver.coordinator.next_epoch == 3
+    assert driver.coordinator.base.checkpoint_id == 2
+    assert driver.coordinator.next_checkpoint_id == 3

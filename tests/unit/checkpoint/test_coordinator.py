@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
+from penstock.checkpoint.coordinator import CheckpointCoordinator, CoordinatorPhase
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import SubtaskSnapshot, VertexSnapshot
 from penstock.checkpoint.messages import (
@@ -12,14 +12,14 @@ from penstock.checkpoint.messages import (
     CommitFailed,
     CommitFinished,
     CommitSink,
-    EpochCompleted,
-    Event,
-    FailEpoch,
+    CoordinatorEvent,
+    FailExecution,
     ManifestFailed,
     ManifestWritten,
+    NotifyCheckpointComplete,
     OperatorPlan,
     PipeFinished,
-    Restore,
+    RestoreCheckpoint,
     SourcePlan,
     TaskFailed,
     WriteManifest,
@@ -55,8 +55,8 @@ def test_the_order_is_pipe_manifest_commit_completion(coordinator):
     request = CommitRequest(1, ["0@1", "1@1"], now_ms=1500)
     assert coordinator.handle(ManifestWritten(1)) == [CommitSink("sink", request)]
     assert coordinator.base is write.manifest
-    assert coordinator.handle(CommitFinished("sink", 1)) == [EpochCompleted(1)]
-    assert (coordinator.phase, coordinator.next_epoch) == (Phase.IDLE, 2)
+    assert coordinator.handle(CommitFinished("sink", 1)) == [NotifyCheckpointComplete(1)]
+    assert (coordinator.phase, coordinator.next_checkpoint_id) == (CoordinatorPhase.IDLE, 2)
 
 
 def test_manifest_contains_the_content_of_the_acks(coordinator):
@@ -67,7 +67,7 @@ def test_manifest_contains_the_content_of_the_acks(coordinator):
     ]
     (write,) = run_pipe(coordinator, acks=acks, now_ms=1234)
     found = write.manifest
-    assert (found.job_id, found.job_name, found.epoch, found.created_ms) == (
+    assert (found.job_id, found.job_name, found.checkpoint_id, found.created_ms) == (
         "job",
         "a job",
         1,
@@ -98,14 +98,14 @@ def test_every_sink_commits_in_every_epoch_and_all_of_them_end_it(coordinator):
     assert [commit.operator for commit in commits] == ["sink", "log"]
     assert commits[1].request.committables == []
     assert coordinator.handle(CommitFinished("log", 1)) == []
-    assert coordinator.handle(CommitFinished("sink", 1)) == [EpochCompleted(1)]
+    assert coordinator.handle(CommitFinished("sink", 1)) == [NotifyCheckpointComplete(1)]
 
 
 def test_a_job_without_committers_completes_when_its_manifest_is_durable(coordinator):
     operators = (OPERATORS[0], OPERATORS[1])
     acks = [ack(READ), ack(SUM0, committables={}), ack(SUM1, committables={})]
     run_pipe(coordinator, plan=start(operators=operators), acks=acks)
-    assert coordinator.handle(ManifestWritten(1)) == [EpochCompleted(1)]
+    assert coordinator.handle(ManifestWritten(1)) == [NotifyCheckpointComplete(1)]
 
 
 def test_values_kept_back_by_a_committer_come_with_the_next_request(coordinator):
@@ -198,10 +198,10 @@ SPOILED = {
 @pytest.mark.parametrize(("acks", "reason"), SPOILED.values(), ids=SPOILED.keys())
 def test_an_epoch_fails_without_a_manifest_when(coordinator, acks, reason):
     (failed,) = run_pipe(coordinator, acks=acks)
-    assert isinstance(failed, FailEpoch)
-    assert (failed.epoch, failed.durable) == (1, False)
+    assert isinstance(failed, FailExecution)
+    assert (failed.checkpoint_id, failed.durable) == (1, False)
     assert reason in failed.reason
-    assert (coordinator.phase, coordinator.base) == (Phase.FAILED, None)
+    assert (coordinator.phase, coordinator.base) == (CoordinatorPhase.FAILED, None)
 
 
 def test_splits_of_a_source_that_was_to_read_none_are_not_lost_silently(coordinator):
@@ -230,7 +230,7 @@ def test_a_task_that_did_not_start_from_the_completed_state_fails_the_epoch(coor
     old = StateChain((full("shared/0-sum-0-z.state"), delta("shared/2-sum-0-z.state")))
     for chain, accepted in [(before.append(delta("shared/2-x.state")), True), (old, False)]:
         other = CheckpointCoordinator("job", "a job")
-        other.handle(Restore(replace(first, commits={})))
+        other.handle(RestoreCheckpoint(replace(first, commits={})))
         acks = [ack(READ, 2), ack(SUM0, 2, states={"total": chain}), ack(SUM1, 2)]
         (found,) = run_pipe(other, 2, acks=acks)
         assert isinstance(found, WriteManifest) is accepted
@@ -364,7 +364,7 @@ def test_a_plan_that_cannot_complete_is_refused_when_it_starts(
     complete(coordinator, pending="waits")
     with pytest.raises(error, match=message):
         coordinator.handle(start(2, **changes))
-    assert coordinator.phase is Phase.IDLE
+    assert coordinator.phase is CoordinatorPhase.IDLE
 
 
 def test_a_split_has_one_owner(coordinator):
@@ -378,7 +378,7 @@ def test_a_failed_task_fails_the_epoch_and_stragglers_change_nothing(coordinator
     coordinator.handle(start())
     coordinator.handle(ack(READ))
     assert coordinator.handle(TaskFailed(1, "ValueError: no", SUM0)) == [
-        FailEpoch(1, "sum[0]: ValueError: no")
+        FailExecution(1, "sum[0]: ValueError: no")
     ]
     for straggler in (
         ack(SUM0),
@@ -387,7 +387,7 @@ def test_a_failed_task_fails_the_epoch_and_stragglers_change_nothing(coordinator
         ManifestFailed(1, "x"),
     ):
         assert coordinator.handle(straggler) == []
-    assert coordinator.phase is Phase.FAILED
+    assert coordinator.phase is CoordinatorPhase.FAILED
 
 
 def test_events_of_another_epoch_change_nothing(coordinator):
@@ -403,7 +403,7 @@ def test_events_of_another_epoch_change_nothing(coordinator):
 def test_a_manifest_that_could_not_be_written_commits_nothing(coordinator):
     run_pipe(coordinator)
     (failed,) = coordinator.handle(ManifestFailed(1, "disk full"))
-    assert failed == FailEpoch(1, "could not write the manifest: disk full")
+    assert failed == FailExecution(1, "could not write the manifest: disk full")
     assert coordinator.handle(ManifestWritten(1)) == []
     assert coordinator.base is None
 
@@ -413,10 +413,10 @@ def test_a_failed_commit_leaves_a_durable_epoch_and_deletes_nothing(coordinator)
     run_pipe(coordinator, 2)
     coordinator.handle(ManifestWritten(2))
     assert coordinator.handle(CommitFailed("sink", 2, "timeout")) == [
-        FailEpoch(2, "commit of sink 'sink' failed: timeout", durable=True)
+        FailExecution(2, "commit of sink 'sink' failed: timeout", durable=True)
     ]
     assert coordinator.handle(CommitFinished("sink", 2)) == []
-    assert coordinator.completed_epochs == [1, 2]
+    assert coordinator.completed_checkpoint_ids == [1, 2]
 
 
 def test_a_failed_commit_of_another_epoch_does_not_fail_the_one_that_commits(coordinator):
@@ -425,8 +425,8 @@ def test_a_failed_commit_of_another_epoch_does_not_fail_the_one_that_commits(coo
     coordinator.handle(ManifestWritten(2))
     for stale in (CommitFailed("sink", 1, "timeout"), CommitFailed("sink", 3, "timeout")):
         assert coordinator.handle(stale) == []
-        assert coordinator.phase is Phase.COMMITTING
-    assert coordinator.handle(CommitFinished("sink", 2))[-1] == EpochCompleted(2)
+        assert coordinator.phase is CoordinatorPhase.COMMITTING
+    assert coordinator.handle(CommitFinished("sink", 2))[-1] == NotifyCheckpointComplete(2)
 
 
 @pytest.mark.parametrize(
@@ -437,10 +437,16 @@ def test_a_failed_commit_of_another_epoch_does_not_fail_the_one_that_commits(coo
         pytest.param([], CommitFinished("sink", 0), id="a commit nobody asked for"),
         pytest.param([start()], start(), id="an epoch during an epoch"),
         pytest.param([start()], ManifestWritten(1), id="a manifest before its acks"),
-        pytest.param([Restore(manifest(4))], start(5), id="an epoch before the restored commits"),
-        pytest.param([Restore(manifest(4))], CommitFinished("x", 4), id="an unknown sink"),
         pytest.param(
-            [Restore(manifest(4))], CommitFinished("sink", 3), id="a commit of another epoch"
+            [RestoreCheckpoint(manifest(4))], start(5), id="an epoch before the restored commits"
+        ),
+        pytest.param(
+            [RestoreCheckpoint(manifest(4))], CommitFinished("x", 4), id="an unknown sink"
+        ),
+        pytest.param(
+            [RestoreCheckpoint(manifest(4))],
+            CommitFinished("sink", 3),
+            id="a commit of another epoch",
         ),
         pytest.param([start(), TaskFailed(1, "x")], start(), id="an epoch without a restore"),
     ],
@@ -457,7 +463,7 @@ def test_steps_out_of_order_are_refused_with_the_story(coordinator, before, even
 
 def test_an_unknown_event_is_refused(coordinator):
     with pytest.raises(ArgumentError, match="unknown event Event"):
-        coordinator.handle(Event())
+        coordinator.handle(CoordinatorEvent())
 
 
 def test_no_checkpoint_at_all_cannot_be_retained():

@@ -11,8 +11,8 @@ from penstock.checkpoint.messages import (
     CommitFinished,
     CommitSink,
     DeleteCheckpoint,
-    EpochCompleted,
     ManifestWritten,
+    NotifyCheckpointComplete,
     PipeFinished,
 )
 from penstock.connectors.sink import MIN_WATERMARK, CommitRequest
@@ -24,15 +24,15 @@ def coordinator():
     return CheckpointCoordinator("job", "a job")
 
 
-def complete(coordinator, epoch, **plan):
+def complete(coordinator, checkpoint_id, **plan):
     """Run an epoch to its end; return the commit request and what follows the commit."""
-    coordinator.handle(replace(start(epoch), **plan))
+    coordinator.handle(replace(start(checkpoint_id), **plan))
     for task in (SUM1, SUM0, READ):
-        coordinator.handle(ack(task, epoch))
-    coordinator.handle(PipeFinished(epoch, 1000 * epoch))
-    (commit,) = coordinator.handle(ManifestWritten(epoch))
+        coordinator.handle(ack(task, checkpoint_id))
+    coordinator.handle(PipeFinished(checkpoint_id, 1000 * checkpoint_id))
+    (commit,) = coordinator.handle(ManifestWritten(checkpoint_id))
     assert isinstance(commit, CommitSink)
-    return commit.request, coordinator.handle(CommitFinished("sink", epoch))
+    return commit.request, coordinator.handle(CommitFinished("sink", checkpoint_id))
 
 
 @pytest.mark.parametrize("flush", [False, True])
@@ -41,7 +41,7 @@ def test_sinks_publish_all_they_have_in_an_epoch_that_flushes_and_the_job_goes_o
 ):
     request, after = complete(coordinator, 1, flush=flush)
     assert request.final is flush
-    assert after == [EpochCompleted(1, final=False)]
+    assert after == [NotifyCheckpointComplete(1, final=False)]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_settled_commits_contain_only_what_committers_keep_back():
 
 
 def deleted(instructions):
-    return [each.epoch for each in instructions if isinstance(each, DeleteCheckpoint)]
+    return [each.checkpoint_id for each in instructions if isinstance(each, DeleteCheckpoint)]
 
 
 def test_a_pinned_checkpoint_stays_until_the_last_pin_is_gone(coordinator):
@@ -93,4 +93,4 @@ def test_a_pinned_checkpoint_stays_until_the_last_pin_is_gone(coordinator):
     assert deleted(complete(coordinator, 3)[1]) == [2]
     coordinator.unpin(1)
     assert deleted(complete(coordinator, 4)[1]) == [1, 3]
-    assert coordinator.completed_epochs == [4]
+    assert coordinator.completed_checkpoint_ids == [4]

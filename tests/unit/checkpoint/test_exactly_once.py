@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
-from penstock.checkpoint.handles import StateChain, epoch_of_file
+from penstock.checkpoint.coordinator import CheckpointCoordinator, CoordinatorPhase
+from penstock.checkpoint.handles import StateChain, checkpoint_id_of_file
 from penstock.checkpoint.manifest import decode, encode
 from penstock.checkpoint.messages import (
     Ack,
@@ -26,15 +26,15 @@ from penstock.checkpoint.messages import (
     CommitSink,
     DeleteCheckpoint,
     DeleteFiles,
-    FailEpoch,
+    FailExecution,
     ManifestFailed,
     ManifestWritten,
     PipeFinished,
-    Restore,
+    RestoreCheckpoint,
     RunPipe,
     SourcePlan,
-    StartEpoch,
     TaskFailed,
+    TriggerCheckpoint,
     WriteManifest,
 )
 from penstock.checkpoint.retention import orphaned
@@ -97,19 +97,25 @@ class World:
     deletions_until_crash: int | None = None
 
     def durable(self):
-        return [decode(self.manifests[epoch], "x") for epoch in sorted(self.manifests)]
+        return [
+            decode(self.manifests[checkpoint_id], "x") for checkpoint_id in sorted(self.manifests)
+        ]
 
     def check_files(self):
         for manifest in self.durable():
-            assert manifest.files() <= self.files.keys(), f"chk-{manifest.epoch} lost a file"
+            assert manifest.files() <= self.files.keys(), (
+                f"chk-{manifest.checkpoint_id} lost a file"
+            )
 
     def commit(self, request):
         """Publish all but the last value; the last one waits for the next epoch, unless there is none."""
-        assert request.epoch in self.manifests, "a commit before its manifest is durable"
+        assert request.checkpoint_id in self.manifests, "a commit before its manifest is durable"
         values = [*(request.pending or []), *request.committables]
         kept = [] if request.final else values[-1:]
         ready = values[: len(values) - len(kept)]
-        assert self.published.setdefault(request.epoch, ready) == ready, "a commit changed its mind"
+        assert self.published.setdefault(request.checkpoint_id, ready) == ready, (
+            "a commit changed its mind"
+        )
         return kept or None
 
     def delete(self, instruction):
@@ -119,7 +125,7 @@ class World:
                 raise CrashError
             self.deletions_until_crash -= 1
         if isinstance(instruction, DeleteCheckpoint):
-            del self.manifests[instruction.epoch]
+            del self.manifests[instruction.checkpoint_id]
         else:
             for name in instruction.names:
                 self.files.pop(name)
@@ -140,55 +146,55 @@ class Driver:
         while todo:
             instruction = todo.pop(0)
             match instruction:
-                case RunPipe(epoch):
-                    todo += self.run_pipe(epoch, step, fault)
+                case RunPipe(checkpoint_id):
+                    todo += self.run_pipe(checkpoint_id, step, fault)
                 case WriteManifest(manifest):
                     if fault == "crash before the manifest":
                         raise CrashError
                     if fault == "error before the manifest":
-                        todo += handle(ManifestFailed(manifest.epoch, "down"))
+                        todo += handle(ManifestFailed(manifest.checkpoint_id, "down"))
                         continue
-                    world.manifests[manifest.epoch] = encode(manifest)
+                    world.manifests[manifest.checkpoint_id] = encode(manifest)
                     world.check_files()
                     if fault == "crash after the manifest":
                         raise CrashError
                     if fault == "error after the manifest":
-                        todo += handle(ManifestFailed(manifest.epoch, "timeout"))
+                        todo += handle(ManifestFailed(manifest.checkpoint_id, "timeout"))
                         continue
-                    todo += handle(ManifestWritten(manifest.epoch))
+                    todo += handle(ManifestWritten(manifest.checkpoint_id))
                 case CommitSink(operator, request):
                     if fault == "crash before the commit":
                         raise CrashError
                     if fault == "error before the commit":
-                        todo += handle(CommitFailed(operator, request.epoch, "down"))
+                        todo += handle(CommitFailed(operator, request.checkpoint_id, "down"))
                         continue
                     pending = world.commit(request)
                     if fault == "crash after the commit":
                         raise CrashError
                     if fault == "error after the commit":
-                        todo += handle(CommitFailed(operator, request.epoch, "timeout"))
+                        todo += handle(CommitFailed(operator, request.checkpoint_id, "timeout"))
                         continue
-                    todo += handle(CommitFinished(operator, request.epoch, pending))
+                    todo += handle(CommitFinished(operator, request.checkpoint_id, pending))
                 case DeleteCheckpoint() | DeleteFiles():
                     world.delete(instruction)
-                case FailEpoch():
+                case FailExecution():
                     return False
         return True
 
     def start(self, step):
-        base, epoch = self.coordinator.base, self.coordinator.next_epoch
+        base, checkpoint_id = self.coordinator.base, self.coordinator.next_checkpoint_id
         splits = base.sources["source"].load_splits(0) if base else (progress("s", 0),)
-        plan = StartEpoch(
-            epoch,
+        plan = TriggerCheckpoint(
+            checkpoint_id,
             OPERATORS,
             frozenset({READ, SUM0, SUM1}),
-            now_ms=epoch,
+            now_ms=checkpoint_id,
             sources={"source": SourcePlan("seen", {0: splits})},
             channels={SUM0: frozenset({READ}), SUM1: frozenset({READ})},
         )
         return self.coordinator.handle(plan)
 
-    def run_pipe(self, epoch, step, fault):
+    def run_pipe(self, checkpoint_id, step, fault):
         base = self.coordinator.base
         position = base.sources["source"].load_splits(0)[0].position if base else 0
 
@@ -199,7 +205,7 @@ class Driver:
         token, end = second if fault == "source runs again" else first
         acks = [
             Ack(
-                epoch,
+                checkpoint_id,
                 READ,
                 token,
                 splits={"source": (progress("s", end),)},
@@ -211,9 +217,9 @@ class Driver:
             if fault == "source runs again for one receiver" and task == SUM1:
                 seen_token, seen_end = second
             values = [v for v in range(position, seen_end) if v % 2 == task.subtask]
-            acks.append(self.sum(epoch, task, values, seen_token, step))
+            acks.append(self.sum(checkpoint_id, task, values, seen_token, step))
             if fault == "task fails" and task == SUM0:
-                return self.coordinator.handle(TaskFailed(epoch, "ValueError", SUM0))
+                return self.coordinator.handle(TaskFailed(checkpoint_id, "ValueError", SUM0))
         if fault == "crash in the pipe":
             raise CrashError
         if fault == "ack lost":
@@ -222,13 +228,13 @@ class Driver:
             acks.append(acks[-1])
         for one in acks:
             assert self.coordinator.handle(one) == []
-        return self.coordinator.handle(PipeFinished(epoch, epoch))
+        return self.coordinator.handle(PipeFinished(checkpoint_id, checkpoint_id))
 
-    def sum(self, epoch, task, values, seen_token, step):
+    def sum(self, checkpoint_id, task, values, seen_token, step):
         world, base = self.world, self.coordinator.base
         before = base.operators["total"].subtasks[task.subtask] if base else StateChain()
         attempt = f"t{next(world.attempts)}"
-        name = file_of(epoch, task, attempt)
+        name = file_of(checkpoint_id, task, attempt)
         if step.compact or not before:
             world.files[name] = [v for old in before.files() for v in world.files[old]] + values
             chain = before.append(full(name))
@@ -236,7 +242,7 @@ class Driver:
             world.files[name] = values
             chain = before.append(delta(name))
         return Ack(
-            epoch,
+            checkpoint_id,
             task,
             attempt,
             upstream=(Channel(READ, seen_token),),
@@ -247,7 +253,7 @@ class Driver:
 
     def restore(self, fault):
         durable = tuple(self.world.durable())
-        restore = Restore(durable[-1] if durable else None, durable)
+        restore = RestoreCheckpoint(durable[-1] if durable else None, durable)
         return self.carry_out(self.coordinator.handle(restore), fault)
 
 
@@ -264,15 +270,15 @@ def run(world, steps):
             return False
 
     for step in steps:
-        epoch = driver.coordinator.next_epoch
+        checkpoint_id = driver.coordinator.next_checkpoint_id
         world.deletions_until_crash = 1 if step.fault == "crash in retention" else None
         well = survive(lambda fault: driver.carry_out(driver.start(step), fault, step), step.fault)
         restore_fault = step.restore_fault
-        while not well or driver.coordinator.next_epoch == epoch:
+        while not well or driver.coordinator.next_checkpoint_id == checkpoint_id:
             if not well:
                 well = survive(lambda fault: driver.restore(fault), restore_fault)
                 restore_fault = "none"
-            elif driver.coordinator.phase is Phase.IDLE:
+            elif driver.coordinator.phase is CoordinatorPhase.IDLE:
                 well = driver.carry_out(driver.start(step), "none", step)
         world.deletions_until_crash = None
         world.check_files()
@@ -291,7 +297,7 @@ def check_state_and_output(world):
         for value in world.files[name]
     )
     assert in_state == Counter(range(end))
-    assert sorted(world.published) == list(range(1, newest.epoch + 1))
+    assert sorted(world.published) == list(range(1, newest.checkpoint_id + 1))
     out = Counter(value for values in world.published.values() for value in values)
     missing = Counter(range(end)) - out
     assert not out - Counter(range(end)), "published twice, or something that was never read"
@@ -317,12 +323,12 @@ def test_whatever_fails_every_value_is_in_the_state_once_and_in_the_output_once(
     plan[-1].final = True
     world = World(retained)
     driver = run(world, plan)
-    assert driver.coordinator.phase is Phase.FINISHED
+    assert driver.coordinator.phase is CoordinatorPhase.FINISHED
     assert len(world.manifests) <= retained
     # What is left besides the files in use are orphans, and the sweeper finds exactly those.
     needed = set().union(*(manifest.files() for manifest in world.durable()))
     assert set(orphaned(world.files, world.durable())) == world.files.keys() - needed
-    assert all(epoch_of_file(name) is not None for name in world.files)
+    assert all(checkpoint_id_of_file(name) is not None for name in world.files)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -334,7 +340,7 @@ def test_each_fault_alone_is_survived(fault):
         Step(2, True, "none", "none"),
     ]
     run(world, steps)
-    assert world.durable()[-1].epoch == 3
+    assert world.durable()[-1].checkpoint_id == 3
 
 
 def test_without_a_fault_nothing_is_left_over():

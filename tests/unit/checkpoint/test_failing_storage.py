@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError, ConfigurationError
 from penstock.files import faults as fault_hooks
 from penstock.files import local, retries
@@ -32,7 +32,9 @@ def pauses(monkeypatch):
 
 @pytest.fixture(params=["local", "arrow"])
 def storage(request, tmp_path, pauses):
-    return CheckpointStorage(str(tmp_path / "base") if request.param == "local" else "mock:///base")
+    return CheckpointFileSystem(
+        str(tmp_path / "base") if request.param == "local" else "mock:///base"
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ ACTIONS = ["write_new", "write_atomic", "create"]
 @pytest.mark.parametrize("failing", [{1}, {2}, {1, 2}, {2, 3}])
 def test_a_write_that_fails_half_way_is_done_again(tmp_path, monkeypatch, pauses, action, failing):
     Disk(monkeypatch, errno.EIO, failing)
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     getattr(storage, action)("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"data"
     assert os.listdir(tmp_path) == ["a"]
@@ -165,7 +167,7 @@ def test_a_write_that_fails_half_way_is_done_again(tmp_path, monkeypatch, pauses
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_disk_that_is_full_half_way_keeps_no_half_file(tmp_path, monkeypatch, action):
     Disk(monkeypatch, errno.ENOSPC, {1})
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     with pytest.raises(CheckpointError, match="storage is full"):
         getattr(storage, action)("a", b"data")
     assert os.listdir(tmp_path) == []
@@ -175,12 +177,12 @@ def test_a_disk_that_is_full_half_way_keeps_no_half_file(tmp_path, monkeypatch, 
 def test_leftover_of_a_failed_attempt_does_not_block_the_next(tmp_path, monkeypatch, pauses):
     Disk(monkeypatch, errno.EIO, {1})
     monkeypatch.setattr(local, "_discard", lambda path: path.write_bytes(b"da"))
-    CheckpointStorage(str(tmp_path)).write_new("a", b"data")
+    CheckpointFileSystem(str(tmp_path)).write_new("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"data"
 
 
 def test_foreign_file_is_not_treated_as_a_leftover(tmp_path, monkeypatch, pauses):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
 
     def somebody_else(path):
         path.write_bytes(b"other")
@@ -201,7 +203,7 @@ def test_a_file_that_exists_survives_a_failure_to_open_it(tmp_path, monkeypatch,
     with monkeypatch.context() as patch:
         patch.setattr(local.os, "open", no_descriptors)
         with pytest.raises(CheckpointError, match="could not write"):
-            CheckpointStorage(str(tmp_path)).write_new("a", b"data")
+            CheckpointFileSystem(str(tmp_path)).write_new("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"other"
 
 
@@ -219,7 +221,7 @@ def test_a_file_system_without_links_still_creates_files_once(tmp_path, monkeypa
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(local.os, "link", no_links)
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     assert [storage.create("a", data) for data in (b"one", b"two")] == [True, False]
     assert (tmp_path / "a").read_bytes() == b"one"
     assert os.listdir(tmp_path) == ["a"]
@@ -240,13 +242,13 @@ def test_a_created_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypa
 
     monkeypatch.setattr(local.os, "fsync", recorded_fsync)
     monkeypatch.setattr(local.os, "link", recorded_link)
-    CheckpointStorage(str(tmp_path)).create("a", b"x")
+    CheckpointFileSystem(str(tmp_path)).create("a", b"x")
     assert steps == ["sync file", "link", "sync directory"]
 
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_manifest_whose_first_write_fails_is_written(tmp_path, pauses, after):
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), "job")
     with storage_faults(StorageFaults(last=1, after=after, path="_metadata")) as faults:
         store.write(manifest(1))
     assert faults.struck
@@ -256,14 +258,14 @@ def test_a_manifest_whose_first_write_fails_is_written(tmp_path, pauses, after):
 @settings(max_examples=examples(40), deadline=None)
 @given(every=st.integers(2, 5), after=st.booleans(), count=st.integers(1, 30))
 def test_any_storage_that_fails_now_and_then_makes_progress(tmp_path_factory, every, after, count):
-    base = CheckpointStorage(str(tmp_path_factory.mktemp("base")), sync=False)
+    base = CheckpointFileSystem(str(tmp_path_factory.mktemp("base")), sync=False)
     store = ManifestStore(base, "job")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retries.time, "sleep", lambda _: None)
         with storage_faults(StorageFaults(every=every, after=after)):
-            for epoch in range(1, count + 1):
-                store.write(manifest(epoch))
-    assert store.list_epochs() == list(range(1, count + 1))
+            for checkpoint_id in range(1, count + 1):
+                store.write(manifest(checkpoint_id))
+    assert store.list_checkpoint_ids() == list(range(1, count + 1))
 
 
 # An object store
@@ -319,7 +321,7 @@ def bucket(pauses):
 def bucket_storage(bucket):
     from penstock.files.arrow import ArrowFiles
 
-    storage = CheckpointStorage("mock:///d")
+    storage = CheckpointFileSystem("mock:///d")
     storage._opened = ArrowFiles(bucket), "d"
     return storage
 
@@ -392,7 +394,7 @@ def test_a_rule_that_makes_no_sense_is_refused(values):
 
 def test_a_rule_holds_for_some_files_and_for_some_time(tmp_path, pauses):
     switch = tmp_path / "switch"
-    storage = CheckpointStorage(str(tmp_path / "base"))
+    storage = CheckpointFileSystem(str(tmp_path / "base"))
     with storage_faults(StorageFaults(full=True, path="shared/", while_exists=str(switch))):
         storage.write_new("shared/1", b"x")
         switch.touch()
@@ -405,7 +407,7 @@ def test_a_rule_holds_for_some_files_and_for_some_time(tmp_path, pauses):
 
 def test_slow_storage_is_slow(tmp_path, pauses):
     with storage_faults(StorageFaults(slow_s=1.5)):
-        CheckpointStorage(str(tmp_path)).write_new("a", b"x")
+        CheckpointFileSystem(str(tmp_path)).write_new("a", b"x")
     assert pauses == [1.5]
 
 

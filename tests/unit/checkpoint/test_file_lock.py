@@ -18,7 +18,7 @@ from penstock.checkpoint import file_lock
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.lease import acquire
 from penstock.checkpoint.lease_owner import LeaseOwner
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError, FencedError
 from tests.builders.unwritable import unwritable_directory
 
@@ -35,7 +35,7 @@ lease.release()
 
 @pytest.fixture
 def storage(tmp_path):
-    return CheckpointStorage(str(tmp_path / "job"))
+    return CheckpointFileSystem(str(tmp_path / "job"))
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_two_drivers_that_write_their_names_in_the_same_moment_do_not_write_the_
     monkeypatch.setattr(file_lock.time, "time_ns", lambda: 10**18)
     times = set()
     for name in "abc":
-        acquire(CheckpointStorage(str(tmp_path / name)), "job")
+        acquire(CheckpointFileSystem(str(tmp_path / name)), "job")
         times.add((tmp_path / name / ".lock").stat().st_mtime_ns)
     assert len(times) == 3
 
@@ -318,7 +318,7 @@ def test_a_file_in_the_place_of_the_directory_is_named(storage, tmp_path):
 
 def test_a_directory_that_may_not_be_made_is_named():
     with unwritable_directory() as place, pytest.raises(CheckpointError) as raised:
-        acquire(CheckpointStorage(str(place)).child("job"), "job")
+        acquire(CheckpointFileSystem(str(place)).child("job"), "job")
     assert raised.value.message == (
         f"could not create the checkpoint directory '{place}/job': permission denied"
     )
@@ -329,7 +329,7 @@ def test_a_directory_that_may_not_be_made_is_named():
 
 def test_a_directory_that_cannot_be_made_at_all_is_named():
     with pytest.raises(CheckpointError) as raised:
-        acquire(CheckpointStorage("/proc/nowhere/job"), "job")
+        acquire(CheckpointFileSystem("/proc/nowhere/job"), "job")
     assert raised.value.message == "could not create the checkpoint directory '/proc/nowhere/job'"
     assert "'/proc/nowhere' cannot be created" in raised.value.hint
 

@@ -10,7 +10,7 @@ import pytest
 from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError
 from penstock.files.file_system import resolve
 from penstock.files.uris import open_file_system
@@ -22,7 +22,7 @@ def base() -> str:
 
 
 def test_files_are_written_listed_read_and_deleted(base: str) -> None:
-    storage = CheckpointStorage(base)
+    storage = CheckpointFileSystem(base)
     assert storage.list() == []
     storage.write_atomic("chk-1/_metadata", b"first")
     storage.write_atomic("chk-1/_metadata", b"second")
@@ -83,7 +83,7 @@ def objects() -> str:
 def test_writes_of_other_processes_are_seen_after_a_listing(
     objects: str,
 ) -> None:
-    storage = CheckpointStorage(objects)
+    storage = CheckpointFileSystem(objects)
     storage.write_new("lease/1", b"mine")
     assert storage.list("lease/") == ["lease/1"]
     other = Objects(skip_instance_cache=True)
@@ -94,7 +94,7 @@ def test_writes_of_other_processes_are_seen_after_a_listing(
 def test_of_two_that_create_a_manifest_at_the_same_moment_one_does(
     objects: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = CheckpointStorage(objects)
+    storage = CheckpointFileSystem(objects)
     monkeypatch.setattr(Objects, "rival", (f"{objects}/chk-1/_metadata", b"another's"))
     assert storage.create("chk-1/_metadata", b"mine") is False
     monkeypatch.setattr(Objects, "rival", None)
@@ -103,12 +103,12 @@ def test_of_two_that_create_a_manifest_at_the_same_moment_one_does(
 
 
 def test_fsspec_can_be_asked_for_by_name(objects: str) -> None:
-    CheckpointStorage(objects).write_new("a", b"x")
-    assert CheckpointStorage(f"fsspec+{objects}").read("a") == b"x"
+    CheckpointFileSystem(objects).write_new("a", b"x")
+    assert CheckpointFileSystem(f"fsspec+{objects}").read("a") == b"x"
 
 
 def test_a_scheme_whose_package_is_not_installed_is_an_error_that_names_it() -> None:
     fsspec.register_implementation("missing", "no_such_package.Files", clobber=True)
     with pytest.raises(CheckpointError, match="could not read checkpoint file") as raised:
-        CheckpointStorage("missing://bucket/job").read("chk-1/_metadata")
+        CheckpointFileSystem("missing://bucket/job").read("chk-1/_metadata")
     assert "no_such_package" in (raised.value.detail or "")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from penstock.checkpoint import heartbeat_lease
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease, current_claim
 from penstock.checkpoint.lease_owner import LeaseOwner
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import FencedError
 from tests.builders.examples import examples
 from tests.builders.lease_builders import remote_owner
@@ -54,7 +54,9 @@ def release(lease, **options):
 @pytest.fixture(params=["local", "arrow"])
 def plain(request, tmp_path):
     """Storage as `HeartbeatLease` uses it, on a directory and on a file system of pyarrow."""
-    return CheckpointStorage(str(tmp_path / "job") if request.param == "local" else "mock:///job")
+    return CheckpointFileSystem(
+        str(tmp_path / "job") if request.param == "local" else "mock:///job"
+    )
 
 
 def test_a_driver_that_lives_keeps_its_job(plain):
@@ -357,7 +359,7 @@ class Stepwise:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, 2), max_size=30), st.integers(2, 3))
 def test_however_the_steps_of_drivers_mix_at_most_one_gets_the_job(order, drivers):
-    steps = Steps(CheckpointStorage("mock:///job"), order)
+    steps = Steps(CheckpointFileSystem("mock:///job"), order)
     steps.running = set(range(drivers))
     got = []
 

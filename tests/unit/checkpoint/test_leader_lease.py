@@ -12,13 +12,13 @@ from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.leader_lease import LeaderLease
 from penstock.checkpoint.lease import acquire, lease_owner
 from penstock.checkpoint.lease_owner import LeaseOwner
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, FencedError
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> CheckpointStorage:
-    return CheckpointStorage(str(tmp_path / "job"))
+def storage(tmp_path: Path) -> CheckpointFileSystem:
+    return CheckpointFileSystem(str(tmp_path / "job"))
 
 
 def elsewhere() -> LeaseOwner:
@@ -27,7 +27,7 @@ def elsewhere() -> LeaseOwner:
     return LeaseOwner(here.job, "far", here.pid, here.started_ms, here.token)
 
 
-def leader(storage: CheckpointStorage, token: int) -> LeaderLease:
+def leader(storage: CheckpointFileSystem, token: int) -> LeaderLease:
     return LeaderLease.acquire(storage, elsewhere(), token, stale_after_s=0.05)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import FencedError
 from penstock.files.faults import set_fault_hook
 from tests.builders.checkpoint_builders import lay_out, manifest
@@ -26,7 +26,7 @@ def found_in(directory):
 
 @pytest.fixture
 def store(tmp_path):
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), "job")
     store.acquire("job")
     yield store
     store.release()
@@ -50,7 +50,7 @@ def test_directories_without_a_manifest_are_deleted(store, tmp_path, left, stays
     lay_out(tmp_path / "job", *left)
     store.sweep_checkpoints()
     assert found_in(tmp_path / "job") == {"chk-3/_metadata", "chk-4/_metadata", *stays}
-    assert store.list_epochs() == [3, 4]
+    assert store.list_checkpoint_ids() == [3, 4]
 
 
 def test_marks_that_were_not_finished_are_deleted(store, tmp_path):
@@ -65,7 +65,7 @@ def test_a_damaged_manifest_counts_as_one(store, tmp_path):
     store.write(manifest(4))
     lay_out(tmp_path / "job", "chk-3/_metadata")
     store.sweep_checkpoints()
-    assert store.list_epochs() == [3, 4]
+    assert store.list_checkpoint_ids() == [3, 4]
 
 
 def test_without_any_checkpoint_only_empty_directories_are_deleted(store, tmp_path):
@@ -119,7 +119,7 @@ def test_storage_that_cannot_delete_does_not_keep_a_job_from_starting(store, tmp
 
 
 def test_where_looking_and_deleting_are_two_steps_later_epochs_stay():
-    storage = CheckpointStorage("mock:///base")
+    storage = CheckpointFileSystem("mock:///base")
     store = ManifestStore.at(storage)
     store.write(manifest(3))
     files = storage._locate("list", "")[0]._fs

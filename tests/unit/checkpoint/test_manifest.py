@@ -24,7 +24,7 @@ from penstock.checkpoint.manifest_store import (
     resolve_restore_path,
 )
 from penstock.checkpoint.pickled import Pickled
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.savepoint.writer import write_savepoint
 from tests.builders.checkpoint_builders import full, manifest, progress
@@ -34,7 +34,7 @@ ENCODED = encode(manifest(7, files=("shared/6-sum-0-a.state", "shared/7-sum-0-b.
 
 @pytest.fixture
 def store(tmp_path):
-    return ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    return ManifestStore(CheckpointFileSystem(str(tmp_path)), "job")
 
 
 def test_a_manifest_is_read_back_as_it_was():
@@ -48,7 +48,7 @@ def test_a_manifest_is_read_back_as_it_was():
 
 def test_a_manifest_is_json_that_any_tool_reads():
     body = json.loads(ENCODED.splitlines()[1])
-    assert (body["version"], body["epoch"], body["job_id"]) == (1, 7, "job")
+    assert (body["version"], body["checkpoint_id"], body["job_id"]) == (1, 7, "job")
     assert body["operators"]["total"]["parallelism"] == 1
     assert body["operators"]["total"]["subtasks"][0][1]["file"] == "shared/7-sum-0-b.state"
     assert body["vertices"]["sum"] == {
@@ -117,7 +117,7 @@ def test_data_in_flight_is_part_of_the_checkpoint(tmp_path):
     assert not manifest().has_in_flight_data
     assert found.files() == {"shared/a", "shared/1-in-flight-1-t2.state"}
     assert found.state_size == 10 + 7
-    moved = found.relocated(CheckpointStorage(str(tmp_path)))
+    moved = found.relocated(CheckpointFileSystem(str(tmp_path)))
     assert moved.files() == {f"{tmp_path}/{name}" for name in found.files()}
 
 
@@ -155,23 +155,23 @@ def test_the_layout_is_that_of_flink(store, tmp_path):
 
 def test_the_latest_is_the_newest_by_number(store):
     assert store.latest() is None
-    for epoch in (9, 10, 8):
-        store.write(manifest(epoch))
-    assert store.list_epochs() == [8, 9, 10]
+    for checkpoint_id in (9, 10, 8):
+        store.write(manifest(checkpoint_id))
+    assert store.list_checkpoint_ids() == [8, 9, 10]
     assert store.latest() == manifest(10)
     assert store.read(8) == manifest(8)
     store.delete(10)
-    assert (store.list_epochs(), store.latest().epoch) == ([8, 9], 9)
+    assert (store.list_checkpoint_ids(), store.latest().checkpoint_id) == ([8, 9], 9)
 
 
-def damage(store, epoch):
-    name = f"chk-{epoch}/_metadata"
+def damage(store, checkpoint_id):
+    name = f"chk-{checkpoint_id}/_metadata"
     store.storage.write_atomic(name, store.storage.read(name)[:-20])
 
 
 def test_a_damaged_manifest_is_left_out_with_a_warning_that_names_it(store, caplog):
-    for epoch in (1, 2):
-        store.write(manifest(epoch))
+    for checkpoint_id in (1, 2):
+        store.write(manifest(checkpoint_id))
     damage(store, 1)
     with caplog.at_level(logging.WARNING):
         assert store.read_all() == [manifest(2)]
@@ -179,8 +179,8 @@ def test_a_damaged_manifest_is_left_out_with_a_warning_that_names_it(store, capl
     assert store.latest() == manifest(2)
 
 
-def lose(store, epoch):
-    store.storage.delete_tree(f"chk-{epoch}")
+def lose(store, checkpoint_id):
+    store.storage.delete_tree(f"chk-{checkpoint_id}")
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def lose(store, epoch):
     ids=["damaged", "gone"],
 )
 def test_a_job_whose_last_manifest_cannot_be_read_does_not_go_back_by_itself(store, hurt, problem):
-    for epoch in (2, 3, 4, 5):
-        store.write(manifest(epoch))
+    for checkpoint_id in (2, 3, 4, 5):
+        store.write(manifest(checkpoint_id))
     damage(store, 4)
     hurt(store, 5)
     with pytest.raises(UnreadableCheckpointError, match="checkpoint 5 of job job") as raised:
@@ -206,14 +206,14 @@ def test_a_job_whose_last_manifest_cannot_be_read_does_not_go_back_by_itself(sto
 
 @pytest.mark.parametrize("hurt", [damage, lose], ids=["damaged", "gone"])
 def test_a_job_that_may_go_back_does_so_once(store, hurt, caplog):
-    for epoch in (2, 3, 4, 5):
-        store.write(manifest(epoch))
+    for checkpoint_id in (2, 3, 4, 5):
+        store.write(manifest(checkpoint_id))
     damage(store, 4)
     hurt(store, 5)
     with caplog.at_level(logging.WARNING):
         assert store.latest(allow_fallback=True) == manifest(3)
     assert "Falling back to checkpoint 3" in caplog.text
-    assert store.list_epochs() == [2, 3]
+    assert store.list_checkpoint_ids() == [2, 3]
     assert store.latest() == manifest(3)
     store.write(manifest(4))
     assert store.latest() == manifest(4)
@@ -229,8 +229,8 @@ def test_a_job_that_may_go_back_and_has_nothing_to_go_back_to_is_refused(store):
 
 
 def test_a_driver_that_was_killed_between_a_manifest_and_its_mark_goes_on_from_it(store):
-    for epoch in (1, 2):
-        store.write(manifest(epoch))
+    for checkpoint_id in (1, 2):
+        store.write(manifest(checkpoint_id))
     store._point_at(1)
     assert store.latest() == manifest(2)
 
@@ -254,7 +254,7 @@ def test_a_job_whose_manifests_are_all_damaged_does_not_start_from_nothing(store
 
 def test_partially_written_manifest_is_invisible(store):
     store.storage.write_new("chk-4/._metadata.123.tmp", b"half")
-    assert store.list_epochs() == []
+    assert store.list_checkpoint_ids() == []
     assert store.latest() is None
 
 
@@ -288,11 +288,11 @@ def test_state_files_are_listed_and_deleted(store):
 @pytest.mark.parametrize("job_id", ["", "a/b", "..", ".x"])
 def test_a_job_id_is_the_name_of_a_directory(job_id, tmp_path):
     with pytest.raises(ArgumentError, match="invalid job id"):
-        ManifestStore(CheckpointStorage(str(tmp_path)), job_id)
+        ManifestStore(CheckpointFileSystem(str(tmp_path)), job_id)
 
 
 @pytest.mark.parametrize(
-    ("path", "epoch"),
+    ("path", "checkpoint_id"),
     [
         ("job", 12),
         ("job/", 12),
@@ -303,13 +303,15 @@ def test_a_job_id_is_the_name_of_a_directory(job_id, tmp_path):
     ],
 )
 @pytest.mark.parametrize("kind", ["path", "uri", "relative"])
-def test_a_restore_path_is_a_job_or_a_checkpoint(store, tmp_path, monkeypatch, path, epoch, kind):
+def test_a_restore_path_is_a_job_or_a_checkpoint(
+    store, tmp_path, monkeypatch, path, checkpoint_id, kind
+):
     for number in (2, 12):
         store.write(manifest(number, files=("shared/x.state",)))
     monkeypatch.chdir(tmp_path)
     base = {"path": f"{tmp_path}/", "uri": f"file://{tmp_path}/", "relative": ""}[kind]
     found = resolve_restore_path(base + path)
-    assert found.manifest.epoch == epoch
+    assert found.manifest.checkpoint_id == checkpoint_id
     assert {name.replace("chk-2/../", "") for name in found.manifest.files()} == {
         f"{tmp_path}/job/shared/x.state"
     }
@@ -324,8 +326,8 @@ def test_another_path_is_refused_with_the_two_that_would_do(store, tmp_path, pat
 
 
 def test_a_damaged_checkpoint_that_was_asked_for_is_not_replaced_by_another(store, tmp_path):
-    for epoch in (1, 2):
-        store.write(manifest(epoch))
+    for checkpoint_id in (1, 2):
+        store.write(manifest(checkpoint_id))
     damage(store, 2)
     with pytest.raises(DamagedManifestError):
         resolve_restore_path(f"{tmp_path}/job/chk-2")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.checkpoint import file_lock
 from penstock.checkpoint.file_lock import FileLock
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError, FencedError
 from tests.builders.checkpoint_builders import manifest
 from tests.builders.examples import examples
@@ -21,7 +21,7 @@ from tests.builders.lease_builders import remote_owner
 
 
 def test_a_fenced_driver_changes_nothing(tmp_path):
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), "job")
     store.acquire("job")
     store.write(manifest(1))
     store.write(manifest(2))
@@ -32,7 +32,7 @@ def test_a_fenced_driver_changes_nothing(tmp_path):
         lambda: store.write(manifest(3)),
         lambda: store.delete(1),
         lambda: store.delete_files(("shared/1-a.state",)),
-        lambda: store.set_aside(2),
+        lambda: store.quarantine(2),
         store.sweep_checkpoints,
         store.delete_working_files,
         store.delete_all,
@@ -44,7 +44,7 @@ def test_a_fenced_driver_changes_nothing(tmp_path):
 
 
 def test_a_second_store_is_refused_until_the_first_is_released(tmp_path):
-    first, second = (ManifestStore(CheckpointStorage(str(tmp_path)), "job") for _ in range(2))
+    first, second = (ManifestStore(CheckpointFileSystem(str(tmp_path)), "job") for _ in range(2))
     first.acquire("job")
     with pytest.raises(FencedError):
         second.acquire("job")
@@ -53,14 +53,14 @@ def test_a_second_store_is_refused_until_the_first_is_released(tmp_path):
     first.release()
     second.acquire("job")
     second.release()
-    ManifestStore(CheckpointStorage(str(tmp_path)), "job").release()
+    ManifestStore(CheckpointFileSystem(str(tmp_path)), "job").release()
 
 
 @pytest.mark.parametrize("kind", ["lock", "heartbeat"])
 def test_deleting_all_of_a_job_deletes_its_lease_too(tmp_path, monkeypatch, kind):
     if kind == "heartbeat":
         monkeypatch.setattr(FileLock, "acquire", unsupported)
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), "job")
     store.acquire("job")
     store.write(manifest(1))
     store.storage.write_new("chk-2/_damaged", b"x")
@@ -78,7 +78,7 @@ def unsupported(*_, **__):
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(2, 5))
 def test_of_drivers_that_write_the_same_checkpoint_at_once_one_succeeds(tmp_path_factory, drivers):
-    base = CheckpointStorage(str(tmp_path_factory.mktemp("race")), sync=False)
+    base = CheckpointFileSystem(str(tmp_path_factory.mktemp("race")), sync=False)
     barrier = threading.Barrier(drivers)
 
     def write(driver):
@@ -114,7 +114,7 @@ class Lease:
 
 
 def test_a_job_is_contested_until_this_driver_has_written_a_checkpoint(tmp_path):
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), "job")
     assert not store.contested
     store._lease = Lease()
     assert store.contested
@@ -123,7 +123,7 @@ def test_a_job_is_contested_until_this_driver_has_written_a_checkpoint(tmp_path)
 
 
 def test_a_damaged_manifest_is_not_replaced_by_a_driver_that_lost_its_job_meanwhile(tmp_path):
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), "job")
     store.write(manifest(1))
     (path,) = (tmp_path / "job" / "chk-1").iterdir()
     path.write_bytes(b"damaged")

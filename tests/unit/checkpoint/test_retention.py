@@ -14,13 +14,15 @@ epochs_and_files = st.dictionaries(
 
 @given(epochs_and_files, st.integers(1, 5))
 def test_the_newest_checkpoints_stay_with_all_their_files(checkpoints, count):
-    completed = [CompletedCheckpoint(epoch, files) for epoch, files in checkpoints.items()]
+    completed = [
+        CompletedCheckpoint(checkpoint_id, files) for checkpoint_id, files in checkpoints.items()
+    ]
     decision = retain(completed, count)
     newest = sorted(checkpoints)[-count:]
-    assert [checkpoint.epoch for checkpoint in decision.kept] == newest
+    assert [checkpoint.checkpoint_id for checkpoint in decision.kept] == newest
     assert set(decision.dropped) == set(checkpoints) - set(newest)
-    needed = set().union(*(checkpoints[epoch] for epoch in newest))
-    dropped = set().union(*(checkpoints[epoch] for epoch in decision.dropped))
+    needed = set().union(*(checkpoints[checkpoint_id] for checkpoint_id in newest))
+    dropped = set().union(*(checkpoints[checkpoint_id] for checkpoint_id in decision.dropped))
     assert set(decision.files) == dropped - needed
 
 
@@ -52,7 +54,7 @@ CHECKPOINTS = [
 
 
 @pytest.mark.parametrize(
-    ("retained", "up_to_epoch", "expected"),
+    ("retained", "up_to_checkpoint_id", "expected"),
     [
         pytest.param(CHECKPOINTS, None, [FILES[1], FILES[3]], id="up to the newest checkpoint"),
         pytest.param(CHECKPOINTS, 3, [FILES[1]], id="up to an older epoch"),
@@ -68,6 +70,6 @@ CHECKPOINTS = [
     ],
 )
 def test_orphans_are_files_of_completed_epochs_that_no_manifest_names(
-    retained, up_to_epoch, expected
+    retained, up_to_checkpoint_id, expected
 ):
-    assert orphaned(FILES, retained, up_to_epoch=up_to_epoch) == expected
+    assert orphaned(FILES, retained, up_to_checkpoint_id=up_to_checkpoint_id) == expected

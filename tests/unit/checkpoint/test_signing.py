@@ -12,7 +12,7 @@ from penstock.checkpoint.handles import StateChain, read_state, write_state
 from penstock.checkpoint.manifest import Manifest, OperatorSnapshot, decode, encode
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.signing import KEY_FILE_VARIABLE, SignatureError, Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import Configuration
 from penstock.errors import ConfigurationError
 from tests.builders.checkpoint_builders import manifest
@@ -22,12 +22,12 @@ OTHER = Signer(b"fedcba9876543210")
 
 
 def store(tmp_path, signer):
-    return ManifestStore(CheckpointStorage(str(tmp_path), sync=False), "job", signer)
+    return ManifestStore(CheckpointFileSystem(str(tmp_path), sync=False), "job", signer)
 
 
-def with_state(handle, epoch=1):
+def with_state(handle, checkpoint_id=1):
     state = OperatorSnapshot("sum", "sum", "v", 128, (StateChain((handle,)),))
-    return Manifest("job", "name", epoch, 0, operators={"sum": state})
+    return Manifest("job", "name", checkpoint_id, 0, operators={"sum": state})
 
 
 def test_signed_data_is_read_with_its_key(tmp_path):
@@ -72,8 +72,8 @@ def test_a_signed_manifest_is_read_only_where_it_belongs(tmp_path):
 
 
 def stored(tmp_path, data, **options):
-    place = CheckpointStorage(str(tmp_path / "job"), sync=False)
-    name = {"epoch": 1, "vertex": "v", "subtask": 0, "attempt": "a"}
+    place = CheckpointFileSystem(str(tmp_path / "job"), sync=False)
+    name = {"checkpoint_id": 1, "vertex": "v", "subtask": 0, "attempt": "a"}
     return place, write_state(place, data, kind="full", key_groups=(0, 128), **name, **options)
 
 

@@ -11,13 +11,13 @@ from penstock.checkpoint.handles import (
     MAX_DELTAS,
     StateChain,
     StateHandle,
-    epoch_of_file,
+    checkpoint_id_of_file,
     read_state,
     should_compact,
     state_file_name,
     write_state,
 )
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError
 
 KB = 1024
@@ -34,7 +34,7 @@ def chain(full_size, *delta_sizes):
 
 @pytest.fixture
 def storage(tmp_path):
-    return CheckpointStorage(str(tmp_path / "job"))
+    return CheckpointFileSystem(str(tmp_path / "job"))
 
 
 def write(storage, payload, *, inline_threshold=0, attempt="a1", kind="full"):
@@ -43,7 +43,7 @@ def write(storage, payload, *, inline_threshold=0, attempt="a1", kind="full"):
         payload,
         kind=kind,
         key_groups=(0, 64),
-        epoch=7,
+        checkpoint_id=7,
         vertex="window",
         subtask=1,
         attempt=attempt,
@@ -190,10 +190,10 @@ def test_json_gives_the_same_chain_back(deltas):
 
 
 @given(st.integers(0), st.text(max_size=200), st.integers(0, 99), st.text(max_size=200))
-def test_state_file_name_contains_its_checkpoint_id(epoch, vertex, subtask, attempt):
-    name = state_file_name(epoch, vertex, subtask, attempt)
+def test_state_file_name_contains_its_checkpoint_id(checkpoint_id, vertex, subtask, attempt):
+    name = state_file_name(checkpoint_id, vertex, subtask, attempt)
     assert re.fullmatch(r"shared/[A-Za-z0-9_.-]{1,255}", name)
-    assert epoch_of_file(name) == epoch
+    assert checkpoint_id_of_file(name) == checkpoint_id
 
 
 @pytest.mark.parametrize("pair", [("a/b", "a_b"), ("ä", "ö"), ("x" * 81, "x" * 82), ("a b", "a-b")])
@@ -203,13 +203,13 @@ def test_files_of_two_operators_differ(pair):
 
 @pytest.mark.parametrize("name", ["shared/notes.txt", "shared/x-v-0-a.state", "7.state", ""])
 def test_other_files_have_no_epoch(name):
-    assert epoch_of_file(name) is None
+    assert checkpoint_id_of_file(name) is None
 
 
 def test_a_relocated_chain_is_read_from_another_job(storage, tmp_path):
     written = write(storage, b"state")
     moved = StateChain((written, INLINE_DELTA)).relocated(storage)
-    elsewhere = CheckpointStorage(str(tmp_path / "elsewhere"))
+    elsewhere = CheckpointFileSystem(str(tmp_path / "elsewhere"))
     assert [read_state(elsewhere, part) for part in moved] == [b"state", b"x"]
     assert moved.relocated(elsewhere) == moved
 

@@ -110,7 +110,7 @@ def test_a_job_is_shown(server, clicks, capsys):
     lines = capsys.readouterr().out.splitlines()
     facts = dict(line.split(maxsplit=1) for line in lines[: lines.index("")])
     assert facts["id"] == CLICKS
-    assert (facts["state"], facts["epoch"], facts["restarts"]) == ("RUNNING", "7", "1")
+    assert (facts["state"], facts["checkpoint_id"], facts["restarts"]) == ("RUNNING", "7", "1")
     assert (facts["checkpoints"], facts["savepoint"]) == (f"/chk/{CLICKS}", "/sp/1")
     assert "ended" not in facts
     table = lines[lines.index("") + 1 :]
@@ -244,7 +244,7 @@ def test_a_command_waits_until_the_savepoint_is_there(server, clicks, capsys, mo
         if len(waits) == 4:
             result.set_result("/d/savepoint-9")
 
-    monkeypatch.setattr(output.Waiting, "wait", wait)
+    monkeypatch.setattr(output.WaitIndicator, "wait", wait)
     assert main(["savepoint", "clicks"]) == 0
     assert capsys.readouterr().out == "/d/savepoint-9\n"
     assert waits == sorted(waits)
@@ -346,7 +346,7 @@ def test_ctrl_c_ends_the_command_and_not_the_savepoint(server, clicks, capsys, m
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(output.Waiting, "wait", interrupt)
+    monkeypatch.setattr(output.WaitIndicator, "wait", interrupt)
     with pytest.raises(SystemExit) as caught:
         main(["savepoint", "clicks"])
     assert caught.value.code == 130

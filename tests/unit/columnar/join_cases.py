@@ -47,7 +47,7 @@ class Stopped:
 
     def send(self, rows: Sequence[Any], types: Sequence[Any], side: int = 0) -> None:
         self.harness.operator.process(batch_of(rows, types), side)
-        self.harness.keyed_state.relieve()
+        self.harness.keyed_state.trim_cache()
         self.maybe_stop()
 
     def watermark(self, time: int) -> None:

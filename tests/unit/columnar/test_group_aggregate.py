@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.specs.aggregates import GroupAggregateSpec, LocalAggregateSpec
+from penstock.columnar.specs.aggregates import ColumnarLocalAggregateSpec, GroupAggregateSpec
 from penstock.errors import RecordError
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal
 from penstock.table.types import (
@@ -166,7 +166,7 @@ def test_two_phases_give_what_one_gives(retracts: bool) -> None:
     changes, _ = random_changes(7, retracts=retracts)
     calls = (*CALLS[:4], CALLS[6], call("STDDEV_POP", 2, type=DoubleType()))
     one = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, retracts=retracts), TYPES)
-    local = ColumnDriver(LocalAggregateSpec(TYPES, (0,), calls, retracts=retracts), TYPES)
+    local = ColumnDriver(ColumnarLocalAggregateSpec(TYPES, (0,), calls, retracts=retracts), TYPES)
     spec = GroupAggregateSpec(TYPES, (0,), calls, retracts=retracts, merges=True)
     two = ColumnDriver(spec, TYPES)
     for part in cut(changes, 3):
@@ -361,7 +361,7 @@ def test_a_row_may_be_taken_back_before_it_comes() -> None:
 
 def test_the_first_value_is_that_of_the_first_part() -> None:
     calls = tuple(call(f"{name}_VALUE", 2) for name in ("FIRST", "LAST"))
-    local = ColumnDriver(LocalAggregateSpec(TYPES, (0,), calls), TYPES)
+    local = ColumnDriver(ColumnarLocalAggregateSpec(TYPES, (0,), calls), TYPES)
     for rows in ([(1, "a", None)], [(1, "a", 4), (1, "a", 5)], [(1, "a", 6)], [(1, "a", None)]):
         local.feed(rows)
     for frames in (local.out.frames, [pl.concat(local.out.frames)]):

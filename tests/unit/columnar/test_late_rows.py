@@ -10,7 +10,7 @@ import pytest
 
 from penstock.columnar.specs.aggregates import OverAggregateSpec, WindowAggregateSpec
 from penstock.columnar.specs.common import SortKey, WindowDefinition
-from penstock.columnar.specs.joins import IntervalJoinSpec
+from penstock.columnar.specs.joins import ColumnarIntervalJoinSpec
 from penstock.columnar.specs.ranks import SortSpec
 from penstock.columnar.specs.sessions import SessionTableFunctionSpec
 from penstock.columnar.specs.stateless import WatermarkSpec
@@ -82,7 +82,7 @@ def test_rows_of_a_batch_are_as_late_as_rows_that_come_alone(steps: list[str | i
 
 
 def test_a_row_that_finds_no_partner_and_is_too_late_to_wait_counts_as_late() -> None:
-    join = IntervalJoinSpec("INNER", TYPES, TYPES, (0,), (0,), 1, 1, -3000, 3000)
+    join = ColumnarIntervalJoinSpec("INNER", TYPES, TYPES, (0,), (0,), 1, 1, -3000, 3000)
     running = Stopped(join, "hashmap")
     running.send([("a", at(10))], TYPES)
     running.watermark(12_000)
@@ -92,7 +92,7 @@ def test_a_row_that_finds_no_partner_and_is_too_late_to_wait_counts_as_late() ->
     assert len(running.changes()) == 1
     assert metrics["numLateRecordsDropped"] == ("counter", 2)
     assert metrics["lateRecordsLatenessMs"][1]["max"] == 4000
-    preserving = IntervalJoinSpec("FULL", TYPES, TYPES, (0,), (0,), 1, 1, -3000, 3000)
+    preserving = ColumnarIntervalJoinSpec("FULL", TYPES, TYPES, (0,), (0,), 1, 1, -3000, 3000)
     kept = Stopped(preserving, "hashmap")
     kept.watermark(12_000)
     kept.send([("b", at(8))], TYPES, 1)

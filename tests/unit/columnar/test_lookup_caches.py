@@ -13,8 +13,8 @@ from penstock.errors import ConfigurationError
 from penstock.table.connectors.frames import FrameSource
 from penstock.table.connectors.lookups import (
     CACHE_OPTIONS,
+    CachedLookup,
     LoadedLookup,
-    RememberedLookup,
     remembered,
 )
 from penstock.table.connectors.options import checked
@@ -107,7 +107,7 @@ def test_answers_are_remembered_as_long_as_the_options_say(
     options: Any, questions: Any, expected: Any
 ) -> None:
     table, clock = Asked(), Clock()
-    lookup = RememberedLookup(table, clock=clock, **options)
+    lookup = CachedLookup(table, clock=clock, **options)
     for now, key in questions:
         clock.now = now
         assert [list(rows) for rows in lookup.lookup([(key,)])] == [[(key, "x")] * key]
@@ -119,8 +119,6 @@ def test_the_partial_cache_needs_a_bound() -> None:
     with pytest.raises(ConfigurationError, match="needs a size or time limit"):
         remembered(Asked(), options, "t")
     given = {"lookup.cache": "PARTIAL", "lookup.partial-cache.max-rows": "5"}
-    assert isinstance(
-        remembered(Asked(), checked(given, CACHE_OPTIONS, "t"), "t"), RememberedLookup
-    )
+    assert isinstance(remembered(Asked(), checked(given, CACHE_OPTIONS, "t"), "t"), CachedLookup)
     table = Asked()
     assert remembered(table, checked({}, CACHE_OPTIONS, "t"), "t") is table

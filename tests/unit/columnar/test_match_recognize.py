@@ -13,7 +13,7 @@ from penstock.columnar.specs.common import SortKey
 from penstock.runtime.records import MAX_WATERMARK
 from penstock.table.data_types import DataTypes
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol
-from penstock.table.plan.nodes import PatternNode
+from penstock.table.plan.nodes import RowPattern
 from penstock.table.types import BigIntType, BooleanType, IntType, NullType
 from tests.unit.columnar.changes import cut
 from tests.unit.columnar.join_cases import Stopped
@@ -36,12 +36,12 @@ def _number(value: int) -> Rex:
     return Literal(IntType(False), value)
 
 
-def _variable(name: str, least: int = 1, most: int | None = 1) -> PatternNode:
-    return PatternNode("VARIABLE", name, least=least, most=most)
+def _variable(name: str, least: int = 1, most: int | None = 1) -> RowPattern:
+    return RowPattern("VARIABLE", name, least=least, most=most)
 
 
 # A is even; B* are larger than A; C is not, and what B has is not too much.
-PATTERN = PatternNode("CONCAT", parts=(_variable("A"), _variable("B", 0, None), _variable("C")))
+PATTERN = RowPattern("CONCAT", parts=(_variable("A"), _variable("B", 0, None), _variable("C")))
 SUM = Call(IntType(), "SUM", (_of("B"),))
 DEFINITIONS = (
     ("A", _call("=", Call(IntType(), "%", (_of("A"), _number(2))), _number(0))),
@@ -172,7 +172,7 @@ def test_conditions_may_be_anything_that_expressions_can_do() -> None:
     same = _call("=", Call(DataTypes.STRING(), "UPPER", (_of("B", 0),)), text)
     spec = _spec(
         keys=(),
-        pattern=PatternNode("CONCAT", parts=(_variable("A"), _variable("B"))),
+        pattern=RowPattern("CONCAT", parts=(_variable("A"), _variable("B"))),
         definitions=(("B", same),),
         measures=(("a", _of("A", 0)), ("one", _number(1))),
         subsets=(),
@@ -206,8 +206,8 @@ def test_a_reluctant_variable_takes_as_few_rows_as_it_can() -> None:
         ("B", _call(">", _of("B"), _number(5))),
     )
     for greedy, found in ((True, [(7, 8)]), (False, [(1, 7)])):
-        repeated = PatternNode("VARIABLE", "A", least=1, most=None, greedy=greedy)
-        pattern = PatternNode("CONCAT", parts=(repeated, _variable("B")))
+        repeated = RowPattern("VARIABLE", "A", least=1, most=None, greedy=greedy)
+        pattern = RowPattern("CONCAT", parts=(repeated, _variable("B")))
         matches = _found([1, 7, 8, 2], _of("A"), _of("B"), pattern=pattern, definitions=definitions)
         assert matches == found
 
@@ -226,14 +226,14 @@ def test_a_reluctant_variable_takes_as_few_rows_as_it_can() -> None:
 def test_the_next_match_begins_where_the_strategy_says(
     after_match: tuple[str, str | None], starts: list[int]
 ) -> None:
-    pattern = PatternNode("CONCAT", parts=(_variable("A"), _variable("B", 2, 2), _variable("C")))
+    pattern = RowPattern("CONCAT", parts=(_variable("A"), _variable("B", 2, 2), _variable("C")))
     values = list(range(1, 9))
     matches = _found(values, _of("A"), pattern=pattern, definitions=(), after_match=after_match)
     assert matches == [(start,) for start in starts]
 
 
 def test_rows_of_a_subset_are_in_the_order_in_which_they_came() -> None:
-    pattern = PatternNode("CONCAT", parts=tuple(map(_variable, "ABC")))
+    pattern = RowPattern("CONCAT", parts=tuple(map(_variable, "ABC")))
     first, last = (Call(IntType(), name, (_of("S"), _number(0))) for name in ("FIRST", "LAST"))
     for subset in (("A", "C"), ("C", "A"), ("C", "B", "A")):
         matches = _found(
@@ -259,13 +259,13 @@ def test_a_condition_that_is_unknown_does_not_hold() -> None:
     ):
         for count, found in ((1, with_one), (2, with_two)):
             parts = (_variable("A", count, count), _variable("B"))
-            pattern = PatternNode("CONCAT", parts=parts)
+            pattern = RowPattern("CONCAT", parts=parts)
             matches = _found([1, 2, 3], _of("B"), pattern=pattern, definitions=(("B", condition),))
             assert matches == found, (condition, count)
 
 
 def test_a_row_is_late_if_it_is_not_newer_than_the_watermark() -> None:
-    pattern = PatternNode("CONCAT", parts=(_variable("A"), _variable("B")))
+    pattern = RowPattern("CONCAT", parts=(_variable("A"), _variable("B")))
     spec = _spec(pattern=pattern, definitions=(), measures=(("a", _of("A")),), subsets=())
     running = Stopped(spec, "hashmap")
     running.watermark(1000)

@@ -11,7 +11,7 @@ from penstock.columnar.joins import room
 from penstock.columnar.specs.aggregates import GroupAggregateSpec, WindowAggregateSpec
 from penstock.columnar.specs.changes import UpsertMaterializeSpec
 from penstock.columnar.specs.common import SortKey, WindowDefinition
-from penstock.columnar.specs.joins import IntervalJoinSpec, JoinSpec
+from penstock.columnar.specs.joins import ColumnarIntervalJoinSpec, JoinSpec
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef
 from penstock.table.types import (
@@ -295,7 +295,7 @@ def test_a_row_that_is_over_finds_no_late_partner_though_it_is_still_stored() ->
     """Rows of an inner join are removed many at a time; what is joined must not depend on when."""
     types = (TEXT, TIME)
     for watermark, pairs in ((109, 1), (150, 0)):
-        spec = IntervalJoinSpec("INNER", types, types, (0,), (0,), 1, 1, -10, 10)
+        spec = ColumnarIntervalJoinSpec("INNER", types, types, (0,), (0,), 1, 1, -10, 10)
         running = Stopped(spec, "hashmap")
         running.send([("a", at(100))], types)
         running.watermark(watermark)

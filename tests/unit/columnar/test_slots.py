@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from penstock.columnar.store import segments
-from penstock.columnar.store.index import RowIndex, Slots
+from penstock.columnar.store.index import KeyIndex, RowIndex
 
 
 def number(rng: random.Random) -> int:
@@ -35,7 +35,7 @@ def frame_of(keys: list[Any]) -> tuple[pl.DataFrame, tuple[int, ...]]:
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_key_has_the_same_number_each_time(kind: str) -> None:
     rng = random.Random(1)
-    slots, expected = Slots(), {}
+    slots, expected = KeyIndex(), {}
     for step in range(60):
         keys = [KEYS[kind](rng) for _ in range(rng.choice([1, 5, 700]))]
         if kind in {"numbers", "pairs"} and step == 40:

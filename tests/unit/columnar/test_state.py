@@ -35,7 +35,7 @@ def test_a_cache_over_its_bound_answers_as_a_dictionary_does(
             case _:
                 keys = [key, *list(expected)[:5]]
                 assert cache.get_many(keys) == [expected.get(each) for each in keys]
-        cache.relieve()
+        cache.trim_cache()
         assert len(cache) <= 26
         if step % 500 == 499:
             cache.flush()

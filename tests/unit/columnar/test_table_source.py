@@ -27,7 +27,7 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.errors import RecordError
-from penstock.runtime.operators.source import Polled
+from penstock.runtime.operators.source import PollResult
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex
 from penstock.table.types import DayTimeIntervalType, IntType, TimestampType
 from penstock.testing import ManualClock, OperatorHarness
@@ -141,7 +141,7 @@ class Run:
         operator = self.harness.operator
         if self.pipelined:
             operator.on_wakeup()
-            while operator.poll() is Polled.MORE:
+            while operator.poll() is PollResult.MORE:
                 pass
             self.clock.advance(200)
             operator.advance_processing_time(self.clock.now)
@@ -204,10 +204,10 @@ def test_a_split_that_is_too_far_ahead_of_its_group_waits() -> None:
     run = Run(pipelined=True, drift_ms=20)
     run.assign("a", "b")
     run.read(a=[[1_000]], b=[[1_000]])
-    run.harness.operator.allow_time(980)
+    run.harness.operator.update_watermark_alignment(980)
     assert run.read(a=[[1_500]], b=[[1_010]]) == [1, 1, "W1000"]
     assert run.read(a=[[1_600]], b=[[1_020]]) == [1, "W1010"]  # `a` is at 1490, 1000 is allowed
-    run.harness.operator.allow_time(1_490)
+    run.harness.operator.update_watermark_alignment(1_490)
     assert run.read() == [1]
 
 

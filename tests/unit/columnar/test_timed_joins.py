@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.columnar.joins import room
-from penstock.columnar.specs.joins import IntervalJoinSpec, TemporalJoinSpec, WindowJoinSpec
+from penstock.columnar.specs.joins import ColumnarIntervalJoinSpec, TemporalJoinSpec, WindowJoinSpec
 from penstock.columnar.store import index
 from penstock.table.data_types import DataTypes
 from penstock.table.expressions.nodes import Call, InputRef
@@ -78,7 +78,7 @@ def test_an_interval_join_gives_the_pairs_near_each_other(
     if condition is not None:  # with room for few pairs at once
         monkeypatch.setattr(index, "MOST_PAIRS", 5)
     events = _streams(random.Random(7))
-    spec = IntervalJoinSpec(kind, LEFT, RIGHT, (0,), (0,), 2, 1, lower, upper, condition)
+    spec = ColumnarIntervalJoinSpec(kind, LEFT, RIGHT, (0,), (0,), 2, 1, lower, upper, condition)
     running = _run(spec, backend, events, (LEFT, RIGHT))
     expected = joined(
         kind,
@@ -97,7 +97,7 @@ def test_an_interval_join_gives_the_pairs_near_each_other(
 
 
 def test_an_interval_join_holds_watermarks_back_by_as_much_as_its_rows_can_be_old() -> None:
-    spec = IntervalJoinSpec("LEFT", LEFT, RIGHT, (0,), (0,), 2, 1, -60, 30)
+    spec = ColumnarIntervalJoinSpec("LEFT", LEFT, RIGHT, (0,), (0,), 2, 1, -60, 30)
     running = Stopped(spec, "hashmap")
     running.send([(1, 1, _at(1000))], LEFT)
     running.watermark(1059)
@@ -108,7 +108,7 @@ def test_an_interval_join_holds_watermarks_back_by_as_much_as_its_rows_can_be_ol
 
 
 def test_an_interval_join_by_the_clock_forgets_rows_by_the_clock() -> None:
-    spec = IntervalJoinSpec("LEFT", LEFT, RIGHT, (0,), (0,), None, None, -60, 0)
+    spec = ColumnarIntervalJoinSpec("LEFT", LEFT, RIGHT, (0,), (0,), None, None, -60, 0)
     running = Stopped(spec, "hashmap")
     running.send([(1, 1, None), (2, 2, None)], LEFT)
     running.clock.advance(60)
@@ -123,7 +123,7 @@ def test_an_interval_join_by_the_clock_forgets_rows_by_the_clock() -> None:
 
 
 def test_an_interval_join_by_the_clock_gives_up_waiting_at_the_end_of_its_inputs() -> None:
-    spec = IntervalJoinSpec("FULL", LEFT, RIGHT, (0,), (0,), None, None, -60, 60)
+    spec = ColumnarIntervalJoinSpec("FULL", LEFT, RIGHT, (0,), (0,), None, None, -60, 60)
     running = Stopped(spec, "hashmap")
     running.send([(1, 1, None), (2, 2, None)], LEFT)
     running.send([(1, None, 5), (3, None, 6)], RIGHT, 1)
@@ -142,7 +142,7 @@ def test_watermarks_of_an_interval_join_are_behind_all_rows_to_come(
     lower: int, upper: int, delay: int
 ) -> None:
     running = Stopped(
-        IntervalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1, lower, upper), "hashmap"
+        ColumnarIntervalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1, lower, upper), "hashmap"
     )
     running.watermark(1000)
     running.watermark(END)
@@ -150,7 +150,7 @@ def test_watermarks_of_an_interval_join_are_behind_all_rows_to_come(
 
 
 def test_a_row_without_a_time_is_near_no_other() -> None:
-    spec = IntervalJoinSpec("FULL", LEFT, RIGHT, (0,), (0,), 2, 1, -60, 60)
+    spec = ColumnarIntervalJoinSpec("FULL", LEFT, RIGHT, (0,), (0,), 2, 1, -60, 60)
     running = Stopped(spec, "hashmap")
     running.send([(1, 1, None)], LEFT)
     running.send([(1, None, 5)], RIGHT, 1)
@@ -274,7 +274,7 @@ def test_a_temporal_join_by_the_clock_takes_the_latest_version_and_keeps_the_kin
 
 def test_keys_with_null_are_equal_in_timed_joins_where_the_condition_says_so() -> None:
     moment = _at(1000)
-    interval = IntervalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1, 0, 0)
+    interval = ColumnarIntervalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1, 0, 0)
     window = WindowJoinSpec("INNER", WINDOWED, WINDOWED, (0,), (0,), (2, 3), (2, 3))
     cases: list[tuple[Any, Any, Any]] = [
         (interval, (LEFT, RIGHT), ((None, 1, moment), (None, moment, 2))),

@@ -15,7 +15,7 @@ from penstock.columnar.specs.aggregates import (
 from penstock.columnar.specs.changes import MatchRecognizeSpec
 from penstock.columnar.specs.common import SortKey, WindowDefinition
 from penstock.columnar.specs.joins import (
-    IntervalJoinSpec,
+    ColumnarIntervalJoinSpec,
     JoinSpec,
     LookupJoinSpec,
     TemporalJoinSpec,
@@ -23,7 +23,7 @@ from penstock.columnar.specs.joins import (
 )
 from penstock.columnar.specs.stateless import CalcSpec, CorrelateSpec, ExpandSpec
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Symbol, UserCall
-from penstock.table.plan.nodes import PatternNode
+from penstock.table.plan.nodes import RowPattern
 from penstock.table.types import BooleanType, IntType, NullType, TimestampType
 from penstock.testing.harness import OperatorHarness
 
@@ -90,7 +90,7 @@ SPECS: dict[str, Callable[[Noted], Any]] = {
     "WHERE": lambda f: CalcSpec(TYPES, condition=_call(f)),
     "GROUPING SETS": lambda f: ExpandSpec(TYPES, ((_call(f),), (_call(f),))),
     "join": lambda f: JoinSpec("FULL", TYPES, TYPES, (0,), (0,), _call(f)),
-    "interval join": lambda f: IntervalJoinSpec(
+    "interval join": lambda f: ColumnarIntervalJoinSpec(
         "FULL", TYPES, TYPES, (0,), (0,), 1, 1, -5, 5, _call(f)
     ),
     "window join": lambda f: WindowJoinSpec(
@@ -126,7 +126,7 @@ SPECS: dict[str, Callable[[Noted], Any]] = {
         (0,),
         ORDER,
         rowtime=True,
-        pattern=PatternNode("VARIABLE", "A"),
+        pattern=RowPattern("VARIABLE", "A"),
         definitions=(("A", UserCall(TRUTH, "noted", f, (ROW,))),),
         measures=(),
         after_match=("PAST LAST ROW", None),

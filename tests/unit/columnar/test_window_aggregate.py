@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.specs.aggregates import LocalAggregateSpec, WindowAggregateSpec
+from penstock.columnar.specs.aggregates import ColumnarLocalAggregateSpec, WindowAggregateSpec
 from penstock.columnar.specs.common import WindowDefinition
 from penstock.columnar.specs.stateless import WindowTableFunctionSpec
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal
@@ -157,7 +157,7 @@ def test_two_phases_and_windows_as_columns_give_the_same(window: WindowDefinitio
     calls = CALLS[:5]
     changes, _ = random_rows(5, retracts=False, keys=True)
     one = ColumnDriver(WindowAggregateSpec(TYPES, (0,), calls, window), TYPES)
-    local = ColumnDriver(LocalAggregateSpec(TYPES, (0,), calls, window=window), TYPES)
+    local = ColumnDriver(ColumnarLocalAggregateSpec(TYPES, (0,), calls, window=window), TYPES)
     two = ColumnDriver(WindowAggregateSpec(TYPES, (0,), calls, window, merges=True), TYPES)
     together = ColumnDriver(WindowAggregateSpec(TYPES, (0,), calls, window, merges=True), TYPES)
     table = ColumnDriver(WindowTableFunctionSpec(TYPES, window), TYPES)
@@ -200,7 +200,7 @@ def test_late_rows_are_dropped_and_counted_and_others_go_to_windows_that_have_no
 def test_rows_without_a_time_are_left_out_in_the_first_phase() -> None:
     window = WindowDefinition("TUMBLE", 10, time=2)
     calls = (call("COUNT"),)
-    local = ColumnDriver(LocalAggregateSpec(TYPES, (0,), calls, window=window), TYPES)
+    local = ColumnDriver(ColumnarLocalAggregateSpec(TYPES, (0,), calls, window=window), TYPES)
     merging = ColumnDriver(WindowAggregateSpec(TYPES, (0,), calls, window, merges=True), TYPES)
     local.feed([("a", 1, at(1)), ("a", 1, None), ("b", 1, None)])
     local.feed([("a", 1, None)])

@@ -14,8 +14,8 @@ import types
 import pytest
 
 from penstock.common.logs import handler, sending
-from penstock.common.logs.book import LogBook
-from penstock.common.logs.handler import LineFormatter, PrintedLines, RecordTaker
+from penstock.common.logs.book import LogBuffer
+from penstock.common.logs.handler import LineFormatter, LogRecordFactory, PrintedLines
 from penstock.common.logs.lines import LONGEST_TEXT, LogLine
 from penstock.common.logs.scope import LogScope, current_scope, working_for
 from penstock.common.logs.sending import LineReceiver, LineSender, LogAddress
@@ -84,7 +84,7 @@ def test_a_thread_says_once_how_to_find_out_what_it_works_for():
 
 def test_records_know_their_job_for_any_formatter_and_are_taken():
     taken = []
-    factory = RecordTaker(logging.LogRecord)
+    factory = LogRecordFactory(logging.LogRecord)
     factory.takers["test"] = taken.append
     with working_for(lambda: SCOPE):
         record = factory("m", 30, "f.py", 1, "hello %s", ("you",), None)
@@ -101,7 +101,7 @@ def test_who_takes_a_line_may_log():
         taken.append(line)
         factory("m", 30, "f.py", 1, "again", (), None)
 
-    factory = RecordTaker(logging.LogRecord)
+    factory = LogRecordFactory(logging.LogRecord)
     factory.takers["test"] = take
     factory("m", 30, "f.py", 1, "once", (), None)
     assert [line.message for line in taken] == ["once"]
@@ -129,7 +129,7 @@ def test_with_json_what_is_printed_is_json_too(capsys):
 
 
 def test_the_book_has_the_lines_of_each_job_in_order():
-    book = LogBook()
+    book = LogBuffer()
     for number, job in enumerate("abab"):
         book.add(LogLine(number, "INFO", "m", f"line {number}", LogScope(job)))
     assert [each.line.message for each in book.entries(job_id="a")] == ["line 0", "line 2"]
@@ -139,7 +139,7 @@ def test_the_book_has_the_lines_of_each_job_in_order():
 
 def test_the_book_forgets_the_oldest_lines_of_a_job_and_says_how_many(monkeypatch):
     monkeypatch.setattr("penstock.common.logs.book.LINES_OF_A_JOB", 3)
-    book = LogBook()
+    book = LogBuffer()
     for number in range(5):
         book.add(LogLine(number, "INFO", "m", str(number), LogScope("a")))
     book.add(LogLine(9, "INFO", "m", "other", LogScope("b")))
@@ -271,7 +271,7 @@ def test_a_second_taker_takes_the_place_of_the_first(monkeypatch):
 
 def test_lines_are_shown_with_what_they_are_about_unless_they_are_told_in_another_way(capsys):
     shows = handler.StderrHandler("text", "WARNING")
-    factory = RecordTaker(logging.LogRecord)
+    factory = LogRecordFactory(logging.LogRecord)
     for extra in ({}, handler.OFF_TERMINAL):
         with working_for(lambda: SCOPE):
             record = factory("m", 40, "f.py", 1, "it broke", (), None)

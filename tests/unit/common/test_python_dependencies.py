@@ -13,12 +13,12 @@ from penstock.common.option_checks import validate
 from penstock.common.python_dependencies import (
     PythonDependencies,
     add_to_import_path,
+    add_to_this_process,
     check_python_file,
     dependencies_of,
     is_this_interpreter,
     set_log_levels,
     split_python_files,
-    use_in_this_process,
 )
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, ConfigurationError, UnsupportedOperationError
@@ -130,7 +130,7 @@ def test_the_interpreter_of_the_program_is_nothing_to_ask_for(tmp_path):
 )
 def test_threads_of_the_program_cannot_have_what_needs_processes(dependencies):
     with pytest.raises(UnsupportedOperationError, match="needs Spark"):
-        use_in_this_process(dependencies)
+        add_to_this_process(dependencies)
 
 
 LOGGER = "tests.levels_of_tasks"

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from penstock.common.repeated_lines import Line, RepeatedLines
+from penstock.common.repeated_lines import LogLineKind, RepeatedLineFilter
 
 
 class Times:
@@ -18,7 +18,7 @@ class Times:
         return self.now
 
 
-def passed(lines: RepeatedLines, text: str, level: int = logging.ERROR) -> str | None:
+def passed(lines: RepeatedLineFilter, text: str, level: int = logging.ERROR) -> str | None:
     """Return what becomes of a line, None if it is left out."""
     record = logging.LogRecord("any", level, __file__, 1, "%s", (text,), None)
     return f"{record.levelname} {record.getMessage()}" if lines.filter(record) else None
@@ -26,7 +26,7 @@ def passed(lines: RepeatedLines, text: str, level: int = logging.ERROR) -> str |
 
 def test_a_line_is_logged_once_and_then_with_a_count() -> None:
     clock = Times()
-    lines = RepeatedLines(every_s=60, clock=clock)
+    lines = RepeatedLineFilter(every_s=60, clock=clock)
     assert passed(lines, "broker away") == "ERROR broker away"
     assert [passed(lines, "broker away") for _ in range(73)] == [None] * 73
     assert passed(lines, "something else") == "ERROR something else"
@@ -39,18 +39,18 @@ def test_a_line_is_logged_once_and_then_with_a_count() -> None:
 
 def test_a_line_that_comes_rarely_has_no_count() -> None:
     clock = Times()
-    lines = RepeatedLines(every_s=60, clock=clock)
+    lines = RepeatedLineFilter(every_s=60, clock=clock)
     for _ in range(3):
         assert passed(lines, "slow") == "ERROR slow"
         clock.now += 61
 
 
 def test_lines_are_what_was_read_of_them() -> None:
-    def read(record: logging.LogRecord) -> Line:
-        return Line("same", record.getMessage().upper(), logging.WARNING, times=10)
+    def read(record: logging.LogRecord) -> LogLineKind:
+        return LogLineKind("same", record.getMessage().upper(), logging.WARNING, times=10)
 
     clock = Times()
-    lines = RepeatedLines(read, every_s=60, clock=clock)
+    lines = RepeatedLineFilter(read, every_s=60, clock=clock)
     assert passed(lines, "a") == "WARNING A"
     assert passed(lines, "b") is None
     clock.now += 120
@@ -59,7 +59,7 @@ def test_lines_are_what_was_read_of_them() -> None:
 
 @pytest.mark.parametrize("count", [3, 5000])
 def test_lines_of_many_kinds_are_all_logged(count: int) -> None:
-    lines = RepeatedLines(every_s=60, clock=Times())
+    lines = RepeatedLineFilter(every_s=60, clock=Times())
     assert [passed(lines, f"line {n}") for n in range(count)] == [
         f"ERROR line {n}" for n in range(count)
     ]

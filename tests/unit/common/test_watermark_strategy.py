@@ -161,13 +161,17 @@ def test_settings_make_another_strategy_and_keep_each_other():
         .with_idleness(Duration.of_minutes(1))
         .with_watermark_alignment("group", Duration.of_seconds(20))
     )
-    assert (base.timestamp_assigner, base.idle_timeout_ms, base.alignment) == (None, None, None)
+    assert (base.timestamp_assigner, base.idle_timeout_ms, base.watermark_alignment) == (
+        None,
+        None,
+        None,
+    )
     assert rich.timestamp_assigner is assigner
     assert rich.idle_timeout_ms == 60_000
-    assert rich.alignment == WatermarkAlignment("group", 20_000, 1000)
+    assert rich.watermark_alignment == WatermarkAlignment("group", 20_000, 1000)
     assert rich.max_out_of_orderness_ms == 1
     faster = rich.with_watermark_alignment("group", Duration.of_millis(5), Duration.of_millis(10))
-    assert faster.alignment == WatermarkAlignment("group", 5, 10)
+    assert faster.watermark_alignment == WatermarkAlignment("group", 5, 10)
 
 
 def test_a_strategy_survives_pickling():

@@ -82,10 +82,10 @@ def test_the_example_source_and_sink_work():
     assert [batch.records for batch in batches] == [[3], [2], [1]]
     sink = names["Ledger"]()
     writer = sink.create_writer(base.WriterContext("job", "op", 0, 1, ""))
-    for epoch, attempt, values in ((1, "a", [1, 2]), (2, "b", [3])):
-        writer.begin(base.EpochContext(epoch, attempt))
+    for checkpoint_id, attempt, values in ((1, "a", [1, 2]), (2, "b", [3])):
+        writer.begin(base.CheckpointContext(checkpoint_id, attempt))
         writer.write(values, None, 0)
-        request = base.CommitRequest(epoch, writer.prepare_commit())
+        request = base.CommitRequest(checkpoint_id, writer.prepare_commit())
         for _ in range(2):
             sink.create_committer().commit(request)
     assert names["ledger"] == {"job-a": [1, 2], "job-b": [3]}

@@ -8,14 +8,14 @@ import math
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.source import OneLook, SourceAssignment, SplitProgress
+from penstock.connectors.source import NonBlockingReadLimits, SourceAssignment, SplitProgress
 from penstock.datastream.connectors import (
     CollectionSource,
     DataGeneratorSource,
     NumberSequenceSource,
 )
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.operators.source import Polled
+from penstock.runtime.operators.source import PollResult
 from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.connector_helpers import hybrid
 
@@ -32,8 +32,10 @@ class Paced:
         )
         self.operator = self.harness.operator
         ticks = itertools.count()  # a clock that is read later is later
-        self.operator._flow.monotonic = lambda: self.clock.now / 1000 + next(ticks) * 1e-9
-        self.operator._flow.limits = self._look
+        self.operator._pipelined_splits.monotonic = lambda: (
+            self.clock.now / 1000 + next(ticks) * 1e-9
+        )
+        self.operator._pipelined_splits.limits = self._look
         found = source.create_enumerator(splits).discover()
         begin = [(each.start[0], self.clock.now / 1000) for each in found]
         self.operator.add_splits(
@@ -48,17 +50,17 @@ class Paced:
         self.slept = []
 
     def _look(self):
-        look = OneLook()
+        look = NonBlockingReadLimits()
         object.__setattr__(look, "deadline", self.clock.now / 1000)
         return look
 
     def tick(self):
         """Read what there is, then wait as long as the source says; return how many records there were."""
-        while (answer := self.operator.poll()) is Polled.MORE:
+        while (answer := self.operator.poll()) is PollResult.MORE:
             pass
         count = len(self.harness.values())
         self.harness.clear()
-        if answer is Polled.NOTHING_NOW:
+        if answer is PollResult.NOTHING_NOW:
             self.clock.set(math.ceil(round(self.operator.next_poll() * 1000, 2)))
         return count
 
@@ -114,5 +116,5 @@ def test_the_reader_of_a_hybrid_source_asks_the_reader_that_it_is_of():
 )
 def test_sources_with_an_end_give_all_within_one_look(source):
     (split,) = source.create_enumerator(1).discover()
-    batches = source.create_reader().read(split, split.start, OneLook())
+    batches = source.create_reader().read(split, split.start, NonBlockingReadLimits())
     assert sum(len(batch.records) for batch in batches) == 3000

@@ -12,7 +12,7 @@ from penstock.connectors.formats.registry import RegisteredSchema, SchemaRegistr
 from penstock.connectors.jdbc.failures import refused
 from penstock.connectors.jdbc.urls import parse_url
 from penstock.connectors.kafka.errors import KafkaDataLossError, sink_error
-from penstock.connectors.kafka.source_errors import hopeless
+from penstock.connectors.kafka.source_errors import fatal_error
 from penstock.errors import (
     ArgumentError,
     CheckpointError,
@@ -34,7 +34,7 @@ def _written(name: str) -> Exception:
 
 
 def _read(name: str) -> Exception:
-    found = hopeless(KafkaError(getattr(KafkaError, name)), "broker:9092", "the Kafka source")
+    found = fatal_error(KafkaError(getattr(KafkaError, name)), "broker:9092", "the Kafka source")
     assert found is not None
     return found
 

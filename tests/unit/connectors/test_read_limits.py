@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from penstock.connectors.source import OneLook, ReadLimits
+from penstock.connectors.source import NonBlockingReadLimits, ReadLimits
 from penstock.table.connectors.frames import FrameSource
 
 
@@ -18,8 +18,8 @@ def test_limits_with_another_batch_size_end_at_the_same_time() -> None:
 
 
 def test_a_reader_inside_of_one_that_must_not_wait_looks_once() -> None:
-    inner = OneLook().with_batch_size(7)
-    assert isinstance(inner, OneLook)
+    inner = NonBlockingReadLimits().with_batch_size(7)
+    assert isinstance(inner, NonBlockingReadLimits)
     assert (inner.batch_size, inner.remaining) == (7, 0.0)
     assert (inner.expired, inner.expired) == (False, True)
 
@@ -27,5 +27,5 @@ def test_a_reader_inside_of_one_that_must_not_wait_looks_once() -> None:
 def test_a_table_of_a_frame_is_read_without_waiting() -> None:
     source = FrameSource(pl.DataFrame({"c0": [1, 2, 3]}))
     [split] = source.create_enumerator(1).discover()
-    [batch] = source.create_reader().read(split, split.start, OneLook())
+    [batch] = source.create_reader().read(split, split.start, NonBlockingReadLimits())
     assert pl.DataFrame(batch.records)["c0"].to_list() == [1, 2, 3]

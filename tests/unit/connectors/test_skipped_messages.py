@@ -11,7 +11,7 @@ from penstock.connectors.formats.json import JsonRowDeserializationSchema
 from penstock.connectors.formats.json_values import JsonDeserializationSchema
 from penstock.connectors.kafka.record import KafkaRecord
 from penstock.table.connectors.json_rows import LenientJsonDeserializationSchema
-from penstock.table.connectors.kafka.records import Place, RecordRows
+from penstock.table.connectors.kafka.records import ColumnSource, RecordRows
 from penstock.table.types import IntType, RowField, RowType
 from tests.builders.cases import check_all
 
@@ -45,7 +45,7 @@ SCHEMAS = {
 
 def test_kafka_rows_count_skipped_values():
     value = LenientJsonDeserializationSchema(RowType([RowField("a", IntType())]))
-    rows = RecordRows(value, None, [Place("value", 0)])
+    rows = RecordRows(value, None, [ColumnSource("value", 0)])
     messages = [b'{"a": 1}', b"{x", None]
     found = [rows.deserialize(KafkaRecord(None, each, [], "t", 0, 0, 0)) for each in messages]
     assert [row is None for row in found] == [False, True, True]

@@ -11,7 +11,7 @@ import pytest
 from penstock.common.serialization import DeserializationSchema
 from penstock.connectors import socket as socket_source
 from penstock.connectors.socket import SocketSource
-from penstock.connectors.source import OneLook, ReadLimits
+from penstock.connectors.source import NonBlockingReadLimits, ReadLimits
 from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError, RecordError
 from tests.builders.feeding import feeding, sends
 from tests.builders.ports import reserved_port
@@ -97,7 +97,7 @@ def test_a_server_that_comes_late_is_waited_for(monkeypatch):
         source = SocketSource("127.0.0.1", port, max_retries=-1, retry_delay_ms=5)
         (split,) = source.create_enumerator(1).discover()
         reader = source.create_reader()
-        assert next(reader.read(split, 0, OneLook())).records == []
+        assert next(reader.read(split, 0, NonBlockingReadLimits())).records == []
         assert refused.wait(60)
         with socket.create_server(("127.0.0.1", port)) as late:
             connection, _ = late.accept()
@@ -180,13 +180,13 @@ def test_one_look_does_not_wait_and_a_wake_up_tells_of_more(monkeypatch):
         (split,) = source.create_enumerator(1).discover()
         reader = source.create_reader()
         reader.use_wake(woken.set)
-        assert next(reader.read(split, 0, OneLook())).records == []
+        assert next(reader.read(split, 0, NonBlockingReadLimits())).records == []
         assert not any(waited)
         assert reader.next_ready(split, 0) == float("inf")
         go.set()
         assert woken.wait(60)
         assert reader.next_ready(split, 0) == 0.0
-        assert next(reader.read(split, 0, OneLook())).records == ["a"]
+        assert next(reader.read(split, 0, NonBlockingReadLimits())).records == ["a"]
         reader.close()
 
 

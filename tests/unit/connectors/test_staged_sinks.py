@@ -9,7 +9,7 @@ import pytest
 
 from penstock.common.types import Row
 from penstock.connectors.function_sink import FunctionSink
-from penstock.connectors.sink import CommitRequest, EpochContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest
 from penstock.connectors.staged_sinks import CollectSink, PrintSink
 from penstock.errors import ArgumentTypeError, CheckpointError, InvalidProgramError
 from tests.builders.connector_helpers import open_writer
@@ -74,11 +74,11 @@ def test_much_output_is_staged_in_a_file_that_the_commit_deletes(tmp_path, capsy
 
 def test_nothing_is_printed_twice_by_a_repeated_commit(tmp_path, capsys):
     sink = PrintSink()
-    request = CommitRequest(4, written(sink, tmp_path, ["x"], epoch=4))
+    request = CommitRequest(4, written(sink, tmp_path, ["x"], checkpoint_id=4))
     sink.create_committer().commit(request)
     sink.create_committer().commit(request)
     assert capsys.readouterr().out == "x\n"
-    other = written(sink, tmp_path, ["y"], epoch=1, job_id="other")
+    other = written(sink, tmp_path, ["y"], checkpoint_id=1, job_id="other")
     sink.create_committer().commit(CommitRequest(1, other))
     assert capsys.readouterr().out == "y\n"
 
@@ -107,12 +107,12 @@ def test_writers_without_records_commit_nothing(tmp_path):
 @pytest.mark.parametrize("size", [3, 100_000], ids=["inline", "staged"])
 def test_each_epoch_of_a_writer_is_put_out_by_itself(tmp_path, capsys, size):
     sink = PrintSink()
-    writer = open_writer(sink, tmp_path, epoch=1, attempt="a1")
-    for epoch in (1, 2, 3):
-        writer.write([str(epoch) * size], None, 0)
-        sink.create_committer().commit(CommitRequest(epoch, writer.prepare_commit()))
-        assert capsys.readouterr().out == str(epoch) * size + "\n"
-        writer.begin(EpochContext(epoch + 1, f"a{epoch + 1}"))
+    writer = open_writer(sink, tmp_path, checkpoint_id=1, attempt="a1")
+    for checkpoint_id in (1, 2, 3):
+        writer.write([str(checkpoint_id) * size], None, 0)
+        sink.create_committer().commit(CommitRequest(checkpoint_id, writer.prepare_commit()))
+        assert capsys.readouterr().out == str(checkpoint_id) * size + "\n"
+        writer.begin(CheckpointContext(checkpoint_id + 1, f"a{checkpoint_id + 1}"))
     writer.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -121,8 +121,8 @@ class Consumer:
     def __init__(self):
         self.received = []
 
-    def put(self, epoch, elements):
-        self.received.append((epoch, elements))
+    def put(self, checkpoint_id, elements):
+        self.received.append((checkpoint_id, elements))
 
     def __reduce__(self):
         raise TypeError("the consumer must stay on the driver")
@@ -196,7 +196,7 @@ def test_an_object_with_invoke_is_a_sink(tmp_path):
     writer.write(["a", "b"], [5, None], 2)
     writer.write(["c"], None, 3)
     writer.prepare_commit()
-    writer.begin(EpochContext(2, "a1"))
+    writer.begin(CheckpointContext(2, "a1"))
     writer.write(["d"], None, 3)
     writer.prepare_commit()
     writer.close()
@@ -213,7 +213,7 @@ def test_sink_function_must_be_callable():
 
 def test_collected_output_that_was_altered_is_not_unpickled(tmp_path):
     class Consumer:
-        def put(self, epoch, elements):
+        def put(self, checkpoint_id, elements):
             found.extend(elements)
 
     found = []

@@ -16,8 +16,8 @@ from penstock.datastream._aggregations import (
     MaxReduce,
     MinByReduce,
     MinReduce,
-    Projection,
     SumReduce,
+    TupleProjection,
 )
 from penstock.errors import PenstockError
 
@@ -116,4 +116,4 @@ def test_the_methods_take_an_index_a_name_or_nothing(stream, method, kind, name,
 
 
 def test_a_projection_picks_fields_in_order():
-    assert Projection((2, 0, 2))(("a", "b", "c")) == ("c", "a", "c")
+    assert TupleProjection((2, 0, 2))(("a", "b", "c")) == ("c", "a", "c")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.errors import JobExecutionError
 
 
@@ -12,17 +12,17 @@ def sink_of(executor, job=0):
     return executor.submitted[job][0][-1].spec.sink
 
 
-def commit(sink, tmp_path, epoch, *per_subtask):
+def commit(sink, tmp_path, checkpoint_id, *per_subtask):
     """Write and commit one epoch, as a job would."""
     committables = []
     for subtask, values in enumerate(per_subtask):
         context = WriterContext("job", "op", subtask, len(per_subtask), str(tmp_path))
         writer = sink.create_writer(context)
-        writer.begin(EpochContext(epoch, "a0"))
+        writer.begin(CheckpointContext(checkpoint_id, "a0"))
         writer.write(list(values), None, 0)
         committables += writer.prepare_commit()
         writer.close()
-    request = CommitRequest(epoch, committables)
+    request = CommitRequest(checkpoint_id, committables)
     sink.create_committer().commit(request)
     return request
 

@@ -20,7 +20,7 @@ from penstock.datastream import (
     SlotSharingGroup,
     StreamExecutionEnvironment,
 )
-from penstock.datastream._environment_settings import EnvironmentSettings
+from penstock.datastream._environment_settings import EnvironmentConfiguration
 from penstock.datastream.functions import SinkFunction, SourceFunction
 from penstock.errors import (
     ArgumentError,
@@ -50,7 +50,7 @@ def test_the_parallelism_comes_from_the_configuration():
 
 
 def test_the_default_parallelism_counts_for_all_environments(env, monkeypatch):
-    monkeypatch.setattr(EnvironmentSettings, "_default_local_parallelism", None)
+    monkeypatch.setattr(EnvironmentConfiguration, "_default_local_parallelism", None)
     env.set_default_local_parallelism(5)
     assert env.get_default_local_parallelism() == 5
     assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 5

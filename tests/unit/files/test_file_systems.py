@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.connectors.files.committer import CommitPolicy, FileCommitter, InProgressFile
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError, FileError, MissingFileError
@@ -76,10 +76,12 @@ def test_files_are_written_described_moved_and_deleted(files, tmp_path):
 
 def test_files_are_published_on_both(files, tmp_path):
     parts = []
-    for epoch in (1, 2):
-        name = f".part-0-{epoch}-0.inprogress.{epoch}.aa.bb"
-        put(files, tmp_path / "x" / name, b"%d\n" % epoch)
-        parts.append(InProgressFile("x", name, f"part-0-{epoch}-0", 0, epoch, 2, 1, 0, 0))
+    for checkpoint_id in (1, 2):
+        name = f".part-0-{checkpoint_id}-0.inprogress.{checkpoint_id}.aa.bb"
+        put(files, tmp_path / "x" / name, b"%d\n" % checkpoint_id)
+        parts.append(
+            InProgressFile("x", name, f"part-0-{checkpoint_id}-0", 0, checkpoint_id, 2, 1, 0, 0)
+        )
     committer = FileCommitter(str(tmp_path), CommitPolicy(at_once=False, suffix=".txt"), files)
     request = CommitRequest(2, parts, final=True)
     for _ in range(2):
@@ -96,7 +98,7 @@ def test_a_scheme_that_nothing_opens_is_refused():
 
 def test_checkpoint_directory_with_unknown_scheme_is_reported():
     with pytest.raises(CheckpointError) as caught:
-        CheckpointStorage("nosuchscheme://host/path").list()
+        CheckpointFileSystem("nosuchscheme://host/path").list()
     assert "no file system for 'nosuchscheme://'" in str(caught.value.detail)
     assert caught.value.hint == "check the URI, or set another execution.checkpointing.dir"
 

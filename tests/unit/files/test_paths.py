@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.files.paths import is_hidden, join_path, normalize
 
@@ -32,7 +32,7 @@ from penstock.files.paths import is_hidden, join_path, normalize
 )
 def test_a_place_has_one_name(path, expected):
     assert normalize(path) == expected
-    assert CheckpointStorage(path).base == expected
+    assert CheckpointFileSystem(path).base == expected
     assert normalize(expected) == expected
 
 
@@ -40,7 +40,7 @@ def test_paths_become_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert normalize("x/../y") == str(tmp_path / "y")
     assert normalize((tmp_path / "a b").as_uri()) == str(tmp_path / "a b")
-    assert CheckpointStorage("x/").base == str(tmp_path / "x")
+    assert CheckpointFileSystem("x/").base == str(tmp_path / "x")
 
 
 @pytest.mark.parametrize(("path", "error"), [(5, ArgumentTypeError), ("", ArgumentError)])

@@ -6,14 +6,14 @@ import pytest
 from pyarrow import fs
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError
 from penstock.files.uris import open_file_system
 
 
 @pytest.fixture
 def storage(s3):
-    return CheckpointStorage(s3.uri("job"))
+    return CheckpointFileSystem(s3.uri("job"))
 
 
 def test_files_are_written_listed_read_and_deleted(storage, s3, tmp_path):
@@ -114,8 +114,8 @@ def test_permanent_server_error_is_not_retried(storage, s3, caplog, status, code
 def test_environment_variables_say_where_the_server_is(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{s3.server.endpoint}")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    CheckpointStorage(f"s3://streams/{s3.prefix}").write_atomic("a", b"x")
-    assert CheckpointStorage(f"s3a://streams/{s3.prefix}").read("a") == b"x"
+    CheckpointFileSystem(f"s3://streams/{s3.prefix}").write_atomic("a", b"x")
+    assert CheckpointFileSystem(f"s3a://streams/{s3.prefix}").read("a") == b"x"
     assert s3.list() == ["a"]
 
 

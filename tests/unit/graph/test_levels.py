@@ -18,7 +18,7 @@ def deployed(roots, options, **values):
     plan = compile_program(roots, options).stage_plan
     given = {"restore": {}, "assignments": {}, "state_io": None, "staging": "/staging", **values}
     levels = deploy_levels(
-        deploy(plan), JobSettings("j", "a job"), epoch=7, attempt_number=2, **given
+        deploy(plan), JobSettings("j", "a job"), checkpoint_id=7, attempt_number=2, **given
     )
     return plan, levels
 
@@ -33,7 +33,7 @@ def test_levels_are_those_of_the_plan(shape: str) -> None:
         each.vertices for each in plan.levels
     ]
     assert [each.next_slots for each in levels] == [*[each.slots for each in plan.levels][1:], 0]
-    assert {(each.epoch, each.attempt_number) for each in levels} == {(7, 2)}
+    assert {(each.checkpoint_id, each.attempt_number) for each in levels} == {(7, 2)}
 
 
 def test_level_deployment_contains_only_its_own_subtasks() -> None:

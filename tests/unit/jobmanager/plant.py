@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.jobmanager.autoscaler import Autoscaler, EpochObservation, SourceObservation
+from penstock.jobmanager.autoscaler import Autoscaler, IntervalObservation, SourceObservation
 
 # Minutes of Flink's defaults are seconds here, so that simulations are short.
 QUICK = AutoscalerSettings(
@@ -48,7 +48,7 @@ class Plant:
         self.cores = cores
         self.max_parallelism = max_parallelism
         self.now = 1_000.0
-        self.epoch = 0
+        self.checkpoint_id = 0
         self.changes = []  # (time, former, new)
         self.reasons = []
         self.history = []  # (time, parallelism)
@@ -77,11 +77,11 @@ class Plant:
         else:
             self.waiting += rate * busy - read
             after = self._backlog()
-        self.epoch += 1
+        self.checkpoint_id += 1
         left = self.waiting - rate * busy >= 1
         decision = self.autoscaler.observe(
-            EpochObservation(
-                epoch=self.epoch,
+            IntervalObservation(
+                checkpoint_id=self.checkpoint_id,
                 start_ms=round(start * 1000),
                 end_ms=round((start + busy) * 1000),
                 interval_ms=round(self.interval * 1000),

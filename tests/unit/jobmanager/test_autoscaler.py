@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.jobmanager.autoscaler import Autoscaler, EpochObservation, SourceObservation
+from penstock.jobmanager.autoscaler import Autoscaler, IntervalObservation, SourceObservation
 from tests.builders.examples import examples
 from tests.unit.jobmanager.plant import QUICK, Plant, constant, flaps, linear
 
@@ -275,10 +275,10 @@ def test_with_a_catch_up_duration_of_zero_backlogs_do_not_count():
 # Single decisions
 
 
-def epoch(number, parallelism=2, busy=0.95, *, left=True):
+def checkpoint_id(number, parallelism=2, busy=0.95, *, left=True):
     start = 1_000_000 + number * 1_000
-    return EpochObservation(
-        epoch=number,
+    return IntervalObservation(
+        checkpoint_id=number,
         start_ms=start,
         end_ms=start + round(busy * 1000),
         interval_ms=1_000,
@@ -291,30 +291,32 @@ def epoch(number, parallelism=2, busy=0.95, *, left=True):
 
 def test_nothing_is_decided_before_the_stabilization_interval_is_over():
     scaler = Autoscaler(QUICK)
-    decided = [number for number in range(10) if scaler.observe(epoch(number))]
+    decided = [number for number in range(10) if scaler.observe(checkpoint_id(number))]
     assert decided[0] == 5  # 0.95 s after the start of the sixth epoch, five seconds are over
 
 
 def test_a_decision_that_nobody_carries_out_is_repeated_later():
     scaler = Autoscaler(QUICK)
-    decided = [number for number in range(30) if scaler.observe(epoch(number))]
+    decided = [number for number in range(30) if scaler.observe(checkpoint_id(number))]
     assert [later - one for one, later in pairwise(decided)] == [5] * (len(decided) - 1)
     assert len(decided) >= 4
 
 
 def test_a_change_by_hand_starts_the_measuring_anew():
     scaler = Autoscaler(QUICK)
-    assert not any(scaler.observe(epoch(number)) for number in range(5))
-    found = [number for number in range(5, 15) if scaler.observe(epoch(number, parallelism=3))]
+    assert not any(scaler.observe(checkpoint_id(number)) for number in range(5))
+    found = [
+        number for number in range(5, 15) if scaler.observe(checkpoint_id(number, parallelism=3))
+    ]
     assert found == [10]
 
 
 def test_the_first_epoch_with_a_parallelism_is_not_measured():
     """It restores state: here it takes ten times as long."""
     scaler = Autoscaler(replace(QUICK, stabilization_ms=0))
-    slow = replace(epoch(0), busy_s=10.0, end_ms=1_010_000)
+    slow = replace(checkpoint_id(0), busy_s=10.0, end_ms=1_010_000)
     found = [scaler.observe(slow)]
-    found += [scaler.observe(epoch(10 + n, busy=0.6, left=False)) for n in range(5)]
+    found += [scaler.observe(checkpoint_id(10 + n, busy=0.6, left=False)) for n in range(5)]
     assert found == [None] * 6
 
 
@@ -323,16 +325,18 @@ def test_a_restart_is_no_idle_time():
     for forget in (False, True):
         scaler = Autoscaler(rules)
         for number in range(10):
-            assert scaler.observe(epoch(number, busy=0.6, left=False)) is None
+            assert scaler.observe(checkpoint_id(number, busy=0.6, left=False)) is None
         if forget:
             scaler.reset()
-        later = [scaler.observe(epoch(n, busy=0.6, left=False)) for n in range(200, 212)]
+        later = [scaler.observe(checkpoint_id(n, busy=0.6, left=False)) for n in range(200, 212)]
         assert any(later) is not forget
 
 
 def test_a_decision_says_why():
     scaler = Autoscaler(QUICK)
-    decision = next(found for number in range(9) if (found := scaler.observe(epoch(number))))
+    decision = next(
+        found for number in range(9) if (found := scaler.observe(checkpoint_id(number)))
+    )
     assert str(decision) == (
         "scale up from 2 to 3: 1,053 records/s arrive, a subtask can process 526; "
         "utilization 1.00 is above 0.85"

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.common.dropped_records import LATE, LATENESS, NULL_TIME, REASONS, SKIPPED
-from penstock.jobmanager.dropped_records import DropLog, DroppedRecords, find_dropped
+from penstock.jobmanager.dropped_records import DroppedRecordLog, DroppedRecords, find_dropped
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000
@@ -115,7 +115,7 @@ def dropped(number, metric=LATE):
 
 
 def test_an_operator_is_mentioned_when_it_begins_and_every_five_minutes_while_it_goes_on(lines):
-    log = DropLog()
+    log = DroppedRecordLog()
     log.look([dropped(1)], NOW)
     log.look([dropped(2)], NOW + MINUTE)
     assert len(lines.messages) == 1
@@ -129,7 +129,7 @@ def test_an_operator_is_mentioned_when_it_begins_and_every_five_minutes_while_it
 
 
 def test_the_end_of_the_job_mentions_all_that_was_not_mentioned_just_now(lines):
-    log = DropLog()
+    log = DroppedRecordLog()
     log.look([dropped(1)], NOW)
     log.finish([dropped(1)], NOW + 10)
     assert len(lines.messages) == 1
@@ -142,7 +142,7 @@ def test_the_end_of_the_job_mentions_all_that_was_not_mentioned_just_now(lines):
 
 
 def test_reports_of_every_second_are_not_added_up_each_time():
-    log = DropLog()
+    log = DroppedRecordLog()
     assert [log.is_due(NOW + second * 1000) for second in range(12)] == [
         *(True, *[False] * 9, True),
         False,

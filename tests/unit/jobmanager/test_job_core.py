@@ -15,42 +15,42 @@ from penstock.errors import (
     SuppressRestartsError,
     suppresses_restarts,
 )
-from penstock.jobmanager.job_core import JobCore, Phase
+from penstock.jobmanager.job_core import JobCore, JobPhase
 from penstock.jobmanager.job_messages import (
     Acquire,
     Acquired,
     Advance,
+    AnnounceRestart,
     AnswerRescaled,
-    Asked,
     Cancelled,
     CheckpointCompleted,
     CheckTarget,
     Delay,
-    DelayOver,
+    DelayElapsed,
     End,
-    Failed,
-    ForgetLoad,
+    ExecutionFailed,
     Interrupted,
-    Refuse,
-    Rescale,
+    JobRestored,
+    QuarantineCheckpoint,
+    RefuseRequest,
+    RequestTaken,
+    RescaleJob,
     RescaleRefused,
-    Restore,
-    Restored,
+    ResetLoadStatistics,
+    RestoreJob,
     SavepointWritten,
-    SetAsideCheckpoint,
     SetStatus,
     Start,
     Suspended,
     TakeRequest,
     TargetChecked,
-    TellRestart,
-    Tolerate,
+    TolerateFailedCheckpoint,
     WriteSavepoint,
 )
 from penstock.jobmanager.mailbox import Mailbox
 from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
-from penstock.jobmanager.restart_strategies import GiveUp, Restart
-from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.jobmanager.restart_strategies import NoFurtherRestart, Restart
+from penstock.jobmanager.running.driver import ExecutionFailedError
 
 S = JobStatus
 SAVEPOINT = SavepointRequest("target")
@@ -68,16 +68,20 @@ class Strategy:
         self.left = restarts
         self.asked: list[int] = []
 
-    def on_failure(self, now_ms: int) -> Restart | GiveUp:
+    def on_failure(self, now_ms: int) -> Restart | NoFurtherRestart:
         self.asked.append(now_ms)
         self.left -= 1
-        return Restart(2000) if self.left >= 0 else GiveUp("enough")
+        return Restart(2000) if self.left >= 0 else NoFurtherRestart("enough")
 
 
-def failed(cause: Exception | None = None, at_s: float = 10.0, *, at_start: bool = False) -> Failed:
+def failed(
+    cause: Exception | None = None, at_s: float = 10.0, *, at_start: bool = False
+) -> ExecutionFailed:
     cause = cause or ValueError("user code")
     permanent = suppresses_restarts(cause)
-    return Failed(EpochFailedError("epoch 3 failed"), cause, at_s, at_start, permanent=permanent)
+    return ExecutionFailed(
+        ExecutionFailedError("epoch 3 failed"), cause, at_s, at_start, permanent=permanent
+    )
 
 
 def told(core: JobCore, *events):
@@ -91,21 +95,21 @@ def told(core: JobCore, *events):
 def started(*events, strategy=None, **options):
     """A job that has been restored and looks for requests, after which come these events."""
     core = JobCore(strategy or Strategy(), **options)
-    told(core, Start(), Acquired(), Restored(), *events)
+    told(core, Start(), Acquired(), JobRestored(), *events)
     return core
 
 
 def running(*events, **options):
     """A job that runs on to a checkpoint, after which come these events."""
-    return started(Asked(None), *events, **options)
+    return started(RequestTaken(None), *events, **options)
 
 
-def restarting(error: EpochFailedError, number: int = 1):
+def restarting(error: ExecutionFailedError, number: int = 1):
     return [
-        ForgetLoad(),
+        ResetLoadStatistics(),
         SetStatus(S.FAILING, error),
         SetStatus(S.RESTARTING),
-        TellRestart(number, 2000, error),
+        AnnounceRestart(number, 2000, error),
         Delay(2.0),
     ]
 
@@ -116,22 +120,22 @@ def restarting(error: EpochFailedError, number: int = 1):
 def test_a_job_is_acquired_restored_and_run_from_checkpoint_to_checkpoint_to_its_end() -> None:
     core = JobCore(Strategy())
     done = CheckpointCompleted(1.0)
-    steps = [Start(), Acquired(), Restored(), Asked(None), done, Asked(None)]
+    steps = [Start(), Acquired(), JobRestored(), RequestTaken(None), done, RequestTaken(None)]
     assert [core.handle(event) for event in steps] == [
         [Acquire()],
-        [SetStatus(S.RUNNING), Restore()],
+        [SetStatus(S.RUNNING), RestoreJob()],
         [TakeRequest()],
         [Advance()],
         [TakeRequest()],
         [Advance()],
     ]
     assert core.handle(CheckpointCompleted(2.0, finished=True)) == FINISHED
-    assert core.phase is Phase.ENDED
+    assert core.phase is JobPhase.ENDED
 
 
 def test_a_job_whose_last_checkpoint_is_restored_ends_at_once() -> None:
     core = JobCore(Strategy())
-    assert told(core, Start(), Acquired(), Restored(finished=True)) == FINISHED
+    assert told(core, Start(), Acquired(), JobRestored(finished=True)) == FINISHED
 
 
 def test_an_interruption_lets_it_look_for_requests() -> None:
@@ -143,68 +147,70 @@ def test_an_interruption_lets_it_look_for_requests() -> None:
 
 def test_a_savepoint_is_made_of_a_checkpoint_taken_for_it_while_the_job_goes_on() -> None:
     core = started()
-    assert core.handle(Asked(SAVEPOINT)) == [Advance(SAVEPOINT)]
+    assert core.handle(RequestTaken(SAVEPOINT)) == [Advance(SAVEPOINT)]
     assert core.handle(CheckpointCompleted(1.0)) == [
-        WriteSavepoint(SAVEPOINT, beside=True),
+        WriteSavepoint(SAVEPOINT, in_background=True),
         TakeRequest(),
     ]
-    assert core.handle(Asked(None)) == [Advance(None)]
+    assert core.handle(RequestTaken(None)) == [Advance(None)]
 
 
 def test_a_job_ends_with_the_savepoint_that_stops_it() -> None:
-    core = started(Asked(STOP))
-    assert core.handle(CheckpointCompleted(1.0)) == [WriteSavepoint(STOP, beside=False)]
+    core = started(RequestTaken(STOP))
+    assert core.handle(CheckpointCompleted(1.0)) == [WriteSavepoint(STOP, in_background=False)]
     assert core.handle(SavepointWritten()) == FINISHED
 
 
 def test_a_job_goes_on_if_its_last_savepoint_cannot_be_written() -> None:
-    core = started(Asked(STOP), CheckpointCompleted(1.0))
+    core = started(RequestTaken(STOP), CheckpointCompleted(1.0))
     assert core.handle(SavepointWritten(CheckpointError("no space"))) == [TakeRequest()]
 
 
 def test_a_job_that_was_drained_ends_even_if_its_savepoint_cannot_be_written() -> None:
-    core = started(Asked(DRAIN), TargetChecked(), CheckpointCompleted(1.0, finished=True))
+    core = started(RequestTaken(DRAIN), TargetChecked(), CheckpointCompleted(1.0, finished=True))
     assert core.handle(SavepointWritten(CheckpointError("no space"))) == FINISHED
 
 
 def test_a_job_is_drained_only_if_there_is_a_place_for_the_savepoint() -> None:
     core = started()
-    assert core.handle(Asked(DRAIN)) == [CheckTarget(DRAIN)]
+    assert core.handle(RequestTaken(DRAIN)) == [CheckTarget(DRAIN)]
     assert core.handle(TargetChecked()) == [Advance(DRAIN)]
-    core, error = started(Asked(DRAIN)), CheckpointError("read only")
-    assert core.handle(TargetChecked(error)) == [Refuse(DRAIN, error), TakeRequest()]
-    assert core.handle(Asked(None)) == [Advance(None)]
+    core, error = started(RequestTaken(DRAIN)), CheckpointError("read only")
+    assert core.handle(TargetChecked(error)) == [RefuseRequest(DRAIN, error), TakeRequest()]
+    assert core.handle(RequestTaken(None)) == [Advance(None)]
 
 
 def test_a_savepoint_that_is_asked_for_when_all_is_read_is_still_written() -> None:
-    core = started(Asked(SAVEPOINT))
+    core = started(RequestTaken(SAVEPOINT))
     assert core.handle(CheckpointCompleted(1.0, finished=True)) == [
-        WriteSavepoint(SAVEPOINT, beside=True),
+        WriteSavepoint(SAVEPOINT, in_background=True),
         *FINISHED,
     ]
 
 
 @pytest.mark.parametrize("cause", [ValueError("user code"), CheckpointError("storage")], ids=str)
 def test_a_savepoint_is_taken_after_a_failure_before_anything_else_is_served(cause) -> None:
-    core = started(Asked(SAVEPOINT), failed(cause), tolerable_failures=1)
-    assert told(core, DelayOver(), Restored()) == [Advance(SAVEPOINT)]
+    core = started(RequestTaken(SAVEPOINT), failed(cause), tolerable_failures=1)
+    assert told(core, DelayElapsed(), JobRestored()) == [Advance(SAVEPOINT)]
 
 
 @pytest.mark.parametrize("savepoint", [SAVEPOINT, STOP, DRAIN])
 def test_a_savepoint_whose_checkpoint_was_the_last_is_taken_of_it_although_its_commits_failed(
     savepoint,
 ) -> None:
-    core = started(Asked(savepoint), *[TargetChecked()] * savepoint.drains, failed(), DelayOver())
-    instructions = told(core, Restored(finished=True))
-    assert instructions[0] == WriteSavepoint(savepoint, beside=not savepoint.stops)
+    core = started(
+        RequestTaken(savepoint), *[TargetChecked()] * savepoint.drains, failed(), DelayElapsed()
+    )
+    instructions = told(core, JobRestored(finished=True))
+    assert instructions[0] == WriteSavepoint(savepoint, in_background=not savepoint.stops)
     if savepoint.stops:
         instructions = told(core, SavepointWritten())
     assert instructions[-1] == End(S.FINISHED)
 
 
 def test_no_savepoint_is_taken_twice() -> None:
-    core = started(Asked(SAVEPOINT), CheckpointCompleted(1.0), Asked(None), failed())
-    assert told(core, DelayOver(), Restored()) == [TakeRequest()]
+    core = started(RequestTaken(SAVEPOINT), CheckpointCompleted(1.0), RequestTaken(None), failed())
+    assert told(core, DelayElapsed(), JobRestored()) == [TakeRequest()]
 
 
 # Rescaling
@@ -212,21 +218,21 @@ def test_no_savepoint_is_taken_twice() -> None:
 
 def test_a_rescaling_is_answered_when_the_new_plan_is_restored() -> None:
     core = started()
-    assert core.handle(Asked(RESCALING)) == [Rescale(RESCALING)]
-    assert core.handle(Restored()) == [AnswerRescaled(RESCALING), TakeRequest()]
-    assert core.handle(Asked(None)) == [Advance(None)]
+    assert core.handle(RequestTaken(RESCALING)) == [RescaleJob(RESCALING)]
+    assert core.handle(JobRestored()) == [AnswerRescaled(RESCALING), TakeRequest()]
+    assert core.handle(RequestTaken(None)) == [Advance(None)]
 
 
 def test_a_rescaling_that_is_refused_leaves_the_job_as_it_is() -> None:
-    core, error = started(Asked(RESCALING)), ArgumentError("no such operator")
-    assert core.handle(RescaleRefused(error)) == [Refuse(RESCALING, error), TakeRequest()]
+    core, error = started(RequestTaken(RESCALING)), ArgumentError("no such operator")
+    assert core.handle(RescaleRefused(error)) == [RefuseRequest(RESCALING, error), TakeRequest()]
 
 
 def test_a_rescaling_whose_plan_cannot_be_restored_is_answered_when_it_can() -> None:
-    core = started(Asked(RESCALING), failed(OSError("away")))
-    assert core.handle(DelayOver()) == [SetStatus(S.RUNNING), Restore()]
-    assert core.handle(Restored()) == [AnswerRescaled(RESCALING), TakeRequest()]
-    assert told(core, Asked(None), CheckpointCompleted(1.0)) == [TakeRequest()]
+    core = started(RequestTaken(RESCALING), failed(OSError("away")))
+    assert core.handle(DelayElapsed()) == [SetStatus(S.RUNNING), RestoreJob()]
+    assert core.handle(JobRestored()) == [AnswerRescaled(RESCALING), TakeRequest()]
+    assert told(core, RequestTaken(None), CheckpointCompleted(1.0)) == [TakeRequest()]
 
 
 # Failures
@@ -237,15 +243,15 @@ def test_after_a_failure_the_job_waits_and_is_restored() -> None:
     core, event = running(strategy=strategy), failed(at_s=12.5)
     assert core.handle(event) == restarting(event.error)
     assert (core.restarts, strategy.asked) == (1, [12500])
-    assert core.handle(DelayOver()) == [SetStatus(S.RUNNING), Restore()]
-    assert core.handle(Restored()) == [TakeRequest()]
+    assert core.handle(DelayElapsed()) == [SetStatus(S.RUNNING), RestoreJob()]
+    assert core.handle(JobRestored()) == [TakeRequest()]
 
 
 def test_the_restart_strategy_has_the_last_word() -> None:
     core, event = running(strategy=Strategy(restarts=1)), failed()
-    told(core, event, DelayOver(), Restored(), Asked(None))
+    told(core, event, DelayElapsed(), JobRestored(), RequestTaken(None))
     assert core.handle(event) == [
-        ForgetLoad(),
+        ResetLoadStatistics(),
         SetStatus(S.FAILING, event.error),
         End(S.FAILED, event.error, "enough"),
     ]
@@ -268,11 +274,11 @@ def test_an_epoch_that_fails_at_the_first_start_is_a_failure_like_any_other() ->
 
 def test_what_fails_at_a_later_start_may_be_storage() -> None:
     event = failed(OSError("away"), at_start=True)
-    assert running(failed(), DelayOver()).handle(event) == [
-        ForgetLoad(),
+    assert running(failed(), DelayElapsed()).handle(event) == [
+        ResetLoadStatistics(),
         SetStatus(S.FAILING, event.error),
         SetStatus(S.RESTARTING),
-        TellRestart(2, 2000, event.error),
+        AnnounceRestart(2, 2000, event.error),
         Delay(2.0),
     ]
 
@@ -302,31 +308,40 @@ def test_what_never_will_be_better_ends_the_job_and_a_job_of_others_is_left_alon
 def test_failed_checkpoints_are_tried_again_as_often_as_they_are_tolerated() -> None:
     cause = CheckpointError("storage")
     core, event = running(tolerable_failures=1, interval_s=5.0), failed(cause)
-    assert core.handle(event) == [ForgetLoad(), Tolerate(event.error, cause), Delay(5.0)]
-    assert core.handle(DelayOver()) == [Restore()]  # it has been running all the time
-    told(core, Restored(), Asked(None))
+    assert core.handle(event) == [
+        ResetLoadStatistics(),
+        TolerateFailedCheckpoint(event.error, cause),
+        Delay(5.0),
+    ]
+    assert core.handle(DelayElapsed()) == [RestoreJob()]  # it has been running all the time
+    told(core, JobRestored(), RequestTaken(None))
     assert core.handle(event) == restarting(event.error)
 
 
 def test_a_completed_checkpoint_in_between_makes_failed_ones_tolerable_again() -> None:
-    event, again = failed(CheckpointError("storage")), [DelayOver(), Restored(), Asked(None)]
-    core = running(event, *again, CheckpointCompleted(1.0), Asked(None), tolerable_failures=1)
-    assert Tolerate(event.error, event.cause) in core.handle(event)
+    event, again = (
+        failed(CheckpointError("storage")),
+        [DelayElapsed(), JobRestored(), RequestTaken(None)],
+    )
+    core = running(
+        event, *again, CheckpointCompleted(1.0), RequestTaken(None), tolerable_failures=1
+    )
+    assert TolerateFailedCheckpoint(event.error, event.cause) in core.handle(event)
     assert core.restarts == 0
 
 
 def test_a_checkpoint_whose_state_cannot_be_read_is_left_for_the_one_before() -> None:
     cause = DamagedStateError("checksum")
     core, event = running(tolerable_failures=9), failed(cause)
-    assert core.handle(event) == [SetAsideCheckpoint(cause), *restarting(event.error)]
+    assert core.handle(event) == [QuarantineCheckpoint(cause), *restarting(event.error)]
 
 
 def test_a_recovery_lasts_from_the_first_failure_to_the_next_completed_checkpoint() -> None:
-    again = [DelayOver(), Restored(), Asked(None)]
+    again = [DelayElapsed(), JobRestored(), RequestTaken(None)]
     core = running(failed(at_s=10.0), *again, failed(at_s=12.0), *again)
-    told(core, CheckpointCompleted(17.0), Asked(None), CheckpointCompleted(19.0))
+    told(core, CheckpointCompleted(17.0), RequestTaken(None), CheckpointCompleted(19.0))
     assert core.recovery_seconds == [7.0]
-    told(core, Asked(None), failed(at_s=30.0), *again, CheckpointCompleted(31.0))
+    told(core, RequestTaken(None), failed(at_s=30.0), *again, CheckpointCompleted(31.0))
     assert core.recovery_seconds == [7.0, 1.0]
 
 
@@ -336,12 +351,18 @@ def test_a_recovery_lasts_from_the_first_failure_to_the_next_completed_checkpoin
 @pytest.mark.parametrize(
     ("before", "event"),
     [
-        pytest.param([], Restored(), id="while it starts"),
-        pytest.param([Restored(), Asked(None)], Interrupted(), id="while it waits for work"),
-        pytest.param([Restored(), Asked(None)], CheckpointCompleted(1.0), id="while it runs"),
-        pytest.param([Restored(), Asked(None)], failed(), id="so that an epoch fails"),
-        pytest.param([Restored(), Asked(None), failed()], DelayOver(), id="before a restart"),
-        pytest.param([failed()], DelayOver(), id="before it ever ran"),
+        pytest.param([], JobRestored(), id="while it starts"),
+        pytest.param(
+            [JobRestored(), RequestTaken(None)], Interrupted(), id="while it waits for work"
+        ),
+        pytest.param(
+            [JobRestored(), RequestTaken(None)], CheckpointCompleted(1.0), id="while it runs"
+        ),
+        pytest.param([JobRestored(), RequestTaken(None)], failed(), id="so that an epoch fails"),
+        pytest.param(
+            [JobRestored(), RequestTaken(None), failed()], DelayElapsed(), id="before a restart"
+        ),
+        pytest.param([failed()], DelayElapsed(), id="before it ever ran"),
     ],
 )
 def test_a_cancelled_job_ends_at_the_next_decision(before, event) -> None:
@@ -358,7 +379,7 @@ def test_a_job_that_is_done_when_it_is_cancelled_has_finished() -> None:
 
 def test_a_damaged_checkpoint_is_set_aside_even_if_the_job_is_cancelled() -> None:
     core, cause = running(Cancelled()), DamagedStateError("checksum")
-    assert core.handle(failed(cause)) == [SetAsideCheckpoint(cause), *CANCELED]
+    assert core.handle(failed(cause)) == [QuarantineCheckpoint(cause), *CANCELED]
 
 
 # Whoever asked is answered
@@ -369,25 +390,25 @@ def test_a_damaged_checkpoint_is_set_aside_even_if_the_job_is_cancelled() -> Non
 )
 def test_what_was_begun_when_the_job_ends_is_answered(request_) -> None:
     event = failed()
-    (*_, end) = started(Asked(request_), strategy=Strategy(0)).handle(event)
+    (*_, end) = started(RequestTaken(request_), strategy=Strategy(0)).handle(event)
     assert end == End(S.FAILED, event.error, "enough", unanswered=(request_,))
-    (end,) = told(started(Asked(request_), Cancelled()), event)
+    (end,) = told(started(RequestTaken(request_), Cancelled()), event)
     assert end == End(S.CANCELED, unanswered=(request_,))
-    core = started(Asked(request_))
+    core = started(RequestTaken(request_))
     assert core.abandon() == [End(S.FAILED, unanswered=(request_,))]
     assert core.abandon() == []
 
 
 def test_a_savepoint_that_was_written_is_not_answered_again() -> None:
-    core = started(Asked(SAVEPOINT), CheckpointCompleted(1.0), Cancelled())
-    assert core.handle(Asked(None)) == [Advance(None)]
+    core = started(RequestTaken(SAVEPOINT), CheckpointCompleted(1.0), Cancelled())
+    assert core.handle(RequestTaken(None)) == [Advance(None)]
     assert core.handle(Interrupted()) == CANCELED
 
 
 def test_an_event_that_does_not_belong_is_refused_with_the_story() -> None:
-    with pytest.raises(PenstockError, match="unexpected event DelayOver") as caught:
-        running().handle(DelayOver())
-    assert "Restored -> looking for requests; Asked -> running on" in caught.value.detail
+    with pytest.raises(PenstockError, match="unexpected event DelayElapsed") as caught:
+        running().handle(DelayElapsed())
+    assert "JobRestored -> looking for requests; RequestTaken -> running on" in caught.value.detail
     with pytest.raises(PenstockError, match="the job is over"):
         told(running(CheckpointCompleted(1.0, finished=True)), failed())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore, UnreadableCheckpointError
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import temporary
 from penstock.errors import ConfigurationError, RestoreRefusedError
 from penstock.graph.settings import GraphSettings
@@ -70,7 +70,7 @@ NOTHING = {
 def test_a_path_with_nothing_to_start_from_is_refused_and_left_as_it_is(
     path: str, problem: str, tmp_path: Path
 ) -> None:
-    ManifestStore(CheckpointStorage(str(tmp_path)), JOB_ID).write(manifest(1))
+    ManifestStore(CheckpointFileSystem(str(tmp_path)), JOB_ID).write(manifest(1))
     for name in ("savepoint-1/state/a.parquet", "files/a", f"{'e' * 32}/shared/1-a.state"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(b"x")
@@ -84,7 +84,7 @@ def test_a_path_with_nothing_to_start_from_is_refused_and_left_as_it_is(
 
 @pytest.mark.parametrize("end", ["", "/", "//"])
 def test_the_directory_of_a_job_is_that_job_again(tmp_path: Path, end: str) -> None:
-    ManifestStore(CheckpointStorage(str(tmp_path)), JOB_ID).write(manifest(1))
+    ManifestStore(CheckpointFileSystem(str(tmp_path)), JOB_ID).write(manifest(1))
     job = job_with(execution__state_recovery__path=f"file://{tmp_path}/{JOB_ID}{end}")
     assert (job.job_id, job.checkpoints.directory) == (JOB_ID, str(tmp_path))
     assert job.checkpoints.restore_path is None
@@ -93,7 +93,7 @@ def test_the_directory_of_a_job_is_that_job_again(tmp_path: Path, end: str) -> N
 def test_a_job_whose_manifests_were_all_deleted_is_that_job_and_cannot_start(
     tmp_path: Path,
 ) -> None:
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), JOB_ID)
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), JOB_ID)
     store.write(manifest(4))
     store.delete(4)
     job = job_with(execution__state_recovery__path=str(tmp_path / JOB_ID))
@@ -103,7 +103,7 @@ def test_a_job_whose_manifests_were_all_deleted_is_that_job_and_cannot_start(
 
 
 def test_a_directory_with_checkpoints_whose_name_is_no_job_id_is_refused(tmp_path: Path) -> None:
-    ManifestStore(CheckpointStorage(str(tmp_path)), "a1b2").write(manifest(1))
+    ManifestStore(CheckpointFileSystem(str(tmp_path)), "a1b2").write(manifest(1))
     with pytest.raises(RestoreRefusedError, match="is not the directory of a job") as raised:
         job_with(execution__state_recovery__path=str(tmp_path / "a1b2"))
     assert "'a1b2' is not a job id" in (raised.value.detail or "")
@@ -113,7 +113,7 @@ def test_a_job_with_an_id_of_its_own_starts_and_goes_on_under_it(tmp_path: Path)
     options = {"execution__checkpointing__dir": str(tmp_path), "penstock__job_id": JOB_ID}
     job = job_with(**options)
     assert (job.job_id, job.checkpoints.directory) == (JOB_ID, str(tmp_path))
-    store = ManifestStore(CheckpointStorage(str(tmp_path)), JOB_ID)
+    store = ManifestStore(CheckpointFileSystem(str(tmp_path)), JOB_ID)
     assert find_start(store, job.checkpoints) is None
     store.write(manifest(3))
     assert find_start(store, job_with(**options).checkpoints) == manifest(3)
@@ -138,7 +138,7 @@ def test_a_job_id_that_cannot_be_is_refused(options: dict[str, str], message: st
 
 
 def test_the_directory_of_another_job_than_the_id_says_is_refused(tmp_path: Path) -> None:
-    ManifestStore(CheckpointStorage(str(tmp_path)), JOB_ID).write(manifest(1))
+    ManifestStore(CheckpointFileSystem(str(tmp_path)), JOB_ID).write(manifest(1))
     with pytest.raises(ConfigurationError, match="belongs to job"):
         job_with(
             execution__checkpointing__dir=str(tmp_path),

@@ -125,7 +125,7 @@ def test_a_report_is_described_with_flinks_names():
     assert latency["min"] == latency["mean"] == latency["p99"] == latency["max"] > 0
 
 
-def epoch(records, busy_ms, **measured):
+def checkpoint_id(records, busy_ms, **measured):
     operators = {"o1": {"numRecordsOut": ("counter", records), **measured}}
     report = {
         "numRecordsIn": records,
@@ -138,11 +138,11 @@ def epoch(records, busy_ms, **measured):
 
 def test_what_subtasks_of_epochs_counted_adds_up_and_rates_are_those_of_the_last_one():
     live = LiveMetrics()
-    live.take_epoch(
-        [epoch(100, 500, seen=("counter", 1), numLateRecordsDropped=("counter", 2))], 1.0
+    live.take_final_reports(
+        [checkpoint_id(100, 500, seen=("counter", 1), numLateRecordsDropped=("counter", 2))], 1.0
     )
-    live.take_epoch(
-        [epoch(50, 500, seen=("counter", 4), numLateRecordsDropped=("counter", 3))], 2.0
+    live.take_final_reports(
+        [checkpoint_id(50, 500, seen=("counter", 4), numLateRecordsDropped=("counter", 3))], 2.0
     )
     report = live.subtask(TaskId(SOURCE, 0))
     assert (report["numRecordsIn"], report["numRecordsInPerSecond"]) == (150, 25)
@@ -156,16 +156,16 @@ def test_what_subtasks_of_epochs_counted_adds_up_and_rates_are_those_of_the_last
     assert measured["busyTimeMsPerSecond"] == ("gauge", 187.5)
     assert report["exchangeTimeMsPerSecond"] == 62.5
     assert live.vertex(SOURCE).busy == pytest.approx(0.25)
-    assert not live.flows
+    assert not live.pipelined
     assert live.take_busy_share() is None  # the autoscaler knows epochs by their duration
 
 
 def test_a_job_that_changes_its_mode_forgets_what_the_other_one_told():
     live = LiveMetrics()
-    live.take_epoch([epoch(100, 500)], 1.0)
+    live.take_final_reports([checkpoint_id(100, 500)], 1.0)
     live.take(report(0, sink=working(300)), 0)
-    assert live.flows
+    assert live.pipelined
     assert not live.subtask(TaskId(SOURCE, 0))
-    live.take_epoch([epoch(7, 500)], 1.0)
+    live.take_final_reports([checkpoint_id(7, 500)], 1.0)
     assert not live.subtask(TaskId(SINK, 0))
     assert live.subtask(TaskId(SOURCE, 0))["numRecordsIn"] == 7

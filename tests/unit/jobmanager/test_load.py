@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobmanager.load import EpochObservation, SourceObservation, measure
+from penstock.jobmanager.load import IntervalObservation, SourceObservation, measure
 
 
 def source(records, before=None, after=None, unit="records", name="in"):
@@ -16,8 +16,8 @@ def source(records, before=None, after=None, unit="records", name="in"):
 def epochs(*sources, busy=0.5, interval=1.0, left=False, parallelism=2):
     """One epoch per second; each has the given sources."""
     return [
-        EpochObservation(
-            epoch=number,
+        IntervalObservation(
+            checkpoint_id=number,
             start_ms=1000 * number,
             end_ms=1000 * number + round(busy * 1000),
             interval_ms=round(interval * 1000),

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import ConfigurationError
-from penstock.graph.stage import Room
-from penstock.jobmanager.running.modes import NoRoomError, check_room, wants_stages
+from penstock.graph.stage import ClusterCapacity
+from penstock.jobmanager.running.modes import (
+    InsufficientSlotsError,
+    check_capacity,
+    prefers_pipelined,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,28 +25,28 @@ from penstock.jobmanager.running.modes import NoRoomError, check_room, wants_sta
     ],
 )
 def test_a_job_runs_as_stages_that_stay(mode, batch, bounded, stays):
-    assert wants_stages(mode, batch=batch, bounded=bounded) == stays
+    assert prefers_pipelined(mode, batch=batch, bounded=bounded) == stays
 
 
 def test_a_batch_job_is_never_pipelined():
     with pytest.raises(ConfigurationError, match="BATCH") as error:
-        wants_stages("pipelined", batch=True, bounded=True)
+        prefers_pipelined("pipelined", batch=True, bounded=True)
     assert "STREAMING" in error.value.hint
 
 
 @pytest.mark.parametrize("slots", [2, 3, None])
 def test_there_is_room_if_there_is_a_core_for_each_slot(slots):
-    check_room(2, Room(slots))
+    check_capacity(2, ClusterCapacity(slots))
 
 
 def test_too_few_cores_are_told_with_the_numbers():
     with pytest.raises(
-        NoRoomError, match="needs 3 slots to run in pipelined mode, but Spark has 2"
+        InsufficientSlotsError, match="needs 3 slots to run in pipelined mode, but Spark has 2"
     ) as error:
-        check_room(3, Room(2))
+        check_capacity(3, ClusterCapacity(2))
     assert "give Spark 3 cores" in error.value.hint
 
 
 def test_an_obstacle_is_told():
-    with pytest.raises(NoRoomError, match="dynamic allocation is on"):
-        check_room(1, Room(None, "Spark's dynamic allocation is on"))
+    with pytest.raises(InsufficientSlotsError, match="dynamic allocation is on"):
+        check_capacity(1, ClusterCapacity(None, "Spark's dynamic allocation is on"))

@@ -12,8 +12,8 @@ import pytest
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.mailbox import Mailbox
-from penstock.jobmanager.running.epochs.pacing import Pacing
-from penstock.jobmanager.running.epochs.reading_time import ReadingTime
+from penstock.jobmanager.running.epochs.pacing import EpochSchedule
+from penstock.jobmanager.running.epochs.reading_time import EpochReadingTime
 from tests.builders.counting_job import environment, totals
 
 
@@ -54,11 +54,11 @@ class Told(Mailbox):
         return self._answer()
 
 
-def pacing_of(wake: Any, interrupted: Any, **options: str) -> Pacing:
+def pacing_of(wake: Any, interrupted: Any, **options: str) -> EpochSchedule:
     env = environment(1, **options)
     totals(env).print()
     job = create_job(env._transformations, GraphSettings(), env.get_configuration(), "")
-    return Pacing(job, Told(wake, interrupted))
+    return EpochSchedule(job, Told(wake, interrupted))
 
 
 class Waits(threading.Event):
@@ -132,7 +132,7 @@ def test_sources_read_less_while_epochs_take_very_long_and_one_line_says_so(capl
 
 
 def test_an_epoch_of_a_few_seconds_is_no_reason_to_read_less() -> None:
-    reading = ReadingTime()
+    reading = EpochReadingTime()
     reading.took(9.0, interval_s=0.1)
     reading.took(110.0, interval_s=60.0)
     assert reading.seconds(60.0) == 60.0

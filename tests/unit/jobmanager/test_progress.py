@@ -9,10 +9,10 @@ from rich.console import Console
 
 from penstock.common.job_status import JobStatus
 from penstock.jobmanager import progress
-from penstock.jobmanager.live_metrics import VertexFigures
+from penstock.jobmanager.live_metrics import VertexMetrics
 from penstock.jobmanager.progress import (
-    EpochReport,
-    LiveReport,
+    CheckpointReport,
+    ProgressReport,
     QuietProgress,
     TerminalProgress,
     create_progress,
@@ -33,7 +33,7 @@ def console():
     return Console(file=io.StringIO(), force_terminal=False, width=100)
 
 
-def report(epoch, **changes):
+def report(checkpoint_id, **changes):
     values = {
         "records_in": 500,
         "duration_s": 1.0,
@@ -43,7 +43,7 @@ def report(epoch, **changes):
         "checkpoint_s": 0.012,
         "sinks": {"alerts": 3, "late": 0},
     }
-    return EpochReport(epoch=epoch, **(values | changes))
+    return CheckpointReport(checkpoint_id=checkpoint_id, **(values | changes))
 
 
 def shown(live, console) -> str:
@@ -67,9 +67,9 @@ def test_the_table_says_that_the_job_is_starting(live, console) -> None:
 
 def test_the_table_adds_up_records_and_shows_the_last_epoch(live, console) -> None:
     live.clock.now = 5.0
-    live.on_epoch(report(1))
+    live.on_checkpoint(report(1))
     live.clock.now = 6.0
-    live.on_epoch(report(2, records_in=700, watermark=120_000))
+    live.on_checkpoint(report(2, records_in=700, watermark=120_000))
     text = shown(live, console)
     for part in ("the job  00:06", "2  1.00 s, of which checkpoint 12 ms", "1,200  700/s"):
         assert part in text
@@ -80,7 +80,7 @@ def test_the_table_adds_up_records_and_shows_the_last_epoch(live, console) -> No
 
 def test_the_time_before_the_first_epoch_is_no_part_of_the_rate(live, console) -> None:
     live.clock.now = 30.0
-    live.on_epoch(report(1, duration_s=2.0))
+    live.on_checkpoint(report(1, duration_s=2.0))
     assert "500  250/s" in shown(live, console)
 
 
@@ -90,17 +90,17 @@ def now(**changes):
         "latency": LatencyHistogram([1.2] * 99 + [30.0]),
         "watermark": 60_000,
         "vertices": (
-            ("Source: numbers", VertexFigures(busy=0.12, back_pressured=0.5, records_out=5_000)),
-            ("sum -> Sink", VertexFigures(busy=0.98, records_in=5_000)),
+            ("Source: numbers", VertexMetrics(busy=0.12, back_pressured=0.5, records_out=5_000)),
+            ("sum -> Sink", VertexMetrics(busy=0.98, records_in=5_000)),
         ),
     }
-    return LiveReport(**(values | changes))
+    return ProgressReport(**(values | changes))
 
 
 def test_of_a_pipelined_job_the_table_shows_latency_and_how_busy_its_vertices_are(live, console):
     live.watch(now)
     live.clock.now = 5.0
-    live.on_epoch(report(1, duration_s=0.035))
+    live.on_checkpoint(report(1, duration_s=0.035))
     live.clock.now = 8.0
     lines = shown(live, console).splitlines()
     text = "\n".join(lines)
@@ -120,7 +120,7 @@ def test_a_pipelined_job_is_shown_before_its_first_checkpoint(live, console) -> 
 
 
 def test_restarts_are_counted_and_explained(live, console, capsys) -> None:
-    live.on_epoch(report(1))
+    live.on_checkpoint(report(1))
     live.on_restart(1, 1000, RuntimeError("boom"))
     assert "restarts" in shown(live, console)
 
@@ -136,7 +136,7 @@ def test_the_end_leaves_one_line(console) -> None:
     clock = Clock()
     live = TerminalProgress("the job", console, clock)
     clock.now = 2.0
-    live.on_epoch(report(1))
+    live.on_checkpoint(report(1))
     live.close(JobStatus.CANCELED)
     assert (
         console.file.getvalue().splitlines()[-1] == "the job: canceled, 500 records, 500 records/s"
@@ -168,7 +168,7 @@ def test_the_end_of_a_pipelined_job_tells_its_speed_from_its_first_report_on(con
     clock.now = 11.0
     live.render()  # subtasks have run for a second
     clock.now = 15.0
-    live.on_epoch(report(1, duration_s=0.05))
+    live.on_checkpoint(report(1, duration_s=0.05))
     live.close(JobStatus.FINISHED)
     assert console.file.getvalue().splitlines()[-1].endswith("500 records, 100 records/s")
 
@@ -181,7 +181,7 @@ def test_the_table_of_vertices_fits_a_terminal_of_80_columns() -> None:
             vertices=(
                 (
                     "a vertex with a long name of many operators " * 3,
-                    VertexFigures(busy=1.0, records_in=1e6),
+                    VertexMetrics(busy=1.0, records_in=1e6),
                 ),
             )
         )

@@ -15,7 +15,7 @@ from penstock.common.restart_strategy import (
 )
 from penstock.errors import ArgumentTypeError
 from penstock.jobmanager.restart_strategies import (
-    GiveUp,
+    NoFurtherRestart,
     Restart,
     create_restart_strategy,
     default_restart_strategy,
@@ -93,7 +93,7 @@ CASES = {
 def test_after_each_failure_the_strategy_decides(config, failures, expected):
     strategy = create_restart_strategy(config, checkpointing=True, rng=random.Random(1))
     decisions = [strategy.on_failure(now) for now in failures]
-    assert [UP if isinstance(d, GiveUp) else d.delay_ms for d in decisions] == expected
+    assert [UP if isinstance(d, NoFurtherRestart) else d.delay_ms for d in decisions] == expected
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_after_each_failure_the_strategy_decides(config, failures, expected):
 def test_giving_up_has_a_reason(config, failures, reason):
     strategy = create_restart_strategy(config, checkpointing=True)
     decisions = [strategy.on_failure(now) for now in range(failures)]
-    assert decisions[-1] == GiveUp(reason)
+    assert decisions[-1] == NoFurtherRestart(reason)
     assert all(isinstance(decision, Restart) for decision in decisions[:-1])
 
 

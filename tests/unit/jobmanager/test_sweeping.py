@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.messages import EpochCompleted
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.messages import NotifyCheckpointComplete
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.jobmanager.running.checkpoints import Checkpoints
 from tests.unit.jobmanager.two_drivers import World, tiny_job
 
@@ -17,15 +17,15 @@ class AfterAnother(ManifestStore):
     contested = True
 
 
-@pytest.mark.parametrize("tasks_stay", [False, True])
+@pytest.mark.parametrize("pipelined", [False, True])
 def test_after_a_contested_start_the_sweep_waits_for_a_checkpoint_and_for_tasks_that_end(
-    tasks_stay, tmp_path
+    pipelined, tmp_path
 ):
     world = World(tmp_path)
-    store = AfterAnother(CheckpointStorage(str(tmp_path), sync=False), "job")
-    checkpoints = Checkpoints(tiny_job(world), store, lambda number: None, tasks_stay=tasks_stay)
+    store = AfterAnother(CheckpointFileSystem(str(tmp_path), sync=False), "job")
+    checkpoints = Checkpoints(tiny_job(world), store, lambda number: None, pipelined=pipelined)
     checkpoints.restore(None)
     world.staged.add("output that no checkpoint names yet")
     store.contested = False
-    checkpoints._completed(EpochCompleted(1))
-    assert bool(world.staged) is tasks_stay
+    checkpoints._completed(NotifyCheckpointComplete(1))
+    assert bool(world.staged) is pipelined

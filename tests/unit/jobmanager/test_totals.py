@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.totals import Totals
+from penstock.jobmanager.totals import MetricTotals
 from penstock.runtime.network.messages import TaskAck
 
 
@@ -17,28 +17,28 @@ def seen(totals):
 
 
 def test_epochs_are_added_up():
-    totals = Totals()
+    totals = MetricTotals()
     changes = [totals.take([ack(3, attempt)]) for attempt in ("a", "b", "c")]
     assert [each["map"]["seen"] for each in changes] == [3, 3, 3]
     assert seen(totals) == 9
 
 
 def test_a_subtask_that_stays_tells_all_that_it_has_counted_so_far():
-    totals = Totals()
+    totals = MetricTotals()
     changes = [totals.take([ack(count), ack(2 * count, subtask=1)]) for count in (3, 5)]
     assert [each["map"]["seen"] for each in changes] == [9, 6]
     assert seen(totals) == 15
 
 
 def test_an_attempt_that_failed_counts_up_to_its_last_completed_checkpoint():
-    totals = Totals()
+    totals = MetricTotals()
     totals.take([ack(3, "a")])
     assert totals.take([ack(4, "b")]) == {"map": {"seen": 4}}
     assert seen(totals) == 7
 
 
 def test_subtasks_that_are_no_more_after_a_change_of_parallelism_have_counted():
-    totals = Totals()
+    totals = MetricTotals()
     totals.take([ack(3, subtask=0), ack(4, subtask=1)])
     totals.take([ack(1, "b", subtask=0)])
     assert seen(totals) == 8
@@ -47,7 +47,7 @@ def test_subtasks_that_are_no_more_after_a_change_of_parallelism_have_counted():
 
 
 def test_gauges_show_the_last_value_and_distributions_grow():
-    totals = Totals()
+    totals = MetricTotals()
     first = {"sum": 3, "count": 1, "min": 3, "max": 3}
     second = {"sum": 10, "count": 2, "min": 3, "max": 7}
     totals.take([ack(1, level=("gauge", 1), size=("distribution", first))])

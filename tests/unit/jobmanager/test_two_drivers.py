@@ -29,9 +29,9 @@ def check(world, drivers, kind):
     if not any(driver.outcome == "finished" for driver in drivers):
         assert run_alone(world, len(drivers), kind).outcome == "finished"
     assert world.lost == []
-    assert {epoch: len(names) for epoch, names in world.published.items()} == dict.fromkeys(
-        range(1, EPOCHS + 1), 1
-    )
+    assert {
+        checkpoint_id: len(names) for checkpoint_id, names in world.published.items()
+    } == dict.fromkeys(range(1, EPOCHS + 1), 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

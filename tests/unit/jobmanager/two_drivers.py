@@ -14,14 +14,14 @@ from penstock.checkpoint.file_lock import FileLock
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.connectors.sink import Committer
 from penstock.errors import CheckpointError, FencedError
 from penstock.files import faults
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.failures import root_cause
 from penstock.jobmanager.job import CheckpointSettings
-from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.jobmanager.running.driver import ExecutionFailedError
 from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.runtime.network.messages import TaskAck
 
@@ -116,7 +116,7 @@ class WorldCommitter(Committer):
         self._world = world
 
     def commit(self, request):
-        found = self._world.published.setdefault(request.epoch, [])
+        found = self._world.published.setdefault(request.checkpoint_id, [])
         for name in request.committables:
             if name in self._world.staged:
                 self._world.staged.discard(name)
@@ -154,7 +154,7 @@ class Driver:
         self.kind = kind
         self.skew = skew
         self.outcome = "running"
-        self.store = ManifestStore(CheckpointStorage(str(world.directory), sync=False), "job")
+        self.store = ManifestStore(CheckpointFileSystem(str(world.directory), sync=False), "job")
         self._attempts = 0
 
     def drive(self):
@@ -178,8 +178,8 @@ class Driver:
                 runner.restore(self.store.latest())
                 while not runner.checkpoints.finished:
                     runner.run_epoch()
-            except (CheckpointError, EpochFailedError) as error:
-                cause = root_cause(error) if isinstance(error, EpochFailedError) else error
+            except (CheckpointError, ExecutionFailedError) as error:
+                cause = root_cause(error) if isinstance(error, ExecutionFailedError) else error
                 if isinstance(cause, FencedError):
                     self.store.release()
                     return "fenced"
@@ -203,10 +203,10 @@ class Driver:
             sleep=self.world.sleep,
         )
 
-    def run(self, epoch, base, assignments, settings, on_ack):
+    def run(self, checkpoint_id, base, assignments, settings, on_ack):
         """The pipe of this driver."""
         self._attempts += 1
-        name = f"{epoch}-{self.number}-{self._attempts}"
+        name = f"{checkpoint_id}-{self.number}-{self._attempts}"
         self.store.storage.write_new(f"shared/{name}.state", b"x")
         self.world.staged.add(name)
         on_ack(
@@ -217,7 +217,7 @@ class Driver:
                 keyed={},
                 local=b"",
                 committables={"sink": [name]},
-                finished=epoch == EPOCHS,
+                finished=checkpoint_id == EPOCHS,
             )
         )
 

@@ -7,7 +7,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.replay.feeds import Feed
+from penstock.replay.feeds import ChannelFeed
 from penstock.runtime.network.messages import DATA, WATERMARK
 from penstock.runtime.records import RowBatch
 
@@ -15,7 +15,7 @@ sizes = st.lists(st.integers(1, 20), max_size=8)
 
 
 def filled(*parts):
-    feed, first = Feed(), 0
+    feed, first = ChannelFeed(), 0
     for size in parts:
         feed.put(DATA, RowBatch(list(range(first, first + size)), keys=[0] * size))
         feed.put(WATERMARK, first)
@@ -45,7 +45,7 @@ def test_receiver_without_a_trace_gets_the_original_batches():
 
 
 def test_modified_records_do_not_affect_the_next_run():
-    feed = Feed()
+    feed = ChannelFeed()
     feed.put(DATA, RowBatch([[1], [2]]))
     first = feed.copy().take(2)
     first.values[0].append("changed")
@@ -53,7 +53,7 @@ def test_modified_records_do_not_affect_the_next_run():
 
 
 def test_records_that_cannot_be_pickled_pass_as_they_are():
-    feed, record = Feed(), lambda: None
+    feed, record = ChannelFeed(), lambda: None
     lock = threading.Lock()
     feed.put(DATA, RowBatch([lock, record]))
     assert feed.take(2).values[0] is lock

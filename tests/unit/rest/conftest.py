@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from tests.builders.publishing import publisher  # noqa: F401  - a fixture
@@ -51,7 +51,7 @@ def start_server(services):
     servers = []
 
     def start(limits=None, *, begin=True, **options):
-        limits = limits or Limits(processor_share=1.0, arrival_s=60)
+        limits = limits or RequestLimits(processor_share=1.0, arrival_s=60)
         server = RestServer(services, TOKEN, limits=limits, **options)
         if begin:
             server.start()

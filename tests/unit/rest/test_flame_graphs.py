@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import JobRequestError, UnsupportedOperationError
 from penstock.graph.task_id import TaskId
-from penstock.rest.flame_graphs import REFRESH_MS, FlameGraphs, Kind
+from penstock.rest.flame_graphs import REFRESH_MS, FlameGraphs, FlameGraphType
 from penstock.rest.messages import HttpError, Request
 from penstock.rest.resources import flame_graph
 from penstock.runtime.inspection.requests import Stacks
@@ -22,9 +22,11 @@ def node(name, value, *children):
 
 
 TREES = {
-    Kind.FULL: node("root", 10, node("turn", 8, node("flush", 2), node("map", 6)), node("wait", 2)),
-    Kind.ON_CPU: node("root", 5, node("turn", 5, node("map", 5))),
-    Kind.OFF_CPU: node(
+    FlameGraphType.FULL: node(
+        "root", 10, node("turn", 8, node("flush", 2), node("map", 6)), node("wait", 2)
+    ),
+    FlameGraphType.ON_CPU: node("root", 5, node("turn", 5, node("map", 5))),
+    FlameGraphType.OFF_CPU: node(
         "root", 5, node("turn", 3, node("flush", 2), node("map", 1)), node("wait", 2)
     ),
 }
@@ -44,34 +46,34 @@ def sampled(controller, stacks=STACKS):
 def test_the_first_request_begins_to_sample_and_the_next_gets_the_graph(graphs, controller):
     controller.answers["inspect"] = future = Future()
     tasks = [TaskId("v1", 0)]
-    assert graphs.get(controller, tasks, Kind.FULL, NOW) == {"endTimestamp": -3}
-    assert graphs.get(controller, tasks, Kind.FULL, NOW + 1) == {"endTimestamp": -3}
+    assert graphs.get(controller, tasks, FlameGraphType.FULL, NOW) == {"endTimestamp": -3}
+    assert graphs.get(controller, tasks, FlameGraphType.FULL, NOW + 1) == {"endTimestamp": -3}
     assert len(controller.calls) == 1, "what is being sampled is not sampled twice"
     future.set_result(STACKS)
     for kind, tree in TREES.items():
         graph = graphs.get(controller, tasks, kind, NOW + 2)
         assert graph == {"endTimestamp": NOW + 2, "data": tree}
-    graphs.get(controller, tasks, Kind.FULL, NOW + REFRESH_MS)
+    graphs.get(controller, tasks, FlameGraphType.FULL, NOW + REFRESH_MS)
     assert len(controller.calls) == 1
 
 
 def test_an_old_graph_is_shown_while_a_new_one_is_made(graphs, controller):
     tasks = [TaskId("v1", 0)]
     sampled(controller)
-    graphs.get(controller, tasks, Kind.FULL, NOW)
+    graphs.get(controller, tasks, FlameGraphType.FULL, NOW)
     controller.answers["inspect"] = future = Future()
     later = NOW + REFRESH_MS + 1
-    assert graphs.get(controller, tasks, Kind.FULL, later)["endTimestamp"] == NOW
+    assert graphs.get(controller, tasks, FlameGraphType.FULL, later)["endTimestamp"] == NOW
     assert len(controller.calls) == 2
     future.set_result(Stacks(1, {("turn",): (1, 0)}))
-    new = graphs.get(controller, tasks, Kind.FULL, later + 5)
+    new = graphs.get(controller, tasks, FlameGraphType.FULL, later + 5)
     assert new == {"endTimestamp": later + 5, "data": node("root", 1, node("turn", 1))}
 
 
 def test_subtasks_of_a_vertex_are_added_up(graphs, controller):
     sampled(controller)
     tasks = [TaskId("v2", n) for n in range(3)]
-    graph = graphs.get(controller, tasks, Kind.ON_CPU, NOW)
+    graph = graphs.get(controller, tasks, FlameGraphType.ON_CPU, NOW)
     assert graph["data"]["value"] == 15
 
 
@@ -83,7 +85,7 @@ def test_subtasks_of_a_vertex_are_added_up(graphs, controller):
 def test_what_cannot_be_sampled_has_no_graph_and_a_reason(graphs, controller, error, stamp):
     controller.answers["inspect"] = future = Future()
     future.set_exception(error)
-    graph = graphs.get(controller, [TaskId("v1", 0)], Kind.FULL, NOW)
+    graph = graphs.get(controller, [TaskId("v1", 0)], FlameGraphType.FULL, NOW)
     assert graph == {"endTimestamp": stamp, "penstock": {"reason": error.message}}
 
 

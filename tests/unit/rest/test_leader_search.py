@@ -10,7 +10,7 @@ from penstock.cli import reach
 from penstock.errors import JobRequestError
 from penstock.rest import client as clients
 from penstock.rest import processes
-from penstock.rest.client import RestClient, ServerGoneError
+from penstock.rest.client import RestClient, ServerUnreachableError
 from penstock.rest.messages import Response
 from penstock.rest.routes import Route, Services
 from penstock.rest.server import RestServer
@@ -76,7 +76,7 @@ def test_a_client_waits_while_nobody_leads(pair) -> None:
 
 
 def test_a_client_does_not_wait_for_ever(pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "LEADER_PATIENCE_S", 0.05)
+    monkeypatch.setattr(clients, "LEADER_TIMEOUT_S", 0.05)
     leader, standby = pair
     standby.leader = ""
     with pytest.raises(JobRequestError, match="no JobManager is the leader at the moment"):
@@ -85,7 +85,7 @@ def test_a_client_does_not_wait_for_ever(pair, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(JobRequestError):
         RestClient(standby.address).get("/who")
     leader.server.close()
-    with pytest.raises(ServerGoneError):
+    with pytest.raises(ServerUnreachableError):
         RestClient(leader.address).get("/who")
 
 

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import Response
 from penstock.rest.routes import MAX_BODY_BYTES, Route
 from tests.builders.rest_fakes import TOKEN
@@ -44,17 +44,17 @@ async def ask_all_at_once(address, count):
 
 
 def test_a_thousand_requests_at_once_are_all_answered(start_server, controller):
-    server = start_server(Limits(connections=1500, processor_share=1.0, arrival_s=600))
+    server = start_server(RequestLimits(connections=1500, processor_share=1.0, arrival_s=600))
     before = threading.active_count()
     answers = asyncio.run(ask_all_at_once(server.server_address[:2], 1000))
     assert set(answers) == {b"HTTP/1.1 200 OK"}
-    assert threading.active_count() - before <= Limits().threads + 1
+    assert threading.active_count() - before <= RequestLimits().threads + 1
 
 
 def test_a_thousand_at_once_are_told_to_come_again_where_there_is_room_for_less(
     start_server, make_client, controller
 ):
-    server = start_server(Limits(connections=100, processor_share=1.0, arrival_s=600))
+    server = start_server(RequestLimits(connections=100, processor_share=1.0, arrival_s=600))
     answers = asyncio.run(ask_all_at_once(server.server_address[:2], 1000))
     assert set(answers) <= {b"HTTP/1.1 200 OK", b"HTTP/1.1 503 Service Unavailable", b""}
     assert answers.count(b"HTTP/1.1 200 OK") >= 100
@@ -182,7 +182,7 @@ def large(_services, _request):
 
 def test_a_client_that_does_not_read_is_given_up(start_server, make_client):
     server = start_server(
-        Limits(sending_s=0.3, arrival_s=600, processor_share=1.0),
+        RequestLimits(sending_s=0.3, arrival_s=600, processor_share=1.0),
         routes=[
             Route("GET", "/large", large, ""),
             Route("GET", "/ok", lambda *_: Response({}), ""),

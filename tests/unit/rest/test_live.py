@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from penstock.common.job_status import JobStatus
-from penstock.rest.resources.live import MOST_PATHS, MOST_STREAMS, OneLook, Pace
+from penstock.rest.resources.live import MOST_PATHS, MOST_STREAMS, JobsAtOneMoment, PollingBudget
 from tests.builders.rest_fakes import TOKEN
 from tests.builders.waiting import wait_until
 
@@ -126,7 +126,7 @@ def test_a_page_that_is_closed_makes_room_for_another(start_server, controller):
 
 
 def test_streams_that_cost_much_look_less_often():
-    pace = Pace(share=0.05, interval_s=1.0)
+    pace = PollingBudget(share=0.05, interval_s=1.0)
     assert pace.begin(1)
     assert pace.begin(2)
     pace.note(1, 0.01)
@@ -141,7 +141,7 @@ def test_what_several_resources_ask_for_is_described_once(services, controller):
     asked = []
     describe = controller.describe
     controller.describe = lambda: asked.append(1) or describe()
-    look = OneLook(services.jobs)
+    look = JobsAtOneMoment(services.jobs)
     for _ in range(3):
         look.describe(str(controller.job_id))
         look.descriptions()

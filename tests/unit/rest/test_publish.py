@@ -82,7 +82,7 @@ def test_a_process_that_ends_while_its_server_starts_leaves_no_file(
     publisher, make_controller, monkeypatch, late
 ):
     """The end does not wait for long, so the thread that starts the server may go on after it."""
-    monkeypatch.setattr(publish, "PUBLISHING_PATIENCE_S", 0)
+    monkeypatch.setattr(publish, "PUBLISHING_TIMEOUT_S", 0)
     entered, may_go_on = threading.Event(), threading.Event()
 
     class Slow(getattr(endpoints, late)):
@@ -319,9 +319,9 @@ def test_the_end_waits_for_the_request_that_ended_the_job(publisher, make_contro
         controller.status = JobStatus.CANCELED
         story.append("answered")
 
-    def wait_until_idle(patience_s):
+    def wait_until_idle(timeout_s):
         waiting.set()
-        return wait(patience_s)
+        return wait(timeout_s)
 
     def end():
         publisher.close(60)

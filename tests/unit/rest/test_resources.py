@@ -60,7 +60,7 @@ def test_a_job_has_flinks_fields_and_penstocks_own(ask, controller):
     assert {state: count for state, count in source["tasks"].items() if count} == {"RUNNING": 2}
     assert (job["timestamps"]["RUNNING"], job["timestamps"]["FAILED"]) == (NOW - 55_000, 0)
     assert job["penstock"] == {
-        "epoch": 7, "restarts": 1, "checkpoints": f"/chk/{ID}", "savepoint": "/sp/1",
+        "checkpoint_id": 7, "restarts": 1, "checkpoints": f"/chk/{ID}", "savepoint": "/sp/1",
         "failure": None, "dropped": [],
     }  # fmt: skip
     assert ask("GET", f"{JOB}/status") == (200, {"status": "RUNNING"})

@@ -17,7 +17,7 @@ from penstock.common.job_status import JobStatus
 from penstock.errors import ConfigurationError, JobRequestError
 from penstock.rest import processes, publish
 from penstock.rest.client import RestClient
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import HttpError
 from penstock.rest.resources import ROUTES
 from penstock.rest.routes import Role
@@ -343,7 +343,7 @@ def test_the_server_does_not_keep_connections_that_do_not_finish_their_handshake
     start_server, authority
 ):
     options = {f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")}
-    server = start_server(Limits(arrival_s=0.2), security=settings(options))
+    server = start_server(RequestLimits(arrival_s=0.2), security=settings(options))
     with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         assert connection.recv(1) == b""
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.routes import MAX_BODY_BYTES, Services
 from penstock.rest.server import RestServer
 from tests.builders.rest_fakes import TOKEN
@@ -100,7 +100,7 @@ UNFINISHED = [
 
 @pytest.mark.parametrize(("sent", "answer"), UNFINISHED)
 def test_a_request_that_does_not_arrive_in_time_is_given_up(start_server, controller, sent, answer):
-    server = start_server(Limits(arrival_s=0.1), begin=False)
+    server = start_server(RequestLimits(arrival_s=0.1), begin=False)
     with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         connection.sendall(sent)
         server.start()  # only now its time begins, so all that was sent is there in time
@@ -116,7 +116,7 @@ def drip(connection):
 
 
 def test_a_request_that_drips_is_given_up_too(start_server):
-    server = start_server(Limits(arrival_s=0.1))
+    server = start_server(RequestLimits(arrival_s=0.1))
     with (
         socket.create_connection(server.server_address[:2], timeout=60) as connection,
         pytest.raises(OSError, match=r"Broken pipe|reset"),
@@ -127,7 +127,7 @@ def test_a_request_that_drips_is_given_up_too(start_server):
 def test_who_comes_when_all_connections_are_taken_is_sent_away(
     start_server, make_client, controller
 ):
-    server = start_server(Limits(connections=3))
+    server = start_server(RequestLimits(connections=3))
     slow = [socket.create_connection(server.server_address[:2], timeout=60) for _ in range(3)]
     ask = make_client(server)
     assert ask("GET", JOB) == (503, {"errors": ["too many connections"]})

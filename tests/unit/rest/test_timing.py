@@ -13,13 +13,13 @@ from uvicorn.server import ServerState
 
 from penstock.rest.app import Application
 from penstock.rest.audit import Audit
-from penstock.rest.flights import Flights
-from penstock.rest.limits import Limits
+from penstock.rest.flights import InFlightRequests
+from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import Response
 from penstock.rest.protocol import Connection
 from penstock.rest.routes import Role, Route, Services
 from penstock.rest.security import Access
-from penstock.rest.turnstile import Turnstile
+from penstock.rest.turnstile import RequestThrottle
 
 TOKEN = "a-token"
 PART = b" " * (1 << 16)
@@ -53,7 +53,9 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def application(
-    limits: Limits, turnstile: Turnstile | None = None, work: Callable[[], object] = lambda: None
+    limits: RequestLimits,
+    throttle: RequestThrottle | None = None,
+    work: Callable[[], object] = lambda: None,
 ) -> Application:
     def answer(_services: Services, _request: object) -> Response:
         work()
@@ -64,7 +66,7 @@ def application(
         Route("GET", "/get", answer, ""),
     ]
     return Application(
-        Services(), Access(TOKEN), routes, limits, Flights(), Audit(), turnstile=turnstile
+        Services(), Access(TOKEN), routes, limits, InFlightRequests(), Audit(), throttle=throttle
     )
 
 
@@ -112,7 +114,7 @@ def test_a_body_may_take_as_long_as_its_size_allows(
             await loop.let_pass(pause_s)
             return {"type": "http.request", "body": part, "more_body": left > 0}
 
-        limits = Limits(arrival_s=2.0, bytes_per_s=len(PART), processor_share=1.0)
+        limits = RequestLimits(arrival_s=2.0, bytes_per_s=len(PART), processor_share=1.0)
         return await ask(application(limits), "POST", "/put", receive)
 
     assert run(main) == status
@@ -148,7 +150,7 @@ class Transport(asyncio.Transport):
         pass
 
 
-async def answered(loop: ManualLoop, limits: Limits) -> Transport:
+async def answered(loop: ManualLoop, limits: RequestLimits) -> Transport:
     """Return the transport of a connection on which a request was answered, and nothing of the answer taken."""
     config = uvicorn.Config(
         application(limits), http=Connection, loop="none", lifespan="off", log_config=None,
@@ -165,7 +167,7 @@ async def answered(loop: ManualLoop, limits: Limits) -> Transport:
     return transport
 
 
-LIMITS = Limits(sending_s=10.0, arrival_s=3.0, processor_share=1.0)
+LIMITS = RequestLimits(sending_s=10.0, arrival_s=3.0, processor_share=1.0)
 
 
 def test_a_client_that_takes_something_now_and_then_gets_all() -> None:
@@ -227,7 +229,7 @@ class Pauses:
 @pytest.mark.parametrize("in_thread", [True, False], ids=["handler", "event loop"])
 def test_the_next_request_waits_until_the_share_has_paid_for_the_last_one(in_thread: bool) -> None:
     pauses = Pauses()
-    limits = Limits(processor_share=0.1, burst_s=0.0)
+    limits = RequestLimits(processor_share=0.1, burst_s=0.0)
 
     async def receive() -> dict[str, Any]:
         if not in_thread:
@@ -235,9 +237,9 @@ def test_the_next_request_waits_until_the_share_has_paid_for_the_last_one(in_thr
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def main(_loop: ManualLoop) -> None:
-        turnstile = Turnstile(limits, clock=lambda: pauses.now, sleep=pauses.sleep)
+        throttle = RequestThrottle(limits, clock=lambda: pauses.now, sleep=pauses.sleep)
         handle = (lambda: work(0.05)) if in_thread else (lambda: None)
-        app = application(limits, turnstile, handle)
+        app = application(limits, throttle, handle)
         for _ in range(2):
             before = pauses.now
             assert await ask(app, "POST", "/put", receive) == 200

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from penstock.rest.limits import Limits
+from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import HttpError
-from penstock.rest.turnstile import ProcessorBudget, Turnstile
+from penstock.rest.turnstile import ProcessorBudget, RequestThrottle
 
 
 def test_a_burst_passes_at_once_and_then_the_share_decides():
@@ -59,10 +59,10 @@ def test_a_clock_that_goes_back_gives_nothing():
 def test_requests_pass_in_the_order_of_coming():
     passed = []
 
-    async def go(turnstile, number):
-        await turnstile.pass_through()
+    async def go(throttle, number):
+        await throttle.pass_through()
         passed.append(number)
-        turnstile.budget.take(0.2)
+        throttle.budget.take(0.2)
 
     async def run():
         now = [0.0]
@@ -71,10 +71,10 @@ def test_requests_pass_in_the_order_of_coming():
             now[0] += seconds
             await asyncio.sleep(0)
 
-        turnstile = Turnstile(
-            Limits(processor_share=0.5, burst_s=0.3), clock=lambda: now[0], sleep=sleep
+        throttle = RequestThrottle(
+            RequestLimits(processor_share=0.5, burst_s=0.3), clock=lambda: now[0], sleep=sleep
         )
-        await asyncio.gather(*(go(turnstile, number) for number in range(20)))
+        await asyncio.gather(*(go(throttle, number) for number in range(20)))
 
     asyncio.run(run())
     assert passed == list(range(20))
@@ -82,17 +82,17 @@ def test_requests_pass_in_the_order_of_coming():
 
 def test_who_would_have_to_wait_behind_too_many_is_sent_away():
     async def run():
-        turnstile = Turnstile(Limits(waiting=2, processor_share=0.5, burst_s=0.0))
-        turnstile.budget.take(1.0)
-        waiting = [asyncio.create_task(turnstile.pass_through()) for _ in range(2)]
+        throttle = RequestThrottle(RequestLimits(waiting=2, processor_share=0.5, burst_s=0.0))
+        throttle.budget.take(1.0)
+        waiting = [asyncio.create_task(throttle.pass_through()) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(HttpError) as raised:
-            await turnstile.pass_through()
+            await throttle.pass_through()
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-        turnstile.budget = ProcessorBudget(1.0, 1.0)
-        await turnstile.pass_through()  # they have left
+        throttle.budget = ProcessorBudget(1.0, 1.0)
+        await throttle.pass_through()  # they have left
         return raised.value
 
     error = asyncio.run(run())

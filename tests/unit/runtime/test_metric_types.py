@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from penstock.pyflink_compat import pyflink_names
-from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.metrics import OperatorMetricGroup
 
 
 def test_metric_groups_return_the_public_metric_types() -> None:
     with pyflink_names():
         from pyflink.metrics import Counter, Distribution, Meter, Metric
-        from pyflink.metrics import MetricGroup as Group
+        from pyflink.metrics import OperatorMetricGroup as Group
         from pyflink.metrics.metricbase import Counter as SameCounter
-    group = MetricGroup()
+    group = OperatorMetricGroup()
     assert isinstance(group, Group)
     assert isinstance(group.add_group("a"), Group)
     assert isinstance(group.counter("n"), Counter)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.runtime.metrics import Meter, MetricGroup, added, merge
+from penstock.runtime.metrics import OperatorMetricGroup, SlidingMeter, added, merge
 
 
 def test_a_group_reports_all_metrics_under_their_full_names():
-    group = MetricGroup()
+    group = OperatorMetricGroup()
     group.counter("seen").inc(3)
     group.counter("seen").dec()
     group.add_group("db").add_group("table", "users").counter("rows").inc()
@@ -31,7 +31,7 @@ def test_a_group_reports_all_metrics_under_their_full_names():
 
 
 def test_counts_begin_at_zero_in_the_next_epoch_and_the_objects_stay_the_same():
-    group = MetricGroup()
+    group = OperatorMetricGroup()
     counter, meter = group.counter("n"), group.meter("m", 5)
     distribution = group.add_group("g").distribution("d")
     group.gauge("level", lambda: 1)
@@ -50,11 +50,11 @@ def test_counts_begin_at_zero_in_the_next_epoch_and_the_objects_stay_the_same():
 
 def test_a_gauge_must_be_callable():
     with pytest.raises(ArgumentTypeError, match="a gauge needs a callable"):
-        MetricGroup().gauge("level", 5)
+        OperatorMetricGroup().gauge("level", 5)
 
 
 def distribution_of(values):
-    group = MetricGroup()
+    group = OperatorMetricGroup()
     for value in values:
         group.distribution("d").update(value)
     group.distribution("d")
@@ -83,7 +83,7 @@ def test_counters_and_meters_add_up_and_of_gauges_the_last_one_stays():
 
 
 def test_measured_values_are_json_with_labels_for_key_groups():
-    group = MetricGroup()
+    group = OperatorMetricGroup()
     group.counter("seen").inc(3)
     group.meter("rate").mark_event(2)
     group.gauge("level", lambda: "x" * 500)
@@ -107,7 +107,7 @@ def test_measured_values_are_json_with_labels_for_key_groups():
 
 
 def test_a_gauge_that_fails_is_left_out_and_complained_about_once(caplog):
-    group = MetricGroup()
+    group = OperatorMetricGroup()
     group.gauge("broken", lambda: 1 / 0)
     group.counter("n")
     assert group.measure() == {"n": ("counter", 0)}
@@ -117,7 +117,7 @@ def test_a_gauge_that_fails_is_left_out_and_complained_about_once(caplog):
 
 def test_the_rate_of_a_meter_is_that_of_its_span():
     now = [0.0]
-    meter = Meter(10, lambda: now[0])
+    meter = SlidingMeter(10, lambda: now[0])
     rates = []
     for second in range(40):
         now[0] = float(second)
@@ -145,7 +145,7 @@ def test_the_rate_of_a_meter_is_that_of_its_span():
 )
 def test_names_and_spans_are_checked_when_they_are_given(call, error):
     with pytest.raises(error):
-        call(MetricGroup())
+        call(OperatorMetricGroup())
 
 
 def test_measurements_of_epochs_add_up_except_gauges():

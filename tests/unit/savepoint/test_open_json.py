@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from penstock.common.types import Row
 from penstock.connectors.source import SourceSplit, SplitProgress
 from penstock.savepoint.metadata import pretty
-from penstock.savepoint.open_json import Unopened, from_json, pickled_to_json, to_json
+from penstock.savepoint.open_json import UnopenedPickle, from_json, pickled_to_json, to_json
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 from tests.builders.examples import examples
 from tests.builders.values import BERLIN, Color, Point, exact, values
@@ -31,7 +31,7 @@ def test_json_round_trip_preserves_values_and_types(value):
 @given(values)
 @settings(max_examples=examples(200), deadline=None)
 def test_parts_that_are_not_opened_are_themselves_after_pickling(value):
-    unopened = from_json(through_text(to_json(value)), load=Unopened)
+    unopened = from_json(through_text(to_json(value)), load=UnopenedPickle)
     assert exact(pickle.loads(pickle.dumps(unopened))) == exact(value)
 
 
@@ -119,4 +119,4 @@ def test_a_pickle_whose_classes_are_not_known_stays_a_pickle():
     gone = pickle.dumps(Point(1)).replace(b"Point", b"Joint")
     data = pickled_to_json(gone)
     assert list(data) == ["$pickle"]
-    assert from_json(data, load=Unopened) == Unopened(gone)
+    assert from_json(data, load=UnopenedPickle) == UnopenedPickle(gone)

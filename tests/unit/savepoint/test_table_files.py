@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import DamagedStateError, StateChain, StateHandle
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.runtime.state.schema import StateSchema
@@ -40,7 +40,7 @@ TIMERS = TableHeader("timers/event", True)
 @pytest.fixture(params=["local", "arrow"])
 def storage(request, tmp_path):
     """A local directory, and a file system of pyarrow (in memory)."""
-    return CheckpointStorage(str(tmp_path) if request.param == "local" else "mock:///base")
+    return CheckpointFileSystem(str(tmp_path) if request.param == "local" else "mock:///base")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_any_table_is_read_back_by_its_key_groups(tmp_path_factory, table):
     keys = [key[0] if header.namespaced else key for key in entries]
     if any(isinstance(key, float) and key != key for key in keys):
         return  # such a key equals nothing, not even itself
-    storage = CheckpointStorage(str(tmp_path_factory.mktemp("table")), sync=False)
+    storage = CheckpointFileSystem(str(tmp_path_factory.mktemp("table")), sync=False)
     handles = write_table(storage, "table", header, entries.items(), GROUPS)
     parts = [
         read_all(storage, handles, key_group_range(subtask, 3, GROUPS)) for subtask in range(3)
@@ -166,7 +166,7 @@ def test_the_format_is_in_the_json_of_a_handle_only_if_it_is_parquet():
 
 
 def test_rows_are_sorted_by_key_group_and_row_groups_are_passed_by(tmp_path, small_groups):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     entries = [(f"key {n}", n) for n in range(40)]
     (handle,) = write_table(storage, "t", PLAIN, entries, GROUPS)
     file = pq.ParquetFile(tmp_path / "t-0.parquet")
@@ -194,7 +194,7 @@ def test_a_file_without_the_key_groups_is_not_opened(storage):
 
 
 def test_a_file_alone_can_be_read_with_plain_pyarrow(tmp_path):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     entries = [(("ann", TimeWindow(0, 5)), {"views": [1, 2]})]
     write_table(storage, "t", WINDOWS, entries, GROUPS)
     table = pq.read_table(tmp_path / "t-0.parquet")
@@ -213,7 +213,7 @@ def test_a_file_alone_can_be_read_with_plain_pyarrow(tmp_path):
 
 
 def test_timers_have_no_value(tmp_path):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     write_table(storage, "t", TIMERS, [(("ann", (None, 17)), True)], GROUPS)
     columns = pq.read_table(tmp_path / "t-0.parquet").column_names
     assert columns == ["key_group", "key", "namespace", "timestamp"]
@@ -236,7 +236,7 @@ def _flip(data):
     ],
 )
 def test_a_damaged_file_is_refused_with_its_name(tmp_path, damage):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     (handle,) = write_table(storage, "t", PLAIN, [(n, n) for n in range(100)], GROUPS)
     file = tmp_path / "t-0.parquet"
     file.write_bytes(damage(file.read_bytes()))
@@ -264,11 +264,11 @@ def test_foreign_parquet_file_is_rejected(tmp_path):
         "full", len(found), zlib.crc32(found), (0, 16), data=found, format="parquet"
     )
     with pytest.raises(DamagedStateError, match="could not read state file"):
-        list(read_table(CheckpointStorage(str(tmp_path)), handle))
+        list(read_table(CheckpointFileSystem(str(tmp_path)), handle))
 
 
 def test_a_file_of_a_later_format_is_refused(tmp_path, monkeypatch):
-    storage = CheckpointStorage(str(tmp_path))
+    storage = CheckpointFileSystem(str(tmp_path))
     monkeypatch.setattr(table_files, "VERSION", 2)
     (handle,) = write_table(storage, "t", PLAIN, [(1, 1)], GROUPS)
     monkeypatch.undo()
@@ -296,7 +296,7 @@ def test_an_error_while_reading_entries_leaves_no_temporary_file(tmp_path, monke
         raise RuntimeError("as planned")
 
     with pytest.raises(RuntimeError, match="as planned"):
-        write_table(CheckpointStorage(str(tmp_path)), "t", PLAIN, entries(), GROUPS)
+        write_table(CheckpointFileSystem(str(tmp_path)), "t", PLAIN, entries(), GROUPS)
     assert list(place.iterdir()) == []
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from penstock.spark.application_watch import ApplicationWatch, Standing, say_if_slow
+from penstock.spark.application_watch import ApplicationState, ApplicationWatch, warn_if_slow
 from tests.builders.waiting import wait_until
 
 MASTER = "spark://host:7077"
@@ -14,10 +14,10 @@ MASTER = "spark://host:7077"
 
 @pytest.fixture
 def watch() -> ApplicationWatch:
-    return ApplicationWatch(MASTER, patience_s=30.0)
+    return ApplicationWatch(MASTER, timeout_s=30.0)
 
 
-def never() -> Standing:
+def never() -> ApplicationState:
     raise AssertionError("the master was asked")
 
 
@@ -28,7 +28,7 @@ def test_a_master_is_not_asked_while_there_are_executors(watch: ApplicationWatch
 def test_an_application_that_its_master_does_not_know_is_lost_at_once(
     watch: ApplicationWatch,
 ) -> None:
-    lost, text = watch.look(0.0, 0, lambda: Standing.UNKNOWN)
+    lost, text = watch.look(0.0, 0, lambda: ApplicationState.UNKNOWN)
     assert lost
     assert text is not None
     assert MASTER in text
@@ -38,7 +38,7 @@ def test_an_application_that_its_master_does_not_know_is_lost_at_once(
 def test_a_master_that_does_not_answer_is_waited_for_and_one_line_says_so(
     watch: ApplicationWatch,
 ) -> None:
-    looks = [watch.look(float(moment), 0, lambda: Standing.SILENT) for moment in range(100)]
+    looks = [watch.look(float(moment), 0, lambda: ApplicationState.SILENT) for moment in range(100)]
     assert not any(lost for lost, _ in looks)
     (said,) = [text for _, text in looks if text is not None]
     assert "start it again" in said
@@ -50,7 +50,7 @@ def test_executors_have_their_time_to_come_before_anything_is_said(
     texts = [
         (moment, text)
         for moment in range(100)
-        if (text := watch.look(float(moment), 0, lambda: Standing.KNOWN)[1]) is not None
+        if (text := watch.look(float(moment), 0, lambda: ApplicationState.KNOWN)[1]) is not None
     ]
     ((moment, text),) = texts
     assert moment == 30
@@ -58,19 +58,19 @@ def test_executors_have_their_time_to_come_before_anything_is_said(
 
 
 def test_what_comes_back_is_said_and_the_next_loss_too(watch: ApplicationWatch) -> None:
-    watch.look(0.0, 0, lambda: Standing.SILENT)
+    watch.look(0.0, 0, lambda: ApplicationState.SILENT)
     assert watch.look(1.0, 2, never) == (False, "Spark has executors again: 2")
     assert watch.look(2.0, 2, never) == (False, None)
-    assert watch.look(3.0, 0, lambda: Standing.SILENT)[1] is not None
+    assert watch.look(3.0, 0, lambda: ApplicationState.SILENT)[1] is not None
 
 
 def test_an_application_that_takes_long_to_start_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """YARN starts it when it has room, and Spark says nothing until then."""
-    with say_if_slow("yarn", patience_s=0.0):
+    with warn_if_slow("yarn", timeout_s=0.0):
         wait_until(lambda: caplog.messages)
     assert "for its application to start on the cluster (yarn)" in caplog.text
     caplog.clear()
-    with say_if_slow("yarn", patience_s=0.5) as started:
+    with warn_if_slow("yarn", timeout_s=0.5) as started:
         assert started is None
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):

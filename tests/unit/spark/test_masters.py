@@ -38,7 +38,7 @@ def test_one_of_several_masters_is_enough(nowhere):
 @pytest.mark.parametrize("address", ["no port:at all", "127.0.0.1:99999999", ""])
 def test_an_address_that_cannot_be_is_refused_too(address):
     with pytest.raises(MasterNotFoundError):
-        check_master(f"spark://{address}", patience_s=0.5)
+        check_master(f"spark://{address}", timeout_s=0.5)
 
 
 @pytest.mark.parametrize("master", ["local[2]", "yarn", "k8s://https://127.0.0.1:1"])

@@ -21,11 +21,11 @@ from penstock.common import cloudpickling
 from penstock.common.python_dependencies import PythonDependencies
 from penstock.errors import JobCancelledError
 from penstock.spark import task_environment
-from penstock.spark.dependencies import DependenciesError, TaskEnvironment, pack
+from penstock.spark.dependencies import DependenciesError, WorkerEnvironment, pack
 from penstock.spark.task_environment import PreparationError, prepare
 from tests.builders.wheels import requirements_of, write_wheel
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 NIGHT = f"31415.{os.getpid()}"  # seconds that nothing else sleeps
 
 
@@ -149,7 +149,7 @@ def test_packages_are_installed_once_by_the_first_of_many(bundle, greeting, tmp_
 def test_what_a_killed_process_left_half_done_is_made_again(bundle, greeting, tmp_path):
     packed = bundle(**greeting)
     first = start(packed, "-c", "pass")
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not list((tmp_path / "cache").glob("packages-*/bin")):
         assert time.monotonic() < deadline
         assert first.poll() is None
@@ -163,7 +163,9 @@ def test_a_job_that_is_cancelled_does_not_wait_for_its_packages(tmp_path):
     slow = tmp_path / "python"
     slow.write_text(f"#!/bin/sh\nexec sleep {NIGHT}\n")
     slow.chmod(0o755)
-    environment = TaskEnvironment(PythonDependencies(executable=str(slow)), str(tmp_path / "cache"))
+    environment = WorkerEnvironment(
+        PythonDependencies(executable=str(slow)), str(tmp_path / "cache")
+    )
     context = types.SimpleNamespace(master="local[2]", applicationId="a")
 
     def installing():
@@ -175,7 +177,7 @@ def test_a_job_that_is_cancelled_does_not_wait_for_its_packages(tmp_path):
     with pytest.raises(JobCancelledError):
         environment.prepare(context, 1, installing)
     # The signal was sent to all processes of the group; the kernel ends them one by one.
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while installing():
         assert time.monotonic() < deadline
 
@@ -185,11 +187,11 @@ def test_an_environment_is_made_before_workers_start_and_failures_are_told_as_su
     module = tmp_path / "module.py"
     module.touch()
     cache = tmp_path / "cache"
-    TaskEnvironment(PythonDependencies(files=(str(module),)), str(cache)).prepare(context, 1)
+    WorkerEnvironment(PythonDependencies(files=(str(module),)), str(cache)).prepare(context, 1)
     assert len(list(cache.glob("files-*/.complete"))) == 1
     broken = tmp_path / "broken.zip"
     broken.write_text("no archive")
-    environment = TaskEnvironment(PythonDependencies(archives=((str(broken), "b"),)), str(cache))
+    environment = WorkerEnvironment(PythonDependencies(archives=((str(broken), "b"),)), str(cache))
     with pytest.raises(DependenciesError, match=r"cannot unpack the archive 'broken\.zip'"):
         environment.prepare(context, 1)
 
@@ -211,7 +213,7 @@ def test_what_is_used_is_kept_and_what_nobody_used_for_long_goes(bundle, tmp_pat
     worker = start(used, "-c", "input()")
     prepare(unused).release()
     cache = tmp_path / "cache"
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while len(list(cache.glob("files-*/.complete"))) < 2:
         assert time.monotonic() < deadline
     while os.readlink(f"/proc/{worker.pid}/exe") != os.path.realpath(sys.executable) or Path(

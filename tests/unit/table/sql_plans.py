@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from penstock.table.physical.nodes import Operator
+from penstock.table.physical.nodes import PhysicalOperator
 from penstock.table.physical.planner import PhysicalPlan
 from tests.unit.table.physical.plans import Toys, planner
 from tests.unit.table.plan.plans import Catalog
@@ -56,6 +56,6 @@ def spec_of(plan: PhysicalPlan, kind: type) -> Any:
     (found,) = (
         node.spec
         for node in plan.nodes
-        if isinstance(node, Operator) and isinstance(node.spec, kind)
+        if isinstance(node, PhysicalOperator) and isinstance(node.spec, kind)
     )
     return found

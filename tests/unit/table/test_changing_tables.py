@@ -10,7 +10,7 @@ import pytest
 
 from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.specs.stateless import CalcSpec
-from penstock.table.physical.nodes import Operator
+from penstock.table.physical.nodes import PhysicalOperator
 from penstock.table.physical.planner import PhysicalPlan
 from tests.builders.cases import by_name, check_all, part
 from tests.builders.changing_tables import Recomputed, as_given, happenings
@@ -225,7 +225,7 @@ def test_rows_are_inserted_if_their_key_is_new_and_updated_if_it_is_not(before: 
 
     def check(query: str) -> None:
         plan = planned(query, update_before=before)
-        if any(isinstance(node, Operator) and loses_half(node.spec) for node in plan.nodes):
+        if any(isinstance(node, PhysicalOperator) and loses_half(node.spec) for node in plan.nodes):
             return
         run = PlanRun(plan)
         for table, changes in happenings(4, 60, orders=4):

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.common import Row, RowKind
 from penstock.table import DataTypes
-from penstock.table.printing import Tableau, text_of
+from penstock.table.printing import ResultTable, text_of
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.types import DataType
 
@@ -62,14 +62,14 @@ def test_values_are_written_as_a_cast_to_string_writes_them(
     assert text_of(value, kind, "Europe/Berlin") == text
 
 
-def lines(tableau: Tableau, *rows: Row) -> list[str]:
+def lines(tableau: ResultTable, *rows: Row) -> list[str]:
     return list(tableau.lines(rows))
 
 
 def test_columns_are_as_wide_as_their_types_ask() -> None:
     schema = ResolvedSchema.physical(["a", "b", "c"], [D.INT(), D.BOOLEAN(), D.TIMESTAMP(3)])
     shown = lines(
-        Tableau(schema, kinds=True, by_type=True),
+        ResultTable(schema, kinds=True, by_type=True),
         Row(1, True, None),
         Row.of_kind(RowKind.UPDATE_BEFORE, -2, None, dt.datetime(2024, 1, 2)),
     )
@@ -86,13 +86,13 @@ def test_columns_are_as_wide_as_their_types_ask() -> None:
 
 def test_long_texts_are_cut_and_wide_characters_counted_twice() -> None:
     schema = ResolvedSchema.physical(["text"], [D.STRING()])
-    shown = lines(Tableau(schema, widest=8), Row("a" * 20), Row("日本語テキスト"), Row("日本"))
+    shown = lines(ResultTable(schema, widest=8), Row("a" * 20), Row("日本語テキスト"), Row("日本"))
     assert shown[3:6] == ["| aaaaa... |", "|  日本... |", "|     日本 |"]
 
 
 def test_columns_are_as_wide_as_their_values_where_these_are_known() -> None:
     schema = ResolvedSchema.physical(["a", "name"], [D.INT(), D.STRING()])
-    assert lines(Tableau(schema, null=""), Row(1, "long text"), Row(22, None)) == [
+    assert lines(ResultTable(schema, null=""), Row(1, "long text"), Row(22, None)) == [
         "+----+-----------+",
         "|  a |      name |",
         "+----+-----------+",
@@ -104,4 +104,4 @@ def test_columns_are_as_wide_as_their_values_where_these_are_known() -> None:
 
 
 def test_no_rows_are_an_empty_set() -> None:
-    assert lines(Tableau(ResolvedSchema.physical(["a"], [D.INT()]))) == ["Empty set"]
+    assert lines(ResultTable(ResolvedSchema.physical(["a"], [D.INT()]))) == ["Empty set"]

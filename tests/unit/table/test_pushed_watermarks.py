@@ -149,7 +149,7 @@ GIVEN: dict[str, tuple[dict[str, str], WatermarkOptions]] = {
     "a gap alone": ({"emit.on-event.gap": "5"}, WatermarkOptions()),
     "alignment": (
         {"alignment.group": "g", "alignment.max-drift": "2 s", "alignment.update-interval": "1 s"},
-        WatermarkOptions(alignment=("g", 2000, 1000)),
+        WatermarkOptions(watermark_alignment=("g", 2000, 1000)),
     ),
     "idle": ({"idle-timeout": "2 min"}, WatermarkOptions(idle_timeout_ms=120_000)),
     "never idle": ({"idle-timeout": "0 s"}, WatermarkOptions(idle_timeout_ms=0)),
@@ -196,10 +196,10 @@ def test_options_that_are_wrong_are_refused_also_by_a_table_that_is_written() ->
 
 
 def test_a_strategy_says_who_is_idle_and_who_waits() -> None:
-    options = WatermarkOptions(idle_timeout_ms=70, alignment=("g", 20, 10))
+    options = WatermarkOptions(idle_timeout_ms=70, watermark_alignment=("g", 20, 10))
     strategy = options.strategy(5)
     assert strategy.idle_timeout_ms == 70
-    assert strategy.alignment == WatermarkAlignment("g", 20, 10)
+    assert strategy.watermark_alignment == WatermarkAlignment("g", 20, 10)
     assert WatermarkOptions().strategy(5).idle_timeout_ms == 5
     assert WatermarkOptions().strategy(0).idle_timeout_ms is None
     assert WatermarkOptions(idle_timeout_ms=0).strategy(5).idle_timeout_ms is None

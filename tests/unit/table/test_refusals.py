@@ -8,7 +8,7 @@ from penstock.errors import ConfigurationError
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.errors import SqlError
 from penstock.table.sql.parser import parse
-from penstock.table.sql.statements import Insert, Query, StatementSetBlock
+from penstock.table.sql.statements import InsertStatement, QueryStatement, StatementSetBlock
 from penstock.table.udf import udf
 from tests.builders.cases import by_name, check_all
 
@@ -154,7 +154,7 @@ def environment():
 def refuse(environment: TableEnvironment, text: str) -> None:
     """Plan what would start a job; execute all else."""
     (statement,) = parse(text)
-    if isinstance(statement, Query | Insert | StatementSetBlock):
+    if isinstance(statement, QueryStatement | InsertStatement | StatementSetBlock):
         environment.explain_sql(text)
     else:
         environment.execute_sql(text)

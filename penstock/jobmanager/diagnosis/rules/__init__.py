@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding
-from penstock.jobmanager.diagnosis.rules.backlog import falls_behind
+from penstock.jobmanager.diagnosis.rules.backlog import source_backlog
 from penstock.jobmanager.diagnosis.rules.bottleneck import bottleneck
 from penstock.jobmanager.diagnosis.rules.checkpoints import (
     failed_checkpoints,
@@ -31,7 +31,7 @@ RULES: tuple[Rule, ...] = (
     restarts,
     bottleneck,
     skew,
-    falls_behind,
+    source_backlog,
     failed_checkpoints,
     slow_checkpoints,
     large_checkpoints,

@@ -13,7 +13,7 @@ _LAG_MS: Final = 60_000
 _HELD_UP: Final = 0.5
 
 
-def falls_behind(job: JobFigures) -> Iterator[Finding]:
+def source_backlog(job: JobFigures) -> Iterator[Finding]:
     """Report the backlog of each source, and whether it grows."""
     for vertex in job.vertices:
         if not vertex.is_source:

@@ -16,8 +16,8 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.running.checkpoints import Checkpoints, StepHook
-from penstock.jobmanager.running.driver import Interrupts, Listener, Span
-from penstock.jobmanager.running.epochs.pacing import Pacing, discover
+from penstock.jobmanager.running.driver import CheckpointSpan, Interrupts, Listener
+from penstock.jobmanager.running.epochs.pacing import EpochSchedule, discover
 from penstock.jobmanager.running.epochs.pipe import EpochPipe, EpochSettings, Pipe
 from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.running.journal import Journal
@@ -48,7 +48,7 @@ class EpochDriver(PlanView):
         self._listener = listener
         self._step_hooks = step_hooks
         self._journal = Journal(store)
-        self._pacing = Pacing(job, interrupts)
+        self._pacing = EpochSchedule(job, interrupts)
         self._runner = self._create_runner()
         self._attempt = 0
         self._anew = True  # whether no epoch has been completed since the plan was restored
@@ -108,7 +108,7 @@ class EpochDriver(PlanView):
         )
         self._pacing.ended(started, self._runner.checkpoints.sources, first=self._anew)
         self._anew = False
-        self._listener.on_completed(Span(started, time.monotonic()))
+        self._listener.on_completed(CheckpointSpan(started, time.monotonic()))
         return True
 
     def _settings(self, savepoint: SavepointRequest | None) -> EpochSettings:
@@ -142,11 +142,11 @@ class EpochDriver(PlanView):
 def _warn_of_alignment(job: Job) -> None:
     """Warn that watermark alignment has no effect: all sources read for the same time."""
     groups = {
-        alignment.group
+        watermark_alignment.group
         for vertex in job.plan.vertices
         for operator in vertex.operators
         if (strategy := getattr(operator.spec, "watermark_strategy", None)) is not None
-        and (alignment := strategy.alignment) is not None
+        and (watermark_alignment := strategy.watermark_alignment) is not None
     }
     if groups:
         _log.warning(

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from penstock.common import clock
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.running.driver import EpochFailedError, Interrupts
-from penstock.jobmanager.running.epochs.reading_time import ReadingTime
+from penstock.jobmanager.running.driver import ExecutionFailedError, Interrupts
+from penstock.jobmanager.running.epochs.reading_time import EpochReadingTime
 from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.sources import SourceCoordinator
 
@@ -18,14 +18,14 @@ _log = logging.getLogger(__name__)
 POLL_S = 0.05
 
 
-class Pacing:
+class EpochSchedule:
     """Waits for the trigger of an epoch: the checkpoint interval, data or a timer; or until it is interrupted."""
 
     def __init__(self, job: Job, interrupts: Interrupts) -> None:
         self.job = job
         self._interrupts = interrupts
         self._next_trigger = 0.0
-        self._reading = ReadingTime()
+        self._reading = EpochReadingTime()
         self._is_slow = False  # whether epochs are so slow that sources read for a shorter time
 
     @property
@@ -114,9 +114,9 @@ class Pacing:
 
 
 def discover(sources: Sequence[SourceCoordinator]) -> None:
-    """Discover new splits of all sources; raises EpochFailedError."""
+    """Discover new splits of all sources; raises ExecutionFailedError."""
     for source in sources:
         try:
             source.discover()
         except Exception as error:
-            raise EpochFailedError("split discovery failed", detail=str(error)) from error
+            raise ExecutionFailedError("split discovery failed", detail=str(error)) from error

@@ -85,7 +85,7 @@ class EpochPipe:
 
     def run(
         self,
-        epoch: int,
+        checkpoint_id: int,
         base: Manifest | None,
         assignments: Mapping[TaskId, SourceAssignment],
         settings: EpochSettings,
@@ -96,7 +96,7 @@ class EpochPipe:
         levels = deploy_levels(
             job.deployments,
             job.settings,
-            epoch=epoch,
+            checkpoint_id=checkpoint_id,
             attempt_number=settings.attempt,
             restore=restore_points(job.plan, base, anew=settings.anew),
             assignments=assignments,

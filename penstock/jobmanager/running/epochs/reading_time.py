@@ -9,10 +9,10 @@ LONG_S: Final = (
 )
 
 
-class ReadingTime:
+class EpochReadingTime:
     """Adapts the reading time to the duration of the last epochs, because savepoints and checkpoints wait for the running epoch.
 
-    >>> reading = ReadingTime()
+    >>> reading = EpochReadingTime()
     >>> reading.took(500.0, interval_s=1.0)
     >>> reading.seconds(interval_s=1.0)
     0.02

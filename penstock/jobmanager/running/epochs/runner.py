@@ -16,12 +16,12 @@ from penstock.jobmanager.running.epochs.pipe import EpochSettings, OnAck
 from penstock.runtime.network.messages import TaskAck
 
 
-class RunsEpochs(Protocol):
+class EpochExecution(Protocol):
     """Runs the tasks of an epoch: an EpochPipe."""
 
     def run(
         self,
-        epoch: int,
+        checkpoint_id: int,
         base: Manifest | None,
         assignments: Mapping[TaskId, SourceAssignment],
         settings: EpochSettings,
@@ -37,7 +37,7 @@ class EpochRunner:
         self,
         job: Job,
         store: ManifestStore,
-        pipe: RunsEpochs,
+        pipe: EpochExecution,
         listener: Listener | None = None,
         step_hooks: Sequence[StepHook] = (),
     ) -> None:
@@ -67,7 +67,7 @@ class EpochRunner:
     def run_epoch(
         self, settings: EpochSettings | None = None, *, flush: bool = False, drain: bool = False
     ) -> None:
-        """Run the next epoch to its end; raises EpochFailedError.
+        """Run the next epoch to its end; raises ExecutionFailedError.
 
         With `flush` the sinks commit all their output. With `drain` the sources stop reading and the final watermark is sent.
         """
@@ -75,7 +75,7 @@ class EpochRunner:
         self._drain = drain
         self.checkpoints.trigger(flush=flush)
 
-    def _run_pipe(self, epoch: int) -> None:
+    def _run_pipe(self, checkpoint_id: int) -> None:
         assignments: dict[TaskId, SourceAssignment] = {}
         for source in self.checkpoints.sources:
             assignments |= source.assignments(drain=self._drain)
@@ -83,9 +83,11 @@ class EpochRunner:
             self._listener.on_deploy()
 
         def on_ack(ack: TaskAck) -> None:
-            self.checkpoints.on_ack(epoch, ack)
+            self.checkpoints.on_ack(checkpoint_id, ack)
 
-        self._pipe.run(epoch, self.checkpoints.manifest, assignments, self._settings, on_ack)
+        self._pipe.run(
+            checkpoint_id, self.checkpoints.manifest, assignments, self._settings, on_ack
+        )
 
     def close(self) -> None:
         """Release enumerators and committers."""

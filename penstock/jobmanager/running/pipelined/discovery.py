@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from penstock.jobmanager.sources import Discovered, SourceCoordinator
+from penstock.jobmanager.sources import DiscoveredSplits, SourceCoordinator
 
 PERIOD_S: Final = 0.1  # from the end of a discovery to the next; a longer discovery is followed by a pause of its own duration
 
 
-class Look(NamedTuple):
+class DiscoveryOutcome(NamedTuple):
     """The result of a discovery: the splits that were found, or the error."""
 
     source: SourceCoordinator
-    found: Discovered | None
+    found: DiscoveredSplits | None
     error: Exception | None
 
 
@@ -26,19 +26,21 @@ class Discovery:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._over: queue.SimpleQueue[tuple[_Watcher, Look]] = queue.SimpleQueue()
+        self._over: queue.SimpleQueue[tuple[_Watcher, DiscoveryOutcome]] = queue.SimpleQueue()
         self._watchers: dict[str, _Watcher] = {}  # by operator id
 
-    def start(self, sources: Sequence[SourceCoordinator], patience_s: float) -> list[Look]:
+    def start(
+        self, sources: Sequence[SourceCoordinator], timeout_s: float
+    ) -> list[DiscoveryOutcome]:
         """Start the discovery of sources that were just restored.
 
-        Waits up to `patience_s` for their first results, which are returned.
+        Waits up to `timeout_s` for their first results, which are returned.
         """
         for source in sources:
             source.begin_looking()
             watcher = self._watchers[source.operator_id] = _Watcher(source, self._put)
             watcher.start()
-        until = time.monotonic() + patience_s
+        until = time.monotonic() + timeout_s
         for source in sources:
             self._watchers[source.operator_id].looked.wait(max(0.0, until - time.monotonic()))
         return self.take()
@@ -50,9 +52,9 @@ class Discovery:
             if watcher is not None:
                 watcher.stop()
 
-    def take(self) -> list[Look]:
+    def take(self) -> list[DiscoveryOutcome]:
         """Return the new results."""
-        looks: list[Look] = []
+        looks: list[DiscoveryOutcome] = []
         while True:
             try:
                 watcher, look = self._over.get_nowait()
@@ -62,7 +64,7 @@ class Discovery:
             if self._watchers.get(look.source.operator_id) is watcher:
                 looks.append(look)
 
-    def _put(self, watcher: _Watcher, look: Look, *, wake: bool) -> None:
+    def _put(self, watcher: _Watcher, look: DiscoveryOutcome, *, wake: bool) -> None:
         self._over.put((watcher, look))
         if wake:
             self._wake()
@@ -98,18 +100,19 @@ class _Watcher:
             try:
                 found = self._source.look()
             except Exception as error:  # noqa: BLE001 - the user's enumerator may raise anything
-                self._report(Look(self._source, None, error), wake=True)
+                self._report(DiscoveryOutcome(self._source, None, error), wake=True)
                 return
             is_last = found.no_more_splits and self._source.bounded
             self._report(
-                Look(self._source, found, None), wake=first or is_last or bool(found.splits)
+                DiscoveryOutcome(self._source, found, None),
+                wake=first or is_last or bool(found.splits),
             )
             first = False
             if is_last:
                 return
             self._stopped.wait(max(PERIOD_S, time.monotonic() - began))
 
-    def _report(self, look: Look, *, wake: bool) -> None:
+    def _report(self, look: DiscoveryOutcome, *, wake: bool) -> None:
         if not self._stopped.is_set():
             self._put(self, look, wake=wake)
         self.looked.set()

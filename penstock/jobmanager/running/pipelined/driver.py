@@ -8,16 +8,16 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
-from penstock.checkpoint.coordinator import Phase
+from penstock.checkpoint.coordinator import CoordinatorPhase
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.messages import EpochCompleted
+from penstock.checkpoint.messages import NotifyCheckpointComplete
 from penstock.checkpoint.schedule import CheckpointSchedule, SchedulePolicy
 from penstock.common import clock
 from penstock.connectors.source import SourceAssignment
 from penstock.graph.placement import StageLayout, count_slots, lay_out
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.alignment import AlignmentGroups
+from penstock.jobmanager.alignment import WatermarkAlignmentGroups
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
@@ -25,28 +25,33 @@ from penstock.jobmanager.resources.demand import slot_demand
 from penstock.jobmanager.restore_points import restore_points
 from penstock.jobmanager.running.checkpoints import Checkpoints, Outcome, StepHook
 from penstock.jobmanager.running.cluster import Cluster
-from penstock.jobmanager.running.driver import EpochFailedError, Interrupts, Listener, Span
+from penstock.jobmanager.running.driver import (
+    CheckpointSpan,
+    ExecutionFailedError,
+    Interrupts,
+    Listener,
+)
 from penstock.jobmanager.running.journal import Journal
-from penstock.jobmanager.running.modes import check_room
-from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
-from penstock.jobmanager.running.pipelined.interval_notes import IntervalNotes
-from penstock.jobmanager.running.pipelined.stage_watch import NowRunning, StageFailed, StagePhase
-from penstock.jobmanager.running.pipelined.stages import Heard, StageAttempt, Stages
+from penstock.jobmanager.running.modes import check_capacity
+from penstock.jobmanager.running.pipelined.discovery import Discovery, DiscoveryOutcome
+from penstock.jobmanager.running.pipelined.interval_notes import IntervalJournal
+from penstock.jobmanager.running.pipelined.stage_watch import StageFailed, StagePhase, StageRunning
+from penstock.jobmanager.running.pipelined.stages import StageAttempt, StageEvent, Stages
 from penstock.jobmanager.running.plan_view import PlanView
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 from penstock.runtime.task.stage_messages import (
-    Aborted,
-    Acknowledged,
-    Assign,
-    Completed,
-    Declined,
+    AcknowledgeCheckpoint,
+    AlignmentReport,
+    AssignSplits,
+    CancelCheckpoint,
+    ConfirmCheckpoint,
+    DeclineCheckpoint,
     OutputTaken,
     SinkOutput,
     SlotReport,
     SplitsFinished,
-    TimesReached,
-    Trigger,
+    TriggerBarrier,
 )
 from penstock.runtime.time.pace import SlotTrace
 from penstock.savepoint.state_io import SnapshotStateIO
@@ -82,13 +87,13 @@ class PipelinedDriver(PlanView):
         self._schedule = CheckpointSchedule(_policy(job))
         self._checkpoints = self._create_checkpoints()
         self._journal = Journal(store)
-        self._notes = IntervalNotes(self._journal, job, state_io)
+        self._notes = IntervalJournal(self._journal, job, state_io)
         self._attempt = 0
-        self._how = Trigger(0, 0)  # the settings of the next trigger, without its number
+        self._how = TriggerBarrier(0, 0)  # the settings of the next trigger, without its number
         self._last: int | None = (
             None  # the checkpoint that was triggered when all sources had finished
         )
-        self._alignment = AlignmentGroups({})
+        self._watermark_alignment = WatermarkAlignmentGroups({})
         self._begun: dict[int, float] = {}  # trigger times of pending checkpoints
         self._ran = False  # whether all slots have run since the last restore
         self._at_once = False  # whether the first checkpoint after it is due at once
@@ -104,7 +109,7 @@ class PipelinedDriver(PlanView):
             self._trigger_sources,
             self._listener,
             self._step_hooks,
-            tasks_stay=True,
+            pipelined=True,
         )
 
     @property
@@ -149,17 +154,17 @@ class PipelinedDriver(PlanView):
         if not self.finished:
             self._discover_first(self.sources)
             layouts = self._lay_out()
-            self._alignment = _alignment_groups(self._job, layouts)
+            self._watermark_alignment = _watermark_alignment_groups(self._job, layouts)
             self._notes.begin(manifest, self._assignments(), attempt=attempt)
             self._deploy(layouts)
 
     def _goes_on_from(self, manifest: Manifest | None) -> bool:
         """Whether the running stages continue from the checkpoint to restore."""
         base = self._checkpoints.manifest
-        same = (None if base is None else base.epoch) == (
-            None if manifest is None else manifest.epoch
+        same = (None if base is None else base.checkpoint_id) == (
+            None if manifest is None else manifest.checkpoint_id
         )
-        return same and not self._stopped and self.coordinator.phase is Phase.IDLE
+        return same and not self._stopped and self.coordinator.phase is CoordinatorPhase.IDLE
 
     def _restart(self, failed: Sequence[StageAttempt]) -> None:
         """Restore only some stages from the last checkpoint."""
@@ -170,7 +175,7 @@ class PipelinedDriver(PlanView):
         for source in sources:
             self._checkpoints.restore_source(source, self._checkpoints.manifest)
         self._discover_first(sources)
-        self._alignment.restart(
+        self._watermark_alignment.restart(
             (each.layout.stage, slot) for each in failed for slot in range(each.layout.slots)
         )
         self._notes.forget([task for each in failed for task in each.layout.placement])
@@ -198,9 +203,11 @@ class PipelinedDriver(PlanView):
 
     def _lay_out(self) -> tuple[StageLayout, ...]:
         graph = self._job.job_graph
-        room = self._cluster.room(slot_demand(self._job), lambda: self._interrupts.cancelled)
-        check_room(count_slots(graph), room)
-        return lay_out(graph, room.slots)
+        capacity = self._cluster.capacity(
+            slot_demand(self._job), lambda: self._interrupts.cancelled
+        )
+        check_capacity(count_slots(graph), capacity)
+        return lay_out(graph, capacity.slots)
 
     def _discover_first(self, sources: Sequence[SourceCoordinator]) -> None:
         for look in self._discovery.start(sources, _FIRST_LOOK_S):
@@ -211,7 +218,7 @@ class PipelinedDriver(PlanView):
     def advance(self, savepoint: SavepointRequest | None) -> bool:
         """Run to the next completed checkpoint; False if interrupted before."""
         if savepoint is not None:
-            how = Trigger(0, 0, drain=savepoint.drains, stop=savepoint.stops, aligned=True)
+            how = TriggerBarrier(0, 0, drain=savepoint.drains, stop=savepoint.stops, aligned=True)
             self._complete_one(how, flush=True)
             return True
         if (
@@ -226,9 +233,9 @@ class PipelinedDriver(PlanView):
 
     def settle(self) -> None:
         """Complete a checkpoint now and stop the sources: another plan continues from it."""
-        self._complete_one(Trigger(0, 0, stop=True), flush=False)
+        self._complete_one(TriggerBarrier(0, 0, stop=True), flush=False)
 
-    def _complete_one(self, how: Trigger, *, flush: bool) -> None:
+    def _complete_one(self, how: TriggerBarrier, *, flush: bool) -> None:
         """Trigger a checkpoint once all tasks run, and complete it; retry if it fails and that is tolerated."""
         number: int | None = None
         while True:
@@ -251,12 +258,12 @@ class PipelinedDriver(PlanView):
                 return []
             # All sources have finished, and only the final checkpoint is missing.
             self._last = self._checkpoints.next_number
-            return self._begin(Trigger(0, 0, aligned=True), flush=False)
+            return self._begin(TriggerBarrier(0, 0, aligned=True), flush=False)
         if self._schedule.is_due(time.monotonic()):
-            return self._begin(Trigger(0, 0), flush=False)
+            return self._begin(TriggerBarrier(0, 0), flush=False)
         return []
 
-    def _begin(self, how: Trigger, *, flush: bool) -> list[int]:
+    def _begin(self, how: TriggerBarrier, *, flush: bool) -> list[int]:
         """Trigger a checkpoint; return the completed ones."""
         self._take_looks()
         self._how = how
@@ -267,7 +274,7 @@ class PipelinedDriver(PlanView):
         return self._follow(self._checkpoints.trigger(flush=flush))
 
     def _trigger_sources(self, number: int) -> None:
-        self._stages.tell_sources(
+        self._stages.send_to_sources(
             replace(self._how, checkpoint=number, triggered_ms=clock.now_ms())
         )
 
@@ -275,8 +282,8 @@ class PipelinedDriver(PlanView):
         """Process events, or wait for them up to `wait_s`; return the completed checkpoints."""
         failed: list[StageAttempt] = []
         done: list[int] = []
-        for heard in self._stages.hear(wait_s):
-            done += self._take(heard, failed)
+        for event in self._stages.poll_events(wait_s):
+            done += self._take(event, failed)
         if failed:
             raise self._failure(failed)
         self._take_looks()
@@ -296,17 +303,17 @@ class PipelinedDriver(PlanView):
         left = self._schedule.seconds_left(time.monotonic())
         return _LONGEST_WAIT_S if left is None else min(left, _LONGEST_WAIT_S)
 
-    def _take(self, heard: Heard, failed: list[StageAttempt]) -> list[int]:
-        for consequence in heard.consequences:
-            if isinstance(consequence, NowRunning):
+    def _take(self, event: StageEvent, failed: list[StageAttempt]) -> list[int]:
+        for consequence in event.consequences:
+            if isinstance(consequence, StageRunning):
                 self._listener.on_running(consequence.tasks)
             elif isinstance(consequence, StageFailed):
-                failed.append(heard.attempt)
-        match heard.report:
-            case Acknowledged(number, ack):
+                failed.append(event.attempt)
+        match event.report:
+            case AcknowledgeCheckpoint(number, ack):
                 self._notes.on_ack(ack)
                 return self._follow(self._checkpoints.on_ack(number, ack))
-            case Declined(number, task, reason, at_fault):
+            case DeclineCheckpoint(number, task, reason, at_fault):
                 why = f"{task}: {reason}"
                 return self._follow(self._checkpoints.abort(number, why, failed=at_fault))
             case SlotReport() as report:
@@ -314,30 +321,30 @@ class PipelinedDriver(PlanView):
             case SplitsFinished(task, splits):
                 source = next(each for each in self.sources if each.vertex == task.vertex)
                 self._assign(source.on_finished(task.subtask, splits))
-            case TimesReached(slot, reached):
-                member = (heard.attempt.layout.stage, slot)
-                for command in self._alignment.on_report(member, reached):
-                    self._stages.tell_sources(command)
+            case AlignmentReport(slot, reached):
+                member = (event.attempt.layout.stage, slot)
+                for command in self._watermark_alignment.on_report(member, reached):
+                    self._stages.send_to_sources(command)
             case SinkOutput(task, operator, data):
-                self._sinks[operator].put_live(data)
-                self._stages.tell_task(task, OutputTaken(task, operator, len(data)))
+                self._sinks[operator].put_streamed(data)
+                self._stages.send_to_task(task, OutputTaken(task, operator, len(data)))
         return []
 
     def _follow(self, outcomes: Sequence[Outcome]) -> list[int]:
         """Notify tasks of the outcomes of checkpoints; return the completed ones."""
         done = []
         for outcome in outcomes:
-            number, now = outcome.epoch, time.monotonic()
+            number, now = outcome.checkpoint_id, time.monotonic()
             begun = self._begun.pop(number, now)
             self._schedule.on_over(number, now)
-            if isinstance(outcome, EpochCompleted):
-                self._stages.tell_all(Completed(number))
+            if isinstance(outcome, NotifyCheckpointComplete):
+                self._stages.send_to_all(ConfirmCheckpoint(number))
                 assert self._checkpoints.manifest is not None
                 self._notes.on_completed(self._checkpoints.manifest, self.sources)
-                self._listener.on_completed(Span(begun, now))
+                self._listener.on_completed(CheckpointSpan(begun, now))
                 done.append(number)
             else:
-                self._stages.tell_all(Aborted(number))
+                self._stages.send_to_all(CancelCheckpoint(number))
         return done
 
     # Splits
@@ -346,21 +353,21 @@ class PipelinedDriver(PlanView):
         for look in self._discovery.take():
             self._take_look(look)
 
-    def _take_look(self, look: Look) -> None:
+    def _take_look(self, look: DiscoveryOutcome) -> None:
         if look.found is None:
             detail = str(look.error)
-            raise EpochFailedError("split discovery failed", detail=detail) from look.error
+            raise ExecutionFailedError("split discovery failed", detail=detail) from look.error
         self._assign(look.source.take(look.found))
 
     def _assign(self, assignments: Mapping[TaskId, SourceAssignment]) -> None:
         for task, new in assignments.items():
-            self._stages.tell_task(
-                task, Assign(task, tuple(new.splits), new.no_more_splits, new.idle)
+            self._stages.send_to_task(
+                task, AssignSplits(task, tuple(new.splits), new.no_more_splits, new.idle)
             )
 
     # Failing and ending
 
-    def _failure(self, failed: Sequence[StageAttempt]) -> EpochFailedError:
+    def _failure(self, failed: Sequence[StageAttempt]) -> ExecutionFailedError:
         """Cancel the failed stages and those that depend on them; return the error to raise."""
         self._follow(self._checkpoints.abort_all("tasks have failed"))
         vertices = {vertex for each in failed for vertex in each.layout.vertices}
@@ -369,9 +376,13 @@ class PipelinedDriver(PlanView):
             self._stages.let_go(attempt)
         self._note_failure(failed)
         base = self._checkpoints.manifest
-        since = "a task failed" if base is None else f"a task failed after checkpoint {base.epoch}"
+        since = (
+            "a task failed"
+            if base is None
+            else f"a task failed after checkpoint {base.checkpoint_id}"
+        )
         cause = self._stages.cause_of(failed[0])
-        error = EpochFailedError(since, detail=None if cause is None else str(cause))
+        error = ExecutionFailedError(since, detail=None if cause is None else str(cause))
         error.__cause__ = cause
         if len(failed) < len(self._stages.attempts):
             error.tasks = tuple(task for each in failed for task in each.layout.placement)
@@ -383,7 +394,7 @@ class PipelinedDriver(PlanView):
             return
         traces: list[SlotTrace] = []
         for attempt in failed:
-            traces += self._stages.last_words(attempt)
+            traces += self._stages.final_traces(attempt)
         cause = failed[0].watch.cause
         if isinstance(cause, Exception):
             self._notes.on_failed(cause, traces)
@@ -397,7 +408,7 @@ class PipelinedDriver(PlanView):
         self._job = job
         self._sinks = job.sinks()
         self._checkpoints = self._create_checkpoints()
-        self._notes = IntervalNotes(self._journal, job, self._state_io)
+        self._notes = IntervalJournal(self._journal, job, self._state_io)
 
     def sweep(self) -> None:
         """Delete files of failed attempts; only when no task runs any more."""
@@ -411,7 +422,9 @@ class PipelinedDriver(PlanView):
         self._checkpoints.close()
 
 
-def _alignment_groups(job: Job, layouts: Sequence[StageLayout]) -> AlignmentGroups:
+def _watermark_alignment_groups(
+    job: Job, layouts: Sequence[StageLayout]
+) -> WatermarkAlignmentGroups:
     """Return the watermark alignment groups; members are slots, by stage and number."""
     sources = []
     for vertex in job.plan.vertices:
@@ -424,7 +437,7 @@ def _alignment_groups(job: Job, layouts: Sequence[StageLayout]) -> AlignmentGrou
                 if task.vertex == vertex.id
             ]
             sources.append((strategy, slots))
-    return AlignmentGroups.of(sources)
+    return WatermarkAlignmentGroups.of(sources)
 
 
 def _policy(job: Job) -> SchedulePolicy:

@@ -13,10 +13,10 @@ from typing import Any, Final
 from penstock.errors import JobRequestError, PenstockError
 from penstock.graph.task_id import TaskId
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId
-from penstock.runtime.network.inspection import Answer, Question
+from penstock.runtime.network.inspection import InspectionAnswer, InspectionQuestion
 
 # Added to the duration of a request: for the network, and for a process that is short of CPU.
-PATIENCE_S: Final = 10.0
+TIMEOUT_S: Final = 10.0
 
 
 class NoAnswerError(JobRequestError):
@@ -28,7 +28,7 @@ class Inspection:
     """One inspection request: its target, and the future of its result."""
 
     target: TaskId | SlotId
-    question: Question
+    question: InspectionQuestion
     until: float  # on the monotonic clock
     result: Future[Any] = field(default_factory=Future)
     asked: str | None = None  # the token of the attempt to which it was sent
@@ -48,9 +48,9 @@ class Inspections:
 
     def ask(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
         """Add a request to a task or slot."""
-        until = self._now() + request.seconds + PATIENCE_S
+        until = self._now() + request.seconds + TIMEOUT_S
         with self._lock:
-            inspection = Inspection(target, Question(next(self._numbers), request), until)
+            inspection = Inspection(target, InspectionQuestion(next(self._numbers), request), until)
             if not self._closed:
                 self._new.append(inspection)
         if self._closed:
@@ -85,7 +85,7 @@ class Inspections:
         """Fail a request."""
         _refuse(inspection, error)
 
-    def on_answer(self, answer: Answer) -> None:
+    def on_answer(self, answer: InspectionAnswer) -> None:
         """Complete a request with the answer of a slot; late answers are dropped."""
         inspection = self._open.pop(answer.number, None)
         if inspection is None:

@@ -11,14 +11,14 @@ from penstock.connectors.source import SourceAssignment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.restore_points import restore_points
-from penstock.jobmanager.running.journal import Beginning, EpochRecord, Journal
+from penstock.jobmanager.running.journal import IntervalRecord, IntervalStart, Journal
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.recorded_subtask import NO_SLOT
-from penstock.runtime.time.pace import Packed, SlotTrace, SubtaskTrace
+from penstock.runtime.time.pace import PackedRuns, SlotTrace, SubtaskTrace
 
 
-class IntervalNotes:
+class IntervalJournal:
     """Observes the checkpoints of one plan. Used by the thread that drives the job.
 
     An interval begins with a completed checkpoint and ends with the next one; barriers of aborted checkpoints lie in between.
@@ -28,7 +28,7 @@ class IntervalNotes:
         self._journal = journal
         self._job = job
         self._state_io = state_io
-        self._record: EpochRecord | None = None
+        self._record: IntervalRecord | None = None
         self._base = 0  # the number of the checkpoint at the start of the interval
         self._attempt = 0
         # By task and by the checkpoint that ended it.
@@ -46,15 +46,15 @@ class IntervalNotes:
         if not self._job.settings.journal:
             return
         self._parts.clear()
-        self._base = 0 if base is None else base.epoch
+        self._base = 0 if base is None else base.checkpoint_id
         self._attempt = attempt
-        beginning = Beginning(
-            epoch=self._base + 1,
+        beginning = IntervalStart(
+            checkpoint_id=self._base + 1,
             attempt=attempt,
             restore=restore_points(self._job.plan, base, anew=anew),
             assignments=assignments,
             state_io=self._state_io,
-            flows=True,
+            pipelined=True,
         )
         self._record = self._journal.begin(self._job, base, beginning)
 
@@ -68,11 +68,11 @@ class IntervalNotes:
         """End the interval with a completed checkpoint, and start the next one unless the job has finished."""
         if not self._job.settings.journal:
             return
-        number = manifest.epoch
+        number = manifest.checkpoint_id
         within = [
             part for (_, checkpoint), part in sorted(self._parts.items()) if checkpoint <= number
         ]
-        self._journal.completed(self._record, [_slot_trace(within)], epoch=number)
+        self._journal.completed(self._record, [_slot_trace(within)], checkpoint_id=number)
         if manifest.final:
             self._record = None
             return
@@ -105,4 +105,4 @@ def _read_by(
 
 
 def _slot_trace(parts: Iterable[SubtaskTrace]) -> SlotTrace:
-    return SlotTrace(NO_SLOT, NO_SLOT, Packed(), tuple(parts))
+    return SlotTrace(NO_SLOT, NO_SLOT, PackedRuns(), tuple(parts))

@@ -18,11 +18,11 @@ from penstock.runtime.network.messages import TaskFailedError
 from penstock.runtime.task.stage_messages import (
     Command,
     Connect,
-    Leave,
     SlotFailed,
     SlotListening,
     SlotRunning,
     SourceFinished,
+    StopSlot,
 )
 from penstock.runtime.time.pace import SlotTrace
 
@@ -45,7 +45,7 @@ class StagePhase(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class SendCommand:
     """A command must be sent to a slot."""
 
     slot: int
@@ -53,7 +53,7 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class NowRunning:
+class StageRunning:
     """Subtasks are open and connected."""
 
     tasks: tuple[TaskId, ...]
@@ -66,7 +66,7 @@ class StageFailed:
     cause: BaseException
 
 
-Consequence = Tell | NowRunning | StageFailed
+Consequence = SendCommand | StageRunning | StageFailed
 
 
 class StageWatch:
@@ -111,7 +111,7 @@ class StageWatch:
     def on_listening(self, report: SlotListening) -> list[Consequence]:
         """A slot reports its address. A second process of the same slot fails the stage: the first one may still run."""
         if self.is_over:
-            return [Tell(report.slot, Leave())]
+            return [SendCommand(report.slot, StopSlot())]
         if self.phase is not StagePhase.STARTING or report.slot in self._addresses:
             return self.fail(
                 StageEndedError(
@@ -123,7 +123,7 @@ class StageWatch:
         if len(self._addresses) < self.layout.slots:
             return []
         addresses = tuple(self._addresses[slot] for slot in range(self.layout.slots))
-        return [Tell(slot, Connect(addresses)) for slot in range(self.layout.slots)]
+        return [SendCommand(slot, Connect(addresses)) for slot in range(self.layout.slots)]
 
     def on_running(self, report: SlotRunning) -> list[Consequence]:
         """A slot runs."""
@@ -133,7 +133,7 @@ class StageWatch:
         if len(self.places) == self.layout.slots:
             self.phase = StagePhase.RUNNING
         hosted = [t for t, slot in self.layout.placement.items() if slot == report.slot]
-        return [NowRunning(tuple(hosted))]
+        return [StageRunning(tuple(hosted))]
 
     def on_source_finished(self, report: SourceFinished) -> list[Consequence]:
         """A source subtask has finished."""

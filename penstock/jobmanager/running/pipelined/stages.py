@@ -21,23 +21,23 @@ from penstock.jobmanager.running.cluster import Cluster, RunningStage
 from penstock.jobmanager.running.pipelined.inspections import Inspection, Inspections
 from penstock.jobmanager.running.pipelined.stage_watch import (
     Consequence,
+    SendCommand,
     SlotLostError,
     StagePhase,
     StageWatch,
-    Tell,
 )
 from penstock.runtime.inspection.requests import SlotId, SlotInfo
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
-from penstock.runtime.network.inspection import Answer
+from penstock.runtime.network.inspection import InspectionAnswer
 from penstock.runtime.network.keys import make_keys
 from penstock.runtime.task.stage_messages import (
     Command,
-    Leave,
     SlotFailed,
     SlotListening,
     SlotRunning,
     SlotTraced,
     SourceFinished,
+    StopSlot,
 )
 from penstock.runtime.time.pace import SlotTrace
 
@@ -46,10 +46,10 @@ _log = logging.getLogger(__name__)
 # How long slots have to end by themselves; it takes a few milliseconds unless user code blocks.
 _GRACE_S: Final = 1.0
 # How long to wait for a cancelled stage: the next one needs its slots.
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 _TURN_S: Final = 0.05
 # How long slots that end because another one failed have to send their traces: the restart must not be delayed.
-_LAST_WORDS_S: Final = 0.3
+_FINAL_TRACES_S: Final = 0.3
 # How long reports of an ended stage may still be in transit.
 _UNDER_WAY_S: Final = 2.0
 
@@ -63,7 +63,7 @@ class StageAttempt:
     running: RunningStage | None = None
     ended: bool = False
     error: BaseException | None = None  # its error
-    heard_until: float | None = (
+    drain_until: float | None = (
         None  # once it has ended, until when reports of its slots may arrive
     )
     held: list[tuple[int, Command]] = field(default_factory=list)  # by slot, until all slots run
@@ -82,7 +82,7 @@ class StageAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class StageEvent:
     """An event of an attempt: a report about checkpoints or metrics, or the consequences of a life-cycle report."""
 
     attempt: StageAttempt
@@ -179,10 +179,8 @@ class Stages:
             for attempt in attempts:
                 if not attempt.ended and attempt.running is not None:
                     attempt.running.cancel()
-            if not self._gone(attempts, _PATIENCE_S):
-                _log.warning(
-                    "a stage did not end within %.0f s after it was cancelled", _PATIENCE_S
-                )
+            if not self._gone(attempts, _TIMEOUT_S):
+                _log.warning("a stage did not end within %.0f s after it was cancelled", _TIMEOUT_S)
         for attempt in attempts:
             self._attempts.pop(attempt.token, None)
             self.inspections.on_ended(attempt.token)
@@ -193,7 +191,7 @@ class Stages:
         """Ask the slots of an attempt to end."""
         attempt.watch.leave()
         for slot in attempt.watch.listening:
-            self.tell(attempt, slot, Leave(failed=attempt.watch.phase is StagePhase.FAILED))
+            self.tell(attempt, slot, StopSlot(failed=attempt.watch.phase is StagePhase.FAILED))
         everyone = len(attempt.watch.listening) == attempt.layout.slots
         if not everyone and attempt.running is not None:  # the other slots cannot be reached
             attempt.running.cancel()
@@ -201,25 +199,25 @@ class Stages:
     def cause_of(self, attempt: StageAttempt) -> BaseException | None:
         """Return the failure of an attempt. For a lost slot the cluster may know the cause shortly after."""
         cause = attempt.watch.cause
-        if isinstance(cause, SlotLostError) and self._gone([attempt], _LAST_WORDS_S):
+        if isinstance(cause, SlotLostError) and self._gone([attempt], _FINAL_TRACES_S):
             java = getattr(attempt.error, "java_exception", None)
             if java is not None:
                 cause.detail = explain_java(str(java))
         return cause
 
-    def last_words(self, attempt: StageAttempt) -> list[SlotTrace]:
+    def final_traces(self, attempt: StageAttempt) -> list[SlotTrace]:
         """Return the final traces of the slots of an attempt that were asked to end; waits for them briefly."""
         if self._endpoint is None:
             return []
         traces: dict[int, SlotTrace] = {}
         waiting = set(attempt.watch.listening) - attempt.watch.gone
-        until = time.monotonic() + _LAST_WORDS_S
+        until = time.monotonic() + _FINAL_TRACES_S
         while waiting - set(traces) and (left := until - time.monotonic()) > 0:
             if attempt.ended:  # their reports may still be in transit
                 until = min(until, time.monotonic() + _TURN_S)
-            for heard in self.hear(min(left, _TURN_S)):
-                if heard.attempt is attempt and isinstance(heard.report, SlotTraced):
-                    traces[heard.report.slot] = heard.report.trace
+            for event in self.poll_events(min(left, _TURN_S)):
+                if event.attempt is attempt and isinstance(event.report, SlotTraced):
+                    traces[event.report.slot] = event.report.trace
             waiting -= attempt.watch.gone
         return [*attempt.watch.traces, *traces.values()]
 
@@ -247,32 +245,32 @@ class Stages:
 
     # Reports and commands
 
-    def hear(self, seconds: float) -> list[Heard]:
+    def poll_events(self, seconds: float) -> list[StageEvent]:
         """Return new events; wait for them up to `seconds` or until `wake`."""
         if self._endpoint is None:
             time.sleep(min(seconds, _TURN_S))
             return []
-        heard = []
+        event = []
         for inspection in self.inspections.take():
             self._ask(inspection)
-        for arrival in self._endpoint.poll(self._until_heard_out(seconds)):
+        for arrival in self._endpoint.poll(self._drain_deadline(seconds)):
             attempt = self._attempts.get(arrival.stage)
-            if isinstance(arrival.message, Answer):
+            if isinstance(arrival.message, InspectionAnswer):
                 self.inspections.on_answer(arrival.message)
             elif attempt is not None:
-                heard.append(self._sort_out(attempt, arrival.slot, arrival.message))
-        heard += self._take_ends()
-        for each in heard:
+                event.append(self._sort_out(attempt, arrival.slot, arrival.message))
+        event += self._take_ends()
+        for each in event:
             for consequence in each.consequences:
-                if isinstance(consequence, Tell):
+                if isinstance(consequence, SendCommand):
                     self.tell(each.attempt, consequence.slot, consequence.command)
             if each.attempt.held and each.attempt.watch.phase is StagePhase.RUNNING:
                 held, each.attempt.held = each.attempt.held, []
                 for slot, command in held:
                     self.tell(each.attempt, slot, command)
-        return heard
+        return event
 
-    def _sort_out(self, attempt: StageAttempt, slot: int, message: Any) -> Heard:
+    def _sort_out(self, attempt: StageAttempt, slot: int, message: Any) -> StageEvent:
         watch = attempt.watch
         follows: Sequence[Consequence]
         match message:
@@ -287,8 +285,8 @@ class Stages:
             case ConnectionLost():
                 follows = watch.on_lost(slot)
             case _:
-                return Heard(attempt, message)
-        return Heard(attempt, None, tuple(follows))
+                return StageEvent(attempt, message)
+        return StageEvent(attempt, None, tuple(follows))
 
     def _ask(self, inspection: Inspection) -> None:
         """Send an inspection request to its slot."""
@@ -327,25 +325,25 @@ class Stages:
             attempt = self._attempts.get(token)
             if attempt is not None:
                 attempt.ended, attempt.error = True, error
-                attempt.heard_until = time.monotonic() + _UNDER_WAY_S
+                attempt.drain_until = time.monotonic() + _UNDER_WAY_S
 
-    def _take_ends(self) -> list[Heard]:
+    def _take_ends(self) -> list[StageEvent]:
         """Return the ends of stages whose slots will not report any more: a failing slot reports before its stage ends."""
         self._note_ends()
-        heard = []
+        event = []
         for attempt in self.attempts:
-            until, watch = attempt.heard_until, attempt.watch
+            until, watch = attempt.drain_until, attempt.watch
             if until is None:
                 continue
             if watch.is_over or watch.all_gone or until <= time.monotonic():
-                attempt.heard_until = None
-                heard.append(Heard(attempt, None, tuple(watch.on_ended(attempt.error))))
-        return heard
+                attempt.drain_until = None
+                event.append(StageEvent(attempt, None, tuple(watch.on_ended(attempt.error))))
+        return event
 
-    def _until_heard_out(self, seconds: float) -> float:
+    def _drain_deadline(self, seconds: float) -> float:
         """Return the wait time for reports, at most this long."""
         self._note_ends()
-        ends = [each.heard_until for each in self._attempts.values() if each.heard_until]
+        ends = [each.drain_until for each in self._attempts.values() if each.drain_until]
         return max(0.0, min([seconds, *(end - time.monotonic() for end in ends)]))
 
     def tell(self, attempt: StageAttempt, slot: int, command: Command) -> None:
@@ -353,20 +351,20 @@ class Stages:
         if self._endpoint is not None:
             self._endpoint.send(attempt.token, slot, command)
 
-    def tell_all(self, command: Command) -> None:
+    def send_to_all(self, command: Command) -> None:
         """Send a command to all slots of all running stages."""
         for attempt in self.attempts:
             if attempt.watch.phase is StagePhase.RUNNING:
                 for slot in range(attempt.layout.slots):
                     self.tell(attempt, slot, command)
 
-    def tell_sources(self, command: Command) -> None:
+    def send_to_sources(self, command: Command) -> None:
         """Send a command to all slots with sources."""
         for attempt in self.attempts:
             for slot in attempt.watch.source_slots:
                 self.tell(attempt, slot, command)
 
-    def tell_task(self, task: TaskId, command: Command) -> None:
+    def send_to_task(self, task: TaskId, command: Command) -> None:
         """Send a command to the slot of a subtask, once it runs."""
         for attempt in self.attempts:
             slot = attempt.layout.placement.get(task)

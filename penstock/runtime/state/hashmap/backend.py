@@ -23,7 +23,7 @@ from penstock.runtime.state.schema import StateSchema, ttl_converter
 from penstock.runtime.state.timers import TIMER_PREFIX, Timers
 
 
-class HashMapStateBackend(KeyedStateBackend):
+class HashMapKeyedStateBackend(KeyedStateBackend):
     """Tables in memory."""
 
     in_memory: ClassVar[bool] = True

@@ -9,12 +9,12 @@ from typing import Any
 from penstock.common.configuration import Configuration
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.state_backend import StateBackendSettings
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.state.keyed import Deltas, ReadChain, database_of, load_tables
 from penstock.runtime.state.state_backend import StatePlace
 
 
-class HashMapBackend:
+class HashMapStateBackendFactory:
     """Keeps state in memory; its snapshots are tables, like those of savepoints."""
 
     def settings(self, configuration: Configuration) -> StateBackendSettings:
@@ -23,15 +23,15 @@ class HashMapBackend:
 
     def create(
         self, settings: Any, clock: Callable[[], int], place: StatePlace, read_chain: ReadChain
-    ) -> HashMapStateBackend:
+    ) -> HashMapKeyedStateBackend:
         """Return an empty backend for one operator in one subtask."""
-        return HashMapStateBackend(clock, place.operator, read_chain)
+        return HashMapKeyedStateBackend(clock, place.operator, read_chain)
 
     def create_temporary(
         self, clock: Callable[[], int], operator: str, max_parallelism: int
-    ) -> HashMapStateBackend:
+    ) -> HashMapKeyedStateBackend:
         """Return an empty backend without a job, for tests."""
-        return HashMapStateBackend(clock, operator)
+        return HashMapKeyedStateBackend(clock, operator)
 
     def reads(self, chain: Any) -> bool:
         """Whether a chain consists of tables."""

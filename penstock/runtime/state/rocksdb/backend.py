@@ -75,7 +75,7 @@ _STATES: Final[dict[tuple[str, bool], type[KeyedState]]] = {
 }
 
 
-class RocksDBStateBackend(KeyedStateBackend):
+class RocksDBKeyedStateBackend(KeyedStateBackend):
     """Tables in RocksDB. `place` is the local directory; the database is created with the first entry."""
 
     in_memory: ClassVar[bool] = False
@@ -105,7 +105,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         max_parallelism: int = 128,
         settings: RocksDBSettings | None = None,
         operator: str = "",
-    ) -> RocksDBStateBackend:
+    ) -> RocksDBKeyedStateBackend:
         """Return a backend in a new temporary directory, for tests; the directory is deleted with the backend."""
         directory = temporary.create_directory("state")
         place = LocalDirectory((directory,), "temporary", "operator", 0)
@@ -150,7 +150,7 @@ class RocksDBStateBackend(KeyedStateBackend):
 
     def snapshot(self) -> dict[str, TableDelta]:
         """End the interval. The changes are in the database, not in the (empty) result: see `write_snapshot`."""
-        self._end_epoch()
+        self._end_interval()
         return {}
 
     def expect(self, keys: Collection[Any]) -> None:
@@ -159,7 +159,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         for table in self._tables.values():
             table.expect(distinct)
 
-    def relieve(self, *, at_once: bool = False) -> None:
+    def trim_cache(self, *, at_once: bool = False) -> None:
         """Write to the database before the barrier if too many entries are cached."""
         pending = sum(table.pending() for table in self._tables.values())
         if pending > (0 if at_once else self.settings.spill_entries):
@@ -170,7 +170,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         self, state_io: Any, chain: Any, name: Any, *, force: bool
     ) -> Prepared | None:
         """Take the synchronous part of a snapshot: the immutable files of the database are linked later."""
-        self._end_epoch()
+        self._end_interval()
         if not (self._changed or force):
             return None
         store = self._open()
@@ -220,7 +220,7 @@ class RocksDBStateBackend(KeyedStateBackend):
             ):
                 self._clean(self._tables[name], state)
 
-    def _end_epoch(self) -> None:
+    def _end_interval(self) -> None:
         self._clean_up()
         self._write_out()
         for table in self._tables.values():
@@ -465,7 +465,7 @@ def read_deltas(
 ) -> Iterator[dict[str, TableDelta]]:
     """Read all tables of a snapshot's files, some entries at a time, in the form of the hashmap backend."""
     place = LocalDirectory((str(directory.parent),), "reading", directory.name, 0)
-    backend = RocksDBStateBackend(lambda: 0, place, settings, max_parallelism)
+    backend = RocksDBKeyedStateBackend(lambda: 0, place, settings, max_parallelism)
     try:
         yield from backend.deltas_of(place.clone(directory))
     finally:
@@ -473,4 +473,4 @@ def read_deltas(
         remove(place.job)
 
 
-__all__ = ["RocksDBStateBackend", "read_deltas", "read_tables"]
+__all__ = ["RocksDBKeyedStateBackend", "read_deltas", "read_tables"]

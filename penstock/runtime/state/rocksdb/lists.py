@@ -20,7 +20,7 @@ from penstock.common.pickling import dumps
 from penstock.runtime.state.rocksdb.key_codec import decode, is_exact, skip
 from penstock.runtime.state.rocksdb.store import after
 from penstock.runtime.state.rocksdb.tables import RocksDBTable, TableOwner, dump, load
-from penstock.runtime.state.states import ListState
+from penstock.runtime.state.states import KeyedListState
 from penstock.runtime.state.table import MISSING, REMOVED
 from penstock.runtime.state.ttl import TtlListState
 
@@ -245,7 +245,7 @@ def _joined(segments: Iterable[bytes], tail: list[Any]) -> list[Any]:
     return elements
 
 
-class RocksDBListState(ListState):
+class RocksDBListState(KeyedListState):
     """A list per key. Appending does not read it."""
 
     __slots__ = ()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.runtime.state.rocksdb.tables import RocksDBMapTable
-from penstock.runtime.state.states import MapState
+from penstock.runtime.state.states import KeyedMapState
 from penstock.runtime.state.table import MISSING, TableDelta
 from penstock.runtime.state.ttl import TtlState
 
 
-class RocksDBMapState(MapState):
+class RocksDBMapState(KeyedMapState):
     """A dictionary per key. Items are ordered by their keys' bytes, with those since the last barrier last."""
 
     __slots__ = ()

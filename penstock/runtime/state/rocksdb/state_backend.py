@@ -9,14 +9,14 @@ from typing import Any
 from penstock.common import temporary
 from penstock.common.configuration import Configuration
 from penstock.runtime.state.keyed import Deltas, ReadChain, database_of
-from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend, read_deltas
+from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend, read_deltas
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory, remove_job
 from penstock.runtime.state.rocksdb.options import rocksdb_settings
 from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 from penstock.runtime.state.state_backend import StatePlace
 
 
-class RocksDBBackend:
+class RocksDBStateBackendFactory:
     """Keeps state in databases; its snapshots are their files."""
 
     def settings(self, configuration: Configuration) -> RocksDBSettings:
@@ -29,18 +29,18 @@ class RocksDBBackend:
         clock: Callable[[], int],
         place: StatePlace,
         read_chain: ReadChain,
-    ) -> RocksDBStateBackend:
+    ) -> RocksDBKeyedStateBackend:
         """Return an empty backend for one operator in one subtask."""
         directory = LocalDirectory(settings.local_dirs, place.job_id, place.place, place.subtask)
-        return RocksDBStateBackend(
+        return RocksDBKeyedStateBackend(
             clock, directory, settings, place.max_parallelism, place.operator, read_chain
         )
 
     def create_temporary(
         self, clock: Callable[[], int], operator: str, max_parallelism: int
-    ) -> RocksDBStateBackend:
+    ) -> RocksDBKeyedStateBackend:
         """Return an empty backend in a new temporary directory, for tests."""
-        return RocksDBStateBackend.temporary(clock, max_parallelism, operator=operator)
+        return RocksDBKeyedStateBackend.temporary(clock, max_parallelism, operator=operator)
 
     def reads(self, chain: Any) -> bool:
         """Whether a chain is a snapshot of a database."""

@@ -66,7 +66,7 @@ class TableOwner(Protocol):
     def delete_now(self, key: bytes) -> None:
         """Delete an entry from the database immediately."""
 
-    def relieve(self, *, at_once: bool = False) -> None:
+    def trim_cache(self, *, at_once: bool = False) -> None:
         """Write to the database before the barrier if too many entries are cached."""
 
 

@@ -147,7 +147,7 @@ class RocksDBTimerTable(StoredTable):
             fire(first, key, namespace)
             count += 1
             if count % _MANY == 0:  # the watermark may advance far at once, and timers access state
-                self.backend.relieve()
+                self.backend.trim_cache()
 
     # Table interface.
 

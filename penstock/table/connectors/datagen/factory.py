@@ -20,7 +20,7 @@ from penstock.table.connectors.datagen.columns import (
     options_of_type,
 )
 from penstock.table.connectors.options import Option, checked, duration, flag, number, text
-from penstock.table.connectors.providers import Scanned, TableContext
+from penstock.table.connectors.providers import ScanProvider, TableContext
 from penstock.table.types import DataType
 
 DEFAULT_RATE: Final = 10_000
@@ -86,13 +86,13 @@ class DatagenScan:
         """Make these columns only."""
         self._names = list(names)
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanProvider:
         """Return a source of frames."""
         seeds = {name: at for at, name in enumerate(self._rules)}
         rules = [(self._rules[name], seeds[name]) for name in self._names]
         source = FramesSource(FrameMaker(rules), self._count, self._rate)
         types = tuple(self._rules[name].type for name in self._names)
-        return Scanned(
+        return ScanProvider(
             source, tuple(self._names), types, columnar=True, parallelism=self._parallelism
         )
 

@@ -54,7 +54,12 @@ from penstock.table.connectors.message_formats import (
     skip_hint,
 )
 from penstock.table.connectors.options import Option, checked, duration, flag, memory, number, text
-from penstock.table.connectors.providers import LookupProvider, Scanned, TableContext, Written
+from penstock.table.connectors.providers import (
+    LookupProvider,
+    ScanProvider,
+    SinkProvider,
+    TableContext,
+)
 from penstock.table.types import DataType, LocalZonedTimestampType, TimestampType
 
 FORMATS = ("csv", "json", "parquet", "orc", "avro", *CHANGE_FORMATS)
@@ -154,7 +159,7 @@ class FilesTable:
         """Files take inserts only."""
         return ChangelogMode.insert_only()
 
-    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> SinkProvider:
         """Return a sink of frames."""
         table, options = self._context.table, self._options
         if overwrite and not self._context.batch:
@@ -187,7 +192,7 @@ class FilesTable:
             merge=self._merge(),
             replaced=replaced,
         )
-        return Written(
+        return SinkProvider(
             sink,
             columnar=True,
             parallelism=options["sink.parallelism"],
@@ -404,7 +409,7 @@ class FilesScan:
             self._names = list(names)
             self._format.project(names)
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanProvider:
         """Return a source of frames, or of rows that are changes."""
         pattern = self._options["source.path.regex-pattern"]
         form = self._format if pattern is None else ChosenFiles(self._format, pattern)
@@ -413,7 +418,7 @@ class FilesScan:
         if interval is not None:
             builder = builder.monitor_continuously(interval / 1000)
         types = tuple(map(self._type, self._names))
-        return Scanned(builder.build(), tuple(self._names), types, columnar=not self._changes)
+        return ScanProvider(builder.build(), tuple(self._names), types, columnar=not self._changes)
 
     def _type(self, name: str) -> DataType:
         return self._types[name] if name in self._types else METADATA[self._metadata[name]][0]

@@ -12,12 +12,17 @@ from penstock.connectors.jdbc.source import JdbcSource
 from penstock.errors import ConfigurationError
 from penstock.table.catalog.tables import PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.connectors.jdbc.lookup import JdbcLookup
+from penstock.table.connectors.jdbc.lookup import JdbcTableLookup
 from penstock.table.connectors.jdbc.sink import JdbcUpsertSink
 from penstock.table.connectors.jdbc.statements import select, upsert
 from penstock.table.connectors.lookups import CACHE_OPTIONS, remembered
 from penstock.table.connectors.options import Option, checked, duration, flag, number, text
-from penstock.table.connectors.providers import LookupProvider, Scanned, TableContext, Written
+from penstock.table.connectors.providers import (
+    LookupProvider,
+    ScanProvider,
+    SinkProvider,
+    TableContext,
+)
 
 _PARTITIONS: Final = ("column", "num", "lower-bound", "upper-bound")
 OPTIONS: Final[tuple[Option, ...]] = (
@@ -109,7 +114,7 @@ class JdbcTable:
         """Read these columns only."""
         self._names = list(names)
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanProvider:
         """Return a source of rows."""
         builder = JdbcSource.builder().set_connection_options(self._connection)
         query = select(self._table, self._read(), self._connection.target.kind)
@@ -123,7 +128,7 @@ class JdbcTable:
                 self._options["scan.partition.num"],
             )
         types = tuple(self._types[name] for name in self._names)
-        return Scanned(builder.build(), tuple(self._names), types)
+        return ScanProvider(builder.build(), tuple(self._names), types)
 
     def _read(self) -> list[str]:
         column = self._options["scan.partition.column"]
@@ -134,14 +139,14 @@ class JdbcTable:
         """Return a provider that queries the database by key."""
         wanted = list(dict.fromkeys([*names, *keys]))
         query = f"({select(self._table, wanted, self._connection.target.kind)})"
-        lookup = JdbcLookup(
+        lookup = JdbcTableLookup(
             self._connection, query, keys, names, self._options["lookup.max-retries"]
         )
         return remembered(lookup, self._options, self._name)
 
     # Writing
 
-    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> SinkProvider:
         """Return a sink: of upserts and deletes if there is a primary key, else of inserts."""
         names, options = list(self._types), self._options
         execution = JdbcExecutionOptions(
@@ -153,8 +158,8 @@ class JdbcTable:
         if self._primary_key:
             keys = list(self._primary_key)
             upserts = JdbcUpsertSink(self._connection, execution, self._table, names, keys)
-            return Written(upserts, parallelism=parallelism)
+            return SinkProvider(upserts, parallelism=parallelism)
         insert = upsert(self._table, names, [], self._connection.target.kind)
-        return Written(
+        return SinkProvider(
             JdbcSink.sink(insert, None, self._connection, execution), parallelism=parallelism
         )

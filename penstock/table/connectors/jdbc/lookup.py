@@ -12,7 +12,7 @@ from penstock.connectors.jdbc.options import JdbcConnectionOptions
 Key = tuple[Any, ...]
 
 
-class JdbcLookup:
+class JdbcTableLookup:
     """Asks for many keys at once. `names`: the columns of the rows that are given."""
 
     def __init__(

@@ -9,7 +9,7 @@ from penstock.common import clock
 from penstock.common.types import RowKind
 from penstock.connectors.jdbc.failures import with_retries
 from penstock.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
-from penstock.connectors.jdbc.session import Session, open_session
+from penstock.connectors.jdbc.session import JdbcSession, open_session
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.table.connectors.jdbc.statements import delete, upsert
@@ -46,8 +46,8 @@ class UpsertWriter(SinkWriter):
 
     def __init__(
         self,
-        upserts: Session,
-        deletes: Session,
+        upserts: JdbcSession,
+        deletes: JdbcSession,
         keys: Sequence[int],
         execution: JdbcExecutionOptions,
     ) -> None:
@@ -97,7 +97,7 @@ class UpsertWriter(SinkWriter):
         self._put(self._upserts, there)
         self._rows = {}
 
-    def _put(self, session: Session, rows: list[tuple[Any, ...]]) -> None:
+    def _put(self, session: JdbcSession, rows: list[tuple[Any, ...]]) -> None:
         if not rows:
             return
         try:

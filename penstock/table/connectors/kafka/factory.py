@@ -29,12 +29,12 @@ from penstock.table.connectors.kafka.records import (
     METADATA,
     WRITABLE,
     ChangeRows,
+    ColumnSource,
     HeadersOf,
     PartWriter,
-    Place,
     RecordRows,
     TimestampOf,
-    takes_away,
+    is_tombstone,
 )
 from penstock.table.connectors.message_formats import (
     CHANGE_FORMATS,
@@ -44,7 +44,7 @@ from penstock.table.connectors.message_formats import (
     metadata_of,
 )
 from penstock.table.connectors.options import checked
-from penstock.table.connectors.providers import Scanned, TableContext, Written
+from penstock.table.connectors.providers import ScanProvider, SinkProvider, TableContext
 from penstock.table.types import DataType
 
 _VALUE = "value."  # prefix of metadata keys of the value format
@@ -227,7 +227,7 @@ class KafkaTable:
         """Give these columns only."""
         self._names = list(names)
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanProvider:
         """Return a source of rows."""
         options = self._options
         warn_of_unused_offsets(options, self._given, self._name)
@@ -255,7 +255,9 @@ class KafkaTable:
         source = builder.set_deserializer(self._rows()).build()
         known = {**self._columns, **self._metadata_types}
         types = tuple(known[name] for name in self._names)
-        return Scanned(source, tuple(self._names), types, parallelism=options["scan.parallelism"])
+        return ScanProvider(
+            source, tuple(self._names), types, parallelism=options["scan.parallelism"]
+        )
 
     def _discovery(self) -> dict[str, str]:
         interval = self._options.get("scan.topic-partition-discovery.interval")
@@ -268,21 +270,21 @@ class KafkaTable:
             return ChangeRows(self._value.reader(), reader, places)
         return RecordRows(self._value.reader(), reader, places, upserts=self._upserts)
 
-    def _place(self, name: str) -> Place:
+    def _place(self, name: str) -> ColumnSource:
         values = list(self._value_columns())
         key = self._metadata.get(name)
         if key is not None and key.startswith(_VALUE):
             at = self._value.metadata.index(key.removeprefix(_VALUE))
-            return Place("value", len(values) + at)
+            return ColumnSource("value", len(values) + at)
         if key is not None:
-            return Place("metadata", key)
+            return ColumnSource("metadata", key)
         if self._key is not None and name in self._key_names:
-            return Place("key", self._key_names.index(name))
-        return Place("value", values.index(name))
+            return ColumnSource("key", self._key_names.index(name))
+        return ColumnSource("value", values.index(name))
 
     # Writing
 
-    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> SinkProvider:
         """Return a sink of rows."""
         options = self._options
         topic = options["topic"]
@@ -325,7 +327,7 @@ class KafkaTable:
         if self._options.get("sink.partitioner") == "fixed":
             schema = schema.set_partitioner(FlinkFixedPartitioner())
         if self._upserts:
-            schema = schema.set_tombstones(takes_away)
+            schema = schema.set_tombstones(is_tombstone)
         sink = (
             KafkaSink.builder()
             .set_properties(properties_of(self._given))
@@ -337,4 +339,4 @@ class KafkaTable:
             sink = sink.set_transactional_id_prefix(options["sink.transactional-id-prefix"])
         built = sink.set_ignore_lost_transactions(options[LOSSES]).build()
         built.loss_hint = f"'{LOSSES}' = 'true'"
-        return Written(built, parallelism=options["sink.parallelism"])
+        return SinkProvider(built, parallelism=options["sink.parallelism"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock.common.option_checks import say_once
+from penstock.common.option_checks import log_once
 from penstock.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -87,7 +87,7 @@ def warn_of_unused_offsets(
         ):
             key, mode = f"{prefix}.{name}", options.get(f"{prefix}.mode")
             if key in given and mode != needed:
-                say_once(
+                log_once(
                     f"table {table}: option '{key}' has no effect: '{prefix}.mode' is '{mode}'"
                 )
 

@@ -35,7 +35,7 @@ WRITABLE: Final = ("timestamp", "headers")  # metadata that can be written
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ColumnSource:
     """Where a column of the table comes from: the key's or the value's field by position, or metadata by name."""
 
     part: str  # key, value, metadata
@@ -52,7 +52,7 @@ class RecordRows(KafkaRecordDeserializationSchema):
         self,
         value: DeserializationSchema,
         key: DeserializationSchema | None,
-        places: Sequence[Place],
+        places: Sequence[ColumnSource],
         *,
         upserts: bool = False,
     ) -> None:
@@ -104,7 +104,7 @@ class RecordRows(KafkaRecordDeserializationSchema):
         return self._key.deserialize(record.key)
 
     @staticmethod
-    def _take(place: Place, record: KafkaRecord, value: Any, key: Any) -> Any:
+    def _take(place: ColumnSource, record: KafkaRecord, value: Any, key: Any) -> Any:
         if place.part == "metadata":
             return METADATA[place.at][1](record)
         row = key if place.part == "key" else value
@@ -176,6 +176,6 @@ class TimestampOf:
         return int((aware - _EPOCH) // dt.timedelta(milliseconds=1))
 
 
-def takes_away(row: Any) -> bool:
+def is_tombstone(row: Any) -> bool:
     """Whether a row deletes another: in an upsert table such a message has no value."""
     return row.get_row_kind() in {RowKind.DELETE, RowKind.UPDATE_BEFORE}

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from penstock.errors import ArgumentError
 from penstock.table import types as t
 from penstock.table.expressions import typing as ty
-from penstock.table.expressions.functions.definitions import Words, wrong_count
+from penstock.table.expressions.functions.definitions import MessageWording, wrong_count
 from penstock.table.expressions.nodes import AggregateCall, Literal, Rex
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateDefinition:
     """An aggregate function: how many operands it takes, and the type of its result (None: it does not take these)."""
 
     name: str
@@ -24,7 +24,7 @@ class Aggregate:
     only_over: bool = False
 
 
-AGGREGATES: dict[str, Aggregate] = {}
+AGGREGATES: dict[str, AggregateDefinition] = {}
 AGGREGATE_ALIASES: dict[str, str] = {
     "STDDEV": "STDDEV_SAMP",
     "VARIANCE": "VAR_SAMP",
@@ -42,7 +42,9 @@ def _define(
     *,
     only_over: bool = False,
 ) -> None:
-    AGGREGATES[name] = Aggregate(name, f"{name}({usage})", least, most, returns, only_over)
+    AGGREGATES[name] = AggregateDefinition(
+        name, f"{name}({usage})", least, most, returns, only_over
+    )
 
 
 def _count(_: Sequence[Rex]) -> t.DataType:
@@ -163,7 +165,7 @@ def resolve_aggregate(
     order: tuple[tuple[Rex, bool], ...] = (),
     ignore_nulls: bool = False,
     over: bool = False,
-    words: Words | None = None,
+    words: MessageWording | None = None,
 ) -> AggregateCall:
     """Type a call of an aggregate function. `over`: it stands before OVER.
 

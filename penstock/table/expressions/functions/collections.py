@@ -13,7 +13,7 @@ from penstock.table.expressions.functions.definitions import (
     INTEGER,
     MAP,
     TEXT,
-    Words,
+    MessageWording,
     common_operands,
     define,
     kinds,
@@ -26,7 +26,7 @@ from penstock.table.expressions.nodes import Call, Literal, Rex
 # --- constructors ------------------------------------------------------------------------------------
 
 
-def _array(operands: Sequence[Rex], _: Words) -> Rex:
+def _array(operands: Sequence[Rex], _: MessageWording) -> Rex:
     if not operands:
         raise ArgumentError(
             "the type of an empty array is unknown", hint="use CAST(NULL AS ARRAY<type>)"
@@ -36,7 +36,7 @@ def _array(operands: Sequence[Rex], _: Words) -> Rex:
     return Call(t.ArrayType(inner, False), "ARRAY", tuple(elements))
 
 
-def _map(operands: Sequence[Rex], _: Words) -> Rex:
+def _map(operands: Sequence[Rex], _: MessageWording) -> Rex:
     if not operands or len(operands) % 2:
         raise wrong_count("MAP", operands, "MAP[key, value, ...]")
     keys = common_operands("MAP", operands[::2])
@@ -50,7 +50,7 @@ def _map(operands: Sequence[Rex], _: Words) -> Rex:
     return Call(result, "MAP", tuple(part for pair in pairs for part in pair))
 
 
-def _row(operands: Sequence[Rex], words: Words) -> Rex:
+def _row(operands: Sequence[Rex], words: MessageWording) -> Rex:
     names = words.get("names") or [f"EXPR${at}" for at in range(len(operands))]
     fields = [t.RowField(name, operand.type) for name, operand in zip(names, operands, strict=True)]
     return Call(t.RowType(fields, False), "ROW", tuple(operands))
@@ -63,7 +63,7 @@ register("ROW", "ROW(value, ...)", _row)
 # --- access ------------------------------------------------------------------------------------------
 
 
-def _item(operands: Sequence[Rex], _: Words) -> Rex:
+def _item(operands: Sequence[Rex], _: MessageWording) -> Rex:
     usage = "array[index] or map[key]"
     if len(operands) != 2:
         raise wrong_count("ITEM", operands, usage)
@@ -85,7 +85,7 @@ def _item(operands: Sequence[Rex], _: Words) -> Rex:
     raise wrong_operand("ITEM", 0, operands, usage)
 
 
-def _field(operands: Sequence[Rex], _: Words) -> Rex:
+def _field(operands: Sequence[Rex], _: MessageWording) -> Rex:
     """Type access to a field; the second operand is its position, or its name."""
     usage = "row.field"
     if len(operands) != 2 or not isinstance(operands[1], Literal):
@@ -152,7 +152,7 @@ def _with_element(name: str, build: Callable[[Rex, Rex], Rex]) -> None:
     """Add a function of an array and a value that could be one of its elements."""
     usage = f"{name}(array, element)"
 
-    def resolver(operands: Sequence[Rex], _: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], _: MessageWording) -> Rex:
         if len(operands) != 2:
             raise wrong_count(name, operands, usage)
         array = ARRAY.convert(operands[0])
@@ -203,7 +203,7 @@ def _of_alike(
 ) -> None:
     """Add a function of several arrays or maps, converted to their common type."""
 
-    def resolver(operands: Sequence[Rex], _: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], _: MessageWording) -> Rex:
         if len(operands) < least or (most is not None and len(operands) > most):
             raise wrong_count(name, operands, usage)
         for at, each in enumerate(operands):

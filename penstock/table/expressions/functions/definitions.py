@@ -11,8 +11,8 @@ from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 from penstock.table.expressions.nodes import Call, Literal, Rex, Symbol
 
-Words = Mapping[str, Any]  # keywords of a function's syntax, such as ON EMPTY
-Resolver = Callable[[Sequence[Rex], Words], Rex]
+MessageWording = Mapping[str, Any]  # keywords of a function's syntax, such as ON EMPTY
+Resolver = Callable[[Sequence[Rex], MessageWording], Rex]
 Returns = t.DataType | Callable[[Sequence[Rex]], t.DataType]
 
 
@@ -126,7 +126,7 @@ def define(
     least = len(parameters) - optional - (1 if repeated and optional == 0 else 0)
     usage = usage_of(name, parameters, optional, repeated)
 
-    def resolver(operands: Sequence[Rex], words: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], words: MessageWording) -> Rex:
         if words:
             raise ArgumentError(
                 f"{name} does not support {', '.join(sorted(words)).upper()}", hint=usage

@@ -13,7 +13,7 @@ from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 from penstock.table.expressions.functions.definitions import (
     TEXT,
-    Words,
+    MessageWording,
     define,
     kinds,
     register,
@@ -53,7 +53,7 @@ def _document(name: str, operands: Sequence[Rex], usage: str) -> tuple[Rex, Rex]
     return document, path
 
 
-def _behaviour(name: str, words: Words, word: str, accepted: Sequence[str]) -> str:
+def _behaviour(name: str, words: MessageWording, word: str, accepted: Sequence[str]) -> str:
     given = str(words.get(word, accepted[0])).upper()
     if given not in accepted:
         shown = word.replace("_", " ").upper()
@@ -64,7 +64,7 @@ def _behaviour(name: str, words: Words, word: str, accepted: Sequence[str]) -> s
     return given
 
 
-def _json_value(operands: Sequence[Rex], words: Words) -> Rex:
+def _json_value(operands: Sequence[Rex], words: MessageWording) -> Rex:
     usage = "JSON_VALUE(json, path [RETURNING type] [... ON EMPTY] [... ON ERROR])"
     document, path = _document("JSON_VALUE", operands, usage)
     result: t.DataType = words.get("returning") or ty.STRING
@@ -86,7 +86,7 @@ def _json_value(operands: Sequence[Rex], words: Words) -> Rex:
 _QUERY_BEHAVIOURS = ("NULL", "ERROR", "EMPTY ARRAY", "EMPTY OBJECT")
 
 
-def _json_query(operands: Sequence[Rex], words: Words) -> Rex:
+def _json_query(operands: Sequence[Rex], words: MessageWording) -> Rex:
     usage = "JSON_QUERY(json, path [WITHOUT | WITH [CONDITIONAL] ARRAY WRAPPER] [... ON EMPTY])"
     document, path = _document("JSON_QUERY", operands, usage)
     result: t.DataType = words.get("returning") or ty.STRING
@@ -104,7 +104,7 @@ def _json_query(operands: Sequence[Rex], words: Words) -> Rex:
     return Call(result.nullable(), "JSON_QUERY", parts)
 
 
-def _json_exists(operands: Sequence[Rex], words: Words) -> Rex:
+def _json_exists(operands: Sequence[Rex], words: MessageWording) -> Rex:
     document, path = _document("JSON_EXISTS", operands, "JSON_EXISTS(json, path [... ON ERROR])")
     accepted = ("FALSE", "TRUE", "UNKNOWN", "ERROR")
     behaviour = _behaviour("JSON_EXISTS", words, "on_error", accepted)
@@ -120,7 +120,7 @@ def _check_values(name: str, operands: Sequence[Rex]) -> None:
             )
 
 
-def _json_object(operands: Sequence[Rex], words: Words) -> Rex:
+def _json_object(operands: Sequence[Rex], words: MessageWording) -> Rex:
     usage = "JSON_OBJECT(KEY key VALUE value, ... [NULL | ABSENT ON NULL])"
     if len(operands) % 2:
         raise wrong_count("JSON_OBJECT", operands, usage)
@@ -133,13 +133,13 @@ def _json_object(operands: Sequence[Rex], words: Words) -> Rex:
     return Call(ty.STRING.not_null(), "JSON_OBJECT", (_symbol(behaviour), *operands))
 
 
-def _json_array(operands: Sequence[Rex], words: Words) -> Rex:
+def _json_array(operands: Sequence[Rex], words: MessageWording) -> Rex:
     _check_values("JSON_ARRAY", operands)
     behaviour = _behaviour("JSON_ARRAY", words, "on_null", ("ABSENT", "NULL"))
     return Call(ty.STRING.not_null(), "JSON_ARRAY", (_symbol(behaviour), *operands))
 
 
-def _is_json(operands: Sequence[Rex], words: Words) -> Rex:
+def _is_json(operands: Sequence[Rex], words: MessageWording) -> Rex:
     usage = "json IS JSON [VALUE | SCALAR | ARRAY | OBJECT]"
     if len(operands) != 1:
         raise wrong_count("IS JSON", operands, usage)
@@ -151,7 +151,7 @@ def _is_json(operands: Sequence[Rex], words: Words) -> Rex:
     return Call(result, "IS JSON", (document, _symbol(kind)))
 
 
-def _is_not_json(operands: Sequence[Rex], words: Words) -> Rex:
+def _is_not_json(operands: Sequence[Rex], words: MessageWording) -> Rex:
     return Call(ty.BOOLEAN.not_null(), "NOT", (_is_json(operands, words),))
 
 

@@ -12,7 +12,7 @@ from penstock.table.expressions.functions.definitions import (
     INTEGER,
     NUMBER,
     TEXT,
-    Words,
+    MessageWording,
     define,
     kinds,
     register,
@@ -79,7 +79,7 @@ _FLOORED = kinds("number, date or timestamp", ty.is_number, ty.is_time_point)
 def _floor(name: str) -> None:
     usage = f"{name}(number) or {name}(timestamp TO unit)"
 
-    def resolver(operands: Sequence[Rex], _: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], _: MessageWording) -> Rex:
         if len(operands) not in {1, 2}:
             raise wrong_count(name, operands, usage)
         value = _FLOORED.convert(operands[0])

@@ -11,7 +11,7 @@ from penstock.table.expressions.functions.definitions import (
     BOOLEAN,
     NUMBER,
     TEXT,
-    Words,
+    MessageWording,
     common_operands,
     define,
     kinds,
@@ -75,7 +75,7 @@ def _read_from_text(data_type: t.DataType, name: str) -> bool:
 
 
 def _comparison(name: str, *, missing: bool = False) -> None:
-    def resolver(operands: Sequence[Rex], _: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], _: MessageWording) -> Rex:
         if len(operands) != 2:
             raise wrong_count(name, operands, f"a {name} b")
         left, right = comparable(name, *operands)
@@ -98,7 +98,7 @@ def call(name: str, *operands: Rex) -> Rex:
     return DEFINITIONS[name].resolver(operands, {})
 
 
-def _between(operands: Sequence[Rex], words: Words) -> Rex:
+def _between(operands: Sequence[Rex], words: MessageWording) -> Rex:
     if len(operands) != 3:
         raise wrong_count("BETWEEN", operands, "a BETWEEN b AND c")
     value, low, high = operands
@@ -109,7 +109,7 @@ def _between(operands: Sequence[Rex], words: Words) -> Rex:
     return inside
 
 
-def _in(operands: Sequence[Rex], _: Words) -> Rex:
+def _in(operands: Sequence[Rex], _: MessageWording) -> Rex:
     if len(operands) < 2:
         raise wrong_count("IN", operands, "a IN (b, ...)")
     value, *choices = operands
@@ -136,7 +136,7 @@ register("NOT SIMILAR TO", "a NOT SIMILAR TO b", lambda o, _: call("NOT", call("
 def _arithmetic(name: str) -> None:
     usage = f"a {name} b"
 
-    def resolver(operands: Sequence[Rex], words: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], words: MessageWording) -> Rex:
         if len(operands) != 2:
             raise wrong_count(name, operands, usage)
         left, right = _typed_nulls(operands)
@@ -182,7 +182,7 @@ def _partner(data_type: t.DataType) -> t.DataType:
 
 
 def _time_arithmetic(
-    name: str, left: Rex, right: Rex, words: Words
+    name: str, left: Rex, right: Rex, words: MessageWording
 ) -> tuple[t.DataType, tuple[Rex, ...]] | None:
     if name == "+" and ty.is_interval(left.type) and ty.is_time_point(right.type):
         left, right = right, left
@@ -231,7 +231,7 @@ define("NEGATE", _INTERVAL_OR_NUMBER, returns=same_as(0))
 register("POSITIVE", "+a", lambda operands, _: operands[0])
 
 
-def _modulo(operands: Sequence[Rex], _: Words) -> Rex:
+def _modulo(operands: Sequence[Rex], _: MessageWording) -> Rex:
     result = call("%", *operands) if len(operands) == 2 else None
     if result is None:
         raise wrong_count("MOD", operands, "MOD(number, number)")
@@ -245,7 +245,7 @@ define("SIGN", NUMBER, returns=same_as(0))
 # --- conditions --------------------------------------------------------------------------------------
 
 
-def _case(operands: Sequence[Rex], _: Words) -> Rex:
+def _case(operands: Sequence[Rex], _: MessageWording) -> Rex:
     if len(operands) < 2:
         raise wrong_count("CASE", operands, "CASE WHEN a THEN b ELSE c END")
     whole = list(operands) if len(operands) % 2 else [*operands, Literal(t.NullType(), None)]
@@ -262,13 +262,13 @@ def _case(operands: Sequence[Rex], _: Words) -> Rex:
     return Call(ty.with_nullable(values[0].type, nullable), "CASE", tuple(whole))
 
 
-def _if(operands: Sequence[Rex], words: Words) -> Rex:
+def _if(operands: Sequence[Rex], words: MessageWording) -> Rex:
     if len(operands) != 3:
         raise wrong_count("IF", operands, "IF(condition, value, value)")
     return _case(operands, words)
 
 
-def _null_if(operands: Sequence[Rex], words: Words) -> Rex:
+def _null_if(operands: Sequence[Rex], words: MessageWording) -> Rex:
     if len(operands) != 2:
         raise wrong_count("NULLIF", operands, "NULLIF(value, value)")
     left, right = operands
@@ -276,7 +276,7 @@ def _null_if(operands: Sequence[Rex], words: Words) -> Rex:
 
 
 def _coalesce(name: str) -> None:
-    def resolver(operands: Sequence[Rex], _: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], _: MessageWording) -> Rex:
         if not operands or (name == "IFNULL" and len(operands) != 2):
             raise wrong_count(name, operands, f"{name}(value, value)")
         converted = common_operands(name, operands)
@@ -287,7 +287,7 @@ def _coalesce(name: str) -> None:
 
 
 def _extreme(name: str) -> None:
-    def resolver(operands: Sequence[Rex], _: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], _: MessageWording) -> Rex:
         if not operands:
             raise wrong_count(name, operands, f"{name}(value, value, ...)")
         converted = common_operands(name, operands)
@@ -307,7 +307,7 @@ for _name in ("GREATEST", "LEAST"):
     _extreme(_name)
 
 
-def _type_of(operands: Sequence[Rex], _: Words) -> Rex:
+def _type_of(operands: Sequence[Rex], _: MessageWording) -> Rex:
     if not operands or isinstance(operands[0], Symbol):
         raise wrong_count("TYPEOF", operands, "TYPEOF(value [, force_serializable])")
     serializable = len(operands) > 1 and getattr(operands[1], "value", False) is True

@@ -12,7 +12,7 @@ from penstock.table.expressions.functions.definitions import (
     BINARY,
     INTEGER,
     TEXT,
-    Words,
+    MessageWording,
     common_operands,
     define,
     kinds,
@@ -104,7 +104,7 @@ for _name in ("IS_ALPHA", "IS_DIGIT", "IS_DECIMAL"):
     define(_name, one_of(TEXT, kinds("number", ty.is_number)), returns=ty.BOOLEAN, nullable=False)
 
 
-def _joined(operands: Sequence[Rex], _: Words) -> Rex:
+def _joined(operands: Sequence[Rex], _: MessageWording) -> Rex:
     usage = "text || text"
     if len(operands) < 2:
         raise wrong_count("||", operands, usage)
@@ -137,7 +137,7 @@ def _two_joined(left: Rex, right: Rex, usage: str) -> Rex:
 register("||", "text || text", _joined)
 
 
-def _trim(operands: Sequence[Rex], _: Words) -> Rex:
+def _trim(operands: Sequence[Rex], _: MessageWording) -> Rex:
     usage = "TRIM([BOTH | LEADING | TRAILING] [text FROM] text)"
     where = Symbol(t.NullType(), "BOTH")
     rest = list(operands)
@@ -166,7 +166,7 @@ def _overlay(operands: Sequence[Rex]) -> t.DataType:
 define("OVERLAY", TEXT, TEXT, INTEGER, INTEGER, optional=1, returns=_overlay)
 
 
-def _elt(operands: Sequence[Rex], _: Words) -> Rex:
+def _elt(operands: Sequence[Rex], _: MessageWording) -> Rex:
     usage = "ELT(index, text, ...)"
     if len(operands) < 2:
         raise wrong_count("ELT", operands, usage)

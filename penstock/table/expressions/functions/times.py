@@ -13,7 +13,7 @@ from penstock.table.expressions.functions.definitions import (
     TEXT,
     TIME_POINT,
     TIMESTAMP,
-    Words,
+    MessageWording,
     define,
     kinds,
     one_of,
@@ -69,7 +69,7 @@ def unit_of(name: str, operands: Sequence[Rex], accepted: frozenset[str], usage:
     raise wrong_operand(name, 0, operands, usage)
 
 
-def _extract(operands: Sequence[Rex], _: Words) -> Rex:
+def _extract(operands: Sequence[Rex], _: MessageWording) -> Rex:
     usage = "EXTRACT(unit FROM timestamp)"
     if len(operands) != 2:
         raise wrong_count("EXTRACT", operands, usage)
@@ -86,7 +86,7 @@ register("EXTRACT", "EXTRACT(unit FROM timestamp)", _extract)
 def _part(name: str, unit: str) -> None:
     usage = f"{name}(timestamp)"
 
-    def resolver(operands: Sequence[Rex], words: Words) -> Rex:
+    def resolver(operands: Sequence[Rex], words: MessageWording) -> Rex:
         if len(operands) != 1:
             raise wrong_count(name, operands, usage)
         return _extract([Symbol(t.NullType(), unit), operands[0]], words)
@@ -108,7 +108,7 @@ def _span_type(unit: str) -> t.DataType:
     return t.DayTimeIntervalType(resolutions["DAY" if unit == "WEEK" else unit])
 
 
-def _timestamp_add(operands: Sequence[Rex], _: Words) -> Rex:
+def _timestamp_add(operands: Sequence[Rex], _: MessageWording) -> Rex:
     usage = "TIMESTAMPADD(unit, count, timestamp)"
     if len(operands) != 3:
         raise wrong_count("TIMESTAMPADD", operands, usage)
@@ -123,7 +123,7 @@ def _timestamp_add(operands: Sequence[Rex], _: Words) -> Rex:
     return Call(ty.with_nullable(result, nullable), "TIMESTAMPADD", (unit, count, point))
 
 
-def _timestamp_diff(operands: Sequence[Rex], _: Words) -> Rex:
+def _timestamp_diff(operands: Sequence[Rex], _: MessageWording) -> Rex:
     usage = "TIMESTAMPDIFF(unit, from, to)"
     if len(operands) != 3:
         raise wrong_count("TIMESTAMPDIFF", operands, usage)
@@ -206,7 +206,7 @@ define("CURRENT_WATERMARK", TIMESTAMP, returns=_watermark, nullable=True)
 define("PROCTIME", returns=t.LocalZonedTimestampType(3), nullable=False)
 
 
-def _source_watermark(_: Sequence[Rex], __: Words) -> Rex:
+def _source_watermark(_: Sequence[Rex], __: MessageWording) -> Rex:
     """Reject SOURCE_WATERMARK(): only WATERMARK FOR knows it, and reads it itself."""
     raise ArgumentError(
         "SOURCE_WATERMARK() cannot be used as a value: it declares that the source emits watermarks",
@@ -217,7 +217,7 @@ def _source_watermark(_: Sequence[Rex], __: Words) -> Rex:
 register("SOURCE_WATERMARK", "SOURCE_WATERMARK()", _source_watermark)
 
 
-def _overlaps(operands: Sequence[Rex], _: Words) -> Rex:
+def _overlaps(operands: Sequence[Rex], _: MessageWording) -> Rex:
     """Type `(a, b) OVERLAPS (c, d)`: four operands; b and d are points or intervals."""
     usage = "(start, end or interval) OVERLAPS (start, end or interval)"
     if len(operands) != 4:

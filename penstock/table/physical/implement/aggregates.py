@@ -13,21 +13,27 @@ from penstock.columnar.specs.aggregates import (
 from penstock.columnar.specs.common import WindowDefinition
 from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import AggregateCall, InputRef, Literal, Rex
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.implement.local import local_aggregate
 from penstock.table.physical.implement.slices import unwindowed
 from penstock.table.physical.keys import smallest
 from penstock.table.physical.make import calc, exchange, operator, project, ref
-from penstock.table.physical.nodes import INSERTS, Changes, Physical, Traits, WindowColumns
-from penstock.table.plan.nodes import Aggregate, Field, Over
+from penstock.table.physical.nodes import (
+    INSERTS,
+    ChangelogTraits,
+    PhysicalNode,
+    PhysicalTraits,
+    WindowAttributes,
+)
+from penstock.table.plan.nodes import Field, LogicalAggregate, LogicalOverAggregate
 from penstock.table.rules.expressions import refs
 from penstock.table.rules.pruning import calls_read, placed_call
 
 
-class Prepared:
+class AggregateInput:
     """An input of an aggregate that has the columns it needs and no others: keys first, then operands."""
 
-    def __init__(self, below: Physical, keys: Sequence[int], extra: Sequence[int] = ()) -> None:
+    def __init__(self, below: PhysicalNode, keys: Sequence[int], extra: Sequence[int] = ()) -> None:
         self._below = below
         self._fields: list[Field] = []
         self._columns: list[Rex] = []
@@ -60,14 +66,14 @@ class Prepared:
             order=tuple((place(each), ascends) for each, ascends in call.order),
         )
 
-    def node(self, context: Context) -> Physical:
+    def node(self, context: PhysicalPlanContext) -> PhysicalNode:
         """Return the input; at least one column, for rows without any could not be counted."""
         if not self._columns:
             self.column(ref(self._below, 0))
         return calc(self._below, tuple(self._fields), self._columns, zone=context.zone)
 
 
-def implement_aggregate(node: Aggregate, context: Context) -> Physical:
+def implement_aggregate(node: LogicalAggregate, context: PhysicalPlanContext) -> PhysicalNode:
     """Group rows: by a window if there is one among the keys, else for good."""
     below = context.implement(node.input)
     if node.window is not None:
@@ -78,8 +84,10 @@ def implement_aggregate(node: Aggregate, context: Context) -> Physical:
     return _group(node, below, context)
 
 
-def _group(node: Aggregate, below: Physical, context: Context) -> Physical:
-    prepared = Prepared(below, node.keys)
+def _group(
+    node: LogicalAggregate, below: PhysicalNode, context: PhysicalPlanContext
+) -> PhysicalNode:
+    prepared = AggregateInput(below, node.keys)
     calls = tuple(prepared.call(each) for each in node.aggregates)
     source = prepared.node(context)
     keys = tuple(range(len(node.keys)))
@@ -99,22 +107,25 @@ def _group(node: Aggregate, below: Physical, context: Context) -> Physical:
     schema = _materialized(node)
     # In BATCH mode results come at the end.
     batch = context.settings.batch
-    changes = INSERTS if batch else Changes(updates=bool(calls), deletes=retracts)
-    traits = Traits(changes, frozenset([frozenset(keys)]))
+    changes = INSERTS if batch else ChangelogTraits(updates=bool(calls), deletes=retracts)
+    traits = PhysicalTraits(changes, frozenset([frozenset(keys)]))
     return operator(spec, (sent,), schema, traits, single=not keys)
 
 
-def _materialized(node: Aggregate) -> tuple[Field, ...]:
+def _materialized(node: LogicalAggregate) -> tuple[Field, ...]:
     """Times that are grouped by without a window are times no more."""
     return tuple(Field(field.name, field.type) for field in node.schema)
 
 
 def _group_window(
-    node: Aggregate, below: Physical, window: WindowDefinition, context: Context
-) -> Physical:
+    node: LogicalAggregate,
+    below: PhysicalNode,
+    window: WindowDefinition,
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     """Run TUMBLE(ts, ...), HOP and SESSION in GROUP BY."""
     extra = () if window.time is None else (window.time,)
-    prepared = Prepared(below, node.keys, extra)
+    prepared = AggregateInput(below, node.keys, extra)
     calls = tuple(prepared.call(each) for each in node.aggregates)
     sent = exchange(prepared.node(context), prepared.keys)
     moved = replace(window, time=prepared.extra[0] if extra else None, partition=prepared.keys)
@@ -131,7 +142,7 @@ def _group_window(
     return operator(spec, (sent,), node.schema, _window_traits(node, moved), single=not node.keys)
 
 
-def _window_traits(node: Aggregate, window: WindowDefinition) -> Traits:
+def _window_traits(node: LogicalAggregate, window: WindowDefinition) -> PhysicalTraits:
     first = len(node.keys) + len(node.aggregates)
     places = {name: first + at for at, name in enumerate(node.properties)}
     keys = frozenset(range(len(node.keys)))
@@ -140,22 +151,25 @@ def _window_traits(node: Aggregate, window: WindowDefinition) -> Traits:
     columns = None
     if "start" in places and "end" in places:
         differ = window.kind != "SESSION" or not node.keys
-        columns = WindowColumns(
+        columns = WindowAttributes(
             places["start"], places["end"], window.zone, "rowtime" in places, differ, differ
         )
-    return Traits(keys=known, window=columns)
+    return PhysicalTraits(keys=known, window=columns)
 
 
 def _by_window(
-    node: Aggregate, below: Physical, window: WindowColumns, context: Context
-) -> Physical:
+    node: LogicalAggregate,
+    below: PhysicalNode,
+    window: WindowAttributes,
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     """Run GROUP BY window_start, window_end: rows have their windows already."""
     times = [at for at in node.keys if below.schema[at].window == "time"]
     keys = [at for at in node.keys if at not in {window.start, window.end, *times}]
     sliced = _sliced(node, below, window, keys, times, context)
     if sliced is not None:
         return sliced
-    prepared = Prepared(below, keys, (window.start, window.end))
+    prepared = AggregateInput(below, keys, (window.start, window.end))
     calls = tuple(prepared.call(each) for each in node.aggregates)
     sent = exchange(prepared.node(context), prepared.keys)
     spec = WindowAggregateSpec(
@@ -172,13 +186,13 @@ def _by_window(
 
 
 def _sliced(
-    node: Aggregate,
-    below: Physical,
-    window: WindowColumns,
+    node: LogicalAggregate,
+    below: PhysicalNode,
+    window: WindowAttributes,
     keys: Sequence[int],
     times: Sequence[int],
-    context: Context,
-) -> Physical | None:
+    context: PhysicalPlanContext,
+) -> PhysicalNode | None:
     """Let the aggregate assign windows itself, if no node between it and the window function uses them."""
     found = unwindowed(below, context.zone)
     if found is None or any(key not in found.places for key in keys):
@@ -191,7 +205,7 @@ def _sliced(
     if session and set(found.window.partition) != set(moved_keys):
         return None
     time = found.window.time
-    prepared = Prepared(found.node, moved_keys, () if time is None else (time,))
+    prepared = AggregateInput(found.node, moved_keys, () if time is None else (time,))
     calls = tuple(prepared.call(placed_call(call, found.places)) for call in node.aggregates)
     definition = replace(
         found.window,
@@ -218,20 +232,20 @@ def _sliced(
     return _ordered(node, below, sent, spec, keys, window, context)
 
 
-def _properties(window: WindowColumns, times: Sequence[int]) -> tuple[str, ...]:
+def _properties(window: WindowAttributes, times: Sequence[int]) -> tuple[str, ...]:
     last = ("rowtime" if window.rowtime else "proctime",) if times else ()
     return ("start", "end", *last)
 
 
 def _ordered(
-    node: Aggregate,
-    below: Physical,
-    sent: Physical,
+    node: LogicalAggregate,
+    below: PhysicalNode,
+    sent: PhysicalNode,
     spec: WindowAggregateSpec,
     keys: Sequence[int],
-    window: WindowColumns,
-    context: Context,
-) -> Physical:
+    window: WindowAttributes,
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     """Put the columns of a window aggregate into the order of the keys in the query."""
     count, calls = len(keys), len(node.aggregates)
     start = count + calls
@@ -247,7 +261,7 @@ def _ordered(
     if spec.window is not None and spec.window.kind == "SESSION":
         # Sessions are grouped by the key that they were built with.
         found = replace(columns, starts_differ=True, ends_differ=True)
-    traits = Traits(keys=smallest(found.keys(key)), window=columns)
+    traits = PhysicalTraits(keys=smallest(found.keys(key)), window=columns)
     whole = operator(spec, (sent,), tuple(fields), traits, single=not keys)
     places = {window.start: start, window.end: start + 1}
     places |= {at: index for index, at in enumerate(keys)}
@@ -261,7 +275,7 @@ def _ordered(
 _LOOK_AHEAD = frozenset({"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"})
 
 
-def implement_over(node: Over, context: Context) -> Physical:
+def implement_over(node: LogicalOverAggregate, context: PhysicalPlanContext) -> PhysicalNode:
     """Aggregate over the rows around a row: in the order of time, at the end of the input, or again with every change."""
     below = context.implement(node.input)
     window = node.window
@@ -292,7 +306,7 @@ def implement_over(node: Over, context: Context) -> Physical:
     if mode == "CHANGES":
         part = frozenset(window.partition)
         known_by = smallest([key | part for key in sent.traits.keys])
-        traits = Traits(Changes(updates=True, deletes=changes.retracts), known_by)
+        traits = PhysicalTraits(ChangelogTraits(updates=True, deletes=changes.retracts), known_by)
     elif mode == "END":
         traits = replace(traits, changes=INSERTS)
     if mode != "TIME":
@@ -304,7 +318,9 @@ def implement_over(node: Over, context: Context) -> Physical:
     return project(whole, columns, zone=context.zone)
 
 
-def _over_mode(node: Over, below: Physical, context: Context) -> str:
+def _over_mode(
+    node: LogicalOverAggregate, below: PhysicalNode, context: PhysicalPlanContext
+) -> str:
     """Return how OVER is run (see OverAggregateSpec)."""
     window = node.window
     times = [below.schema[key.index].time for key in window.order]
@@ -331,8 +347,8 @@ def _over_mode(node: Over, below: Physical, context: Context) -> str:
 
 
 def _with_operands(
-    below: Physical, calls: Sequence[AggregateCall], context: Context
-) -> tuple[Physical, tuple[AggregateCall, ...]]:
+    below: PhysicalNode, calls: Sequence[AggregateCall], context: PhysicalPlanContext
+) -> tuple[PhysicalNode, tuple[AggregateCall, ...]]:
     """Append the operands of calls as columns, so that calls only read columns."""
     added: list[Rex] = []
 

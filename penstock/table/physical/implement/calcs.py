@@ -10,34 +10,42 @@ from penstock.columnar.specs.stateless import (
     ExpandSpec,
     WindowTableFunctionSpec,
 )
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.keys import project_window, smallest
 from penstock.table.physical.make import calc, exchange, operator
-from penstock.table.physical.nodes import Changes, Physical, Traits, Union, WindowColumns
-from penstock.table.plan.nodes import (
-    Correlate,
-    Field,
-    Filter,
-    Project,
-    SetOperation,
-    WindowTableFunction,
+from penstock.table.physical.nodes import (
+    ChangelogTraits,
+    PhysicalNode,
+    PhysicalTraits,
+    PhysicalUnion,
+    WindowAttributes,
 )
-from penstock.table.rules.nodes import Expand
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalCorrelate,
+    LogicalFilter,
+    LogicalProject,
+    LogicalSetOperation,
+    LogicalTableFunctionScan,
+)
+from penstock.table.rules.nodes import LogicalExpand
 
 
-def implement_project(node: Project, context: Context) -> Physical:
+def implement_project(node: LogicalProject, context: PhysicalPlanContext) -> PhysicalNode:
     """Compute columns."""
     below = context.implement(node.input)
     return calc(below, node.schema, node.expressions, zone=context.zone)
 
 
-def implement_filter(node: Filter, context: Context) -> Physical:
+def implement_filter(node: LogicalFilter, context: PhysicalPlanContext) -> PhysicalNode:
     """Leave out rows."""
     below = context.implement(node.input)
     return calc(below, node.schema, condition=node.condition, zone=context.zone)
 
 
-def implement_window_table(node: WindowTableFunction, context: Context) -> Physical:
+def implement_window_table(
+    node: LogicalTableFunctionScan, context: PhysicalPlanContext
+) -> PhysicalNode:
     """Give rows their windows. Sessions are kept per partition."""
     below = context.implement(node.input)
     window = node.window
@@ -46,7 +54,7 @@ def implement_window_table(node: WindowTableFunction, context: Context) -> Physi
     width = len(below.schema)
     session = window.kind == "SESSION"
     apart = session and bool(window.partition)
-    columns = WindowColumns(
+    columns = WindowAttributes(
         width,
         width + 1,
         window.zone,
@@ -66,7 +74,7 @@ def _is_alone(kind: str, partition: tuple[int, ...]) -> bool:
     return kind == "SESSION" and not partition
 
 
-def implement_correlate(node: Correlate, context: Context) -> Physical:
+def implement_correlate(node: LogicalCorrelate, context: PhysicalPlanContext) -> PhysicalNode:
     """Give each row with the rows that a function makes of it."""
     below = context.implement(node.input)
     added = node.schema[len(below.schema) :]
@@ -84,13 +92,13 @@ def implement_correlate(node: Correlate, context: Context) -> Physical:
     return operator(spec, (below,), (*below.schema, *added), traits)
 
 
-def implement_union(node: SetOperation, context: Context) -> Physical:
+def implement_union(node: LogicalSetOperation, context: PhysicalPlanContext) -> PhysicalNode:
     """Give the rows of all parts; the other set operations were rewritten before."""
     parts = [context.implement(each) for each in node.parts]
     return union(parts, [field.name for field in node.schema])
 
 
-def union(parts: list[Physical], names: list[str]) -> Physical:
+def union(parts: list[PhysicalNode], names: list[str]) -> PhysicalNode:
     """Give the rows of all parts, which have the same types."""
     first = parts[0]
     fields = []
@@ -101,15 +109,15 @@ def union(parts: list[Physical], names: list[str]) -> Physical:
         kind = first.schema[at].type
         fields.append(Field(name, kind.nullable() if nullable else kind, time))
     all_changes = [part.traits.changes for part in parts]
-    changes = Changes(
+    changes = ChangelogTraits(
         updates=any(each.updates for each in all_changes),
         deletes=any(each.deletes for each in all_changes),
     )
-    traits = Traits(changes, bounded=all(part.traits.bounded for part in parts))
-    return Union(schema=tuple(fields), traits=traits, inputs=tuple(parts))
+    traits = PhysicalTraits(changes, bounded=all(part.traits.bounded for part in parts))
+    return PhysicalUnion(schema=tuple(fields), traits=traits, inputs=tuple(parts))
 
 
-def implement_expand(node: Expand, context: Context) -> Physical:
+def implement_expand(node: LogicalExpand, context: PhysicalPlanContext) -> PhysicalNode:
     """Give each row once per projection."""
     below = context.implement(node.input)
     spec = ExpandSpec(below.types, node.projections, context.zone)
@@ -117,7 +125,7 @@ def implement_expand(node: Expand, context: Context) -> Physical:
     return operator(spec, (below,), node.schema, traits)
 
 
-def _kept_window(node: Expand, below: Physical) -> WindowColumns | None:
+def _kept_window(node: LogicalExpand, below: PhysicalNode) -> WindowAttributes | None:
     """Where all projections have the window's columns at the same place, rows still carry it."""
     found = {project_window(below.traits.window, each) for each in node.projections}
     return found.pop() if len(found) == 1 else None

@@ -7,22 +7,22 @@ from typing import Any
 
 from penstock.errors import UnsupportedOperationError
 from penstock.table.errors import SqlError
-from penstock.table.physical.nodes import Physical
+from penstock.table.physical.nodes import PhysicalNode
 from penstock.table.physical.settings import PlannerSettings
-from penstock.table.plan.nodes import Node
+from penstock.table.plan.nodes import LogicalNode
 
-Implement = Callable[[Any, "Context"], Physical]
+Implement = Callable[[Any, "PhysicalPlanContext"], PhysicalNode]
 
 
-class Context:
+class PhysicalPlanContext:
     """Settings, and the physical nodes by logical node: a shared node is built once."""
 
     def __init__(
-        self, settings: PlannerSettings, implementations: dict[type[Node], Implement]
+        self, settings: PlannerSettings, implementations: dict[type[LogicalNode], Implement]
     ) -> None:
         self.settings = settings
         self._implementations = implementations
-        self._made: dict[int, tuple[Node, Physical]] = {}
+        self._made: dict[int, tuple[LogicalNode, PhysicalNode]] = {}
         self._failed = False
 
     @property
@@ -30,19 +30,19 @@ class Context:
         """The session time zone."""
         return self.settings.zone
 
-    def implement(self, node: Node) -> Physical:
+    def implement(self, node: LogicalNode) -> PhysicalNode:
         """Return how a logical node is run."""
         made = self._made.get(id(node))
         if made is None:
             how = self._implementations.get(type(node))
             if how is None:
                 raise UnsupportedOperationError(
-                    f"{type(node).__name__} is not supported in a query"
+                    f"{type(node).__name__.removeprefix('Logical')} is not supported in a query"
                 )
             made = self._made[id(node)] = (node, self._made_by(how, node))
         return made[1]
 
-    def _made_by(self, how: Implement, node: Node) -> Physical:
+    def _made_by(self, how: Implement, node: LogicalNode) -> PhysicalNode:
         try:
             return how(node, self)
         except SqlError as error:

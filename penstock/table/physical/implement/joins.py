@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.joins import (
-    IntervalJoinSpec,
+    ColumnarIntervalJoinSpec,
     JoinSpec,
     TemporalJoinSpec,
     WindowJoinSpec,
@@ -19,20 +19,20 @@ from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import Call, InputRef, Rex
 from penstock.table.physical.hints import state_ttl
 from penstock.table.physical.implement.conditions import Equalities, interval_of, shifted, split
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.implement.lookups import is_lookup, lookup_join
 from penstock.table.physical.keys import containing, shift, smallest
 from penstock.table.physical.make import calc, exchange, operator, project
 from penstock.table.physical.nodes import (
     INSERTS,
-    Changes,
+    ChangelogTraits,
     Keys,
-    Operator,
-    Physical,
-    Traits,
-    WindowColumns,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalTraits,
+    WindowAttributes,
 )
-from penstock.table.plan.nodes import Field, Join, Schema
+from penstock.table.plan.nodes import Field, LogicalJoin, Schema
 from penstock.table.rules.expressions import all_of, refs, remap
 from penstock.table.types import BooleanType
 
@@ -40,11 +40,11 @@ _LEFT_ONLY = frozenset({"SEMI", "ANTI"})
 
 
 @dataclass(slots=True)
-class Sides:
+class JoinInputs:
     """Two inputs with columns for their keys, which may have been computed for the join; `width` and `added`: columns of each before that."""
 
-    left: Physical
-    right: Physical
+    left: PhysicalNode
+    right: PhysicalNode
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
     null_safe: tuple[bool, ...]
@@ -58,7 +58,7 @@ class Sides:
         return all_of(self.rest)
 
 
-def implement_join(node: Join, context: Context) -> Physical:
+def implement_join(node: LogicalJoin, context: PhysicalPlanContext) -> PhysicalNode:
     """Choose the implementation of a join by its condition and inputs: the one with the least state first."""
     left = context.implement(node.left)
     if node.temporal is not None:
@@ -87,11 +87,11 @@ def _times(schema: Schema) -> set[int]:
     return {at for at, field in enumerate(schema) if field.time is not None}
 
 
-def _same_clock(left: Physical, right: Physical, at: int, to: int) -> bool:
+def _same_clock(left: PhysicalNode, right: PhysicalNode, at: int, to: int) -> bool:
     return left.schema[at].time == right.schema[to].time
 
 
-def _time_equalities(left: Physical, right: Physical, parts: Equalities) -> list[Rex]:
+def _time_equalities(left: PhysicalNode, right: PhysicalNode, parts: Equalities) -> list[Rex]:
     """Take pairs of time attributes out of the keys: rows of the same time are rows near each other."""
     width = len(left.schema)
     found: list[Rex] = []
@@ -109,8 +109,12 @@ def _time_equalities(left: Physical, right: Physical, parts: Equalities) -> list
 
 
 def _prepare(
-    left: Physical, right: Physical, parts: Equalities, rest: Sequence[Rex], context: Context
-) -> Sides:
+    left: PhysicalNode,
+    right: PhysicalNode,
+    parts: Equalities,
+    rest: Sequence[Rex],
+    context: PhysicalPlanContext,
+) -> JoinInputs:
     """Compute keys that are not columns yet."""
     wide, left_keys = _with_columns(left, parts.left, context)
     far, right_keys = _with_columns(right, parts.right, context)
@@ -119,7 +123,7 @@ def _prepare(
     def place(column: InputRef) -> Rex:
         return column if column.index < old else InputRef(column.type, column.index + new - old)
 
-    return Sides(
+    return JoinInputs(
         wide,
         far,
         left_keys,
@@ -132,8 +136,8 @@ def _prepare(
 
 
 def _with_columns(
-    node: Physical, expressions: Sequence[Rex], context: Context
-) -> tuple[Physical, tuple[int, ...]]:
+    node: PhysicalNode, expressions: Sequence[Rex], context: PhysicalPlanContext
+) -> tuple[PhysicalNode, tuple[int, ...]]:
     added: list[Rex] = []
     at: list[int] = []
     for each in expressions:
@@ -149,8 +153,8 @@ def _with_columns(
     return whole, tuple(at)
 
 
-def _joined_schema(kind: str, left: Physical, right: Physical, *, timed: bool) -> Schema:
-    def fields(node: Physical, nullable: bool) -> list[Field]:
+def _joined_schema(kind: str, left: PhysicalNode, right: PhysicalNode, *, timed: bool) -> Schema:
+    def fields(node: PhysicalNode, nullable: bool) -> list[Field]:
         return [
             Field(
                 field.name,
@@ -169,7 +173,9 @@ def _joined_schema(kind: str, left: Physical, right: Physical, *, timed: bool) -
     )
 
 
-def _finish(node: Join, whole: Physical, sides: Sides, context: Context) -> Physical:
+def _finish(
+    node: LogicalJoin, whole: PhysicalNode, sides: JoinInputs, context: PhysicalPlanContext
+) -> PhysicalNode:
     """Leave out the columns that were computed for the join."""
     columns = list(range(sides.left_width))
     if node.kind not in _LEFT_ONLY:
@@ -185,7 +191,7 @@ def _at_most_one(keys: Keys, columns: Sequence[int]) -> bool:
     return any(key <= given for key in keys)
 
 
-def joined_keys(kind: str, left: Physical, right: Physical, sides: Sides) -> Keys:
+def joined_keys(kind: str, left: PhysicalNode, right: PhysicalNode, sides: JoinInputs) -> Keys:
     """Return the upsert keys of joined rows."""
     ours = _after(left, sides.left_keys)
     if kind in _LEFT_ONLY:
@@ -199,7 +205,7 @@ def joined_keys(kind: str, left: Physical, right: Physical, sides: Sides) -> Key
     return smallest(found)
 
 
-def _after(node: Physical, columns: Sequence[int]) -> Keys:
+def _after(node: PhysicalNode, columns: Sequence[int]) -> Keys:
     """Return the keys of rows that were sent by these columns."""
     if not node.traits.changes.retracts:
         return node.traits.keys
@@ -209,8 +215,12 @@ def _after(node: Physical, columns: Sequence[int]) -> Keys:
 
 
 def _regular(
-    node: Join, left: Physical, right: Physical, parts: Equalities, context: Context
-) -> Physical:
+    node: LogicalJoin,
+    left: PhysicalNode,
+    right: PhysicalNode,
+    parts: Equalities,
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     sides = _prepare(left, right, parts, parts.rest, context)
     left_in, right_in = (
         exchange(sides.left, sides.left_keys),
@@ -235,7 +245,7 @@ def _regular(
         zone=context.zone,
     )
     schema = _joined_schema(node.kind, sides.left, sides.right, timed=False)
-    traits = Traits(
+    traits = PhysicalTraits(
         _join_changes(node.kind, one, other),
         joined_keys(node.kind, sides.left, sides.right, sides),
     )
@@ -243,23 +253,25 @@ def _regular(
     return _finish(node, whole, sides, context)
 
 
-def _unique(node: Physical, keys: Sequence[int]) -> tuple[int, ...] | None:
+def _unique(node: PhysicalNode, keys: Sequence[int]) -> tuple[int, ...] | None:
     """Return the columns that a side's rows are known by: those of the join, if they suffice."""
     known = sorted(node.traits.keys, key=lambda key: (not key <= set(keys), len(key), sorted(key)))
     return tuple(sorted(known[0])) if known and known[0] else None
 
 
-def _join_changes(kind: str, left: Changes, right: Changes) -> Changes:
+def _join_changes(kind: str, left: ChangelogTraits, right: ChangelogTraits) -> ChangelogTraits:
     if kind == "INNER":
-        return Changes(updates=left.updates or right.updates, deletes=left.deletes or right.deletes)
+        return ChangelogTraits(
+            updates=left.updates or right.updates, deletes=left.deletes or right.deletes
+        )
     if kind == "SEMI":
-        return Changes(updates=left.updates, deletes=left.deletes or right.retracts)
+        return ChangelogTraits(updates=left.updates, deletes=left.deletes or right.retracts)
     if kind == "ANTI":
-        return Changes(updates=left.updates, deletes=True)
-    return Changes(updates=True, deletes=True)
+        return ChangelogTraits(updates=left.updates, deletes=True)
+    return ChangelogTraits(updates=True, deletes=True)
 
 
-def _append_only(what: str, *inputs: Physical) -> None:
+def _append_only(what: str, *inputs: PhysicalNode) -> None:
     for each in inputs:
         if each.traits.changes.retracts:
             raise ValidationError(
@@ -270,12 +282,17 @@ def _append_only(what: str, *inputs: Physical) -> None:
 
 
 def _interval_join(
-    node: Join, left: Physical, right: Physical, parts: Equalities, near: Any, context: Context
-) -> Physical:
+    node: LogicalJoin,
+    left: PhysicalNode,
+    right: PhysicalNode,
+    parts: Equalities,
+    near: Any,
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     _append_only("interval joins", left, right)
     sides = _prepare(left, right, parts, near.rest, context)
     by_row = left.schema[near.left].time == "rowtime"
-    spec = IntervalJoinSpec(
+    spec = ColumnarIntervalJoinSpec(
         node.kind,
         sides.left.types,
         sides.right.types,
@@ -291,12 +308,17 @@ def _interval_join(
     )
     schema = _joined_schema(node.kind, sides.left, sides.right, timed=True)
     keys = joined_keys(node.kind, sides.left, sides.right, sides)
-    return _two_inputs(node, spec, sides, schema, Traits(INSERTS, keys), context)
+    return _two_inputs(node, spec, sides, schema, PhysicalTraits(INSERTS, keys), context)
 
 
 def _two_inputs(
-    node: Join, spec: Any, sides: Sides, schema: Schema, traits: Traits, context: Context
-) -> Physical:
+    node: LogicalJoin,
+    spec: Any,
+    sides: JoinInputs,
+    schema: Schema,
+    traits: PhysicalTraits,
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     inputs = (
         exchange(sides.left, sides.left_keys),
         exchange(sides.right, sides.right_keys),
@@ -306,8 +328,8 @@ def _two_inputs(
 
 
 def _window_pair(
-    left: Physical, right: Physical, parts: Equalities
-) -> tuple[WindowColumns, WindowColumns] | None:
+    left: PhysicalNode, right: PhysicalNode, parts: Equalities
+) -> tuple[WindowAttributes, WindowAttributes] | None:
     """Return the windows of both sides if the condition says that they are the same; they are taken out of the keys."""
     one, other = left.traits.window, right.traits.window
     if one is None or other is None:
@@ -326,13 +348,13 @@ def _window_pair(
 
 
 def _window_join(
-    node: Join,
-    left: Physical,
-    right: Physical,
+    node: LogicalJoin,
+    left: PhysicalNode,
+    right: PhysicalNode,
     parts: Equalities,
-    windows: tuple[WindowColumns, WindowColumns],
-    context: Context,
-) -> Physical:
+    windows: tuple[WindowAttributes, WindowAttributes],
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     _append_only("window joins", left, right)
     sides = _prepare(left, right, parts, parts.rest, context)
     one, other = windows
@@ -353,11 +375,13 @@ def _window_join(
     if node.kind == "RIGHT":
         by = len(sides.left.schema)
         window = replace(window, start=window.start + by, end=window.end + by)
-    traits = Traits(INSERTS, window=None if node.kind == "FULL" else window)
+    traits = PhysicalTraits(INSERTS, window=None if node.kind == "FULL" else window)
     return _two_inputs(node, spec, sides, schema, traits, context)
 
 
-def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> Physical:
+def _temporal(
+    node: LogicalJoin, left: PhysicalNode, right: PhysicalNode, context: PhysicalPlanContext
+) -> PhysicalNode:
     """Join with the version of the right table that was valid at the time of the left row."""
     if node.kind not in {"INNER", "LEFT"}:
         raise ValidationError(
@@ -396,12 +420,14 @@ def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> 
         for at, field in enumerate(schema)
     )
     keys = _after(sides.left, sides.left_keys)
-    return _two_inputs(node, spec, sides, schema, Traits(left.traits.changes, keys), context)
+    return _two_inputs(
+        node, spec, sides, schema, PhysicalTraits(left.traits.changes, keys), context
+    )
 
 
-def _all_versions(node: Physical) -> Physical:
+def _all_versions(node: PhysicalNode) -> PhysicalNode:
     """Let a versioned table emit each version, even those that are replaced within a batch."""
-    if not isinstance(node, Operator):
+    if not isinstance(node, PhysicalOperator):
         return node
     if isinstance(node.spec, DeduplicateSpec | ChangelogNormalizeSpec):
         return replace(node, spec=replace(node.spec, every=True))
@@ -410,7 +436,9 @@ def _all_versions(node: Physical) -> Physical:
     return node
 
 
-def _version_times(node: Join, left: Physical, right: Physical) -> tuple[int | None, int | None]:
+def _version_times(
+    node: LogicalJoin, left: PhysicalNode, right: PhysicalNode
+) -> tuple[int | None, int | None]:
     time = node.temporal
     if not isinstance(time, InputRef) or left.schema[time.index].time is None:
         raise ValidationError(

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.columnar.aggregates.columns import is_mergeable
-from penstock.columnar.specs.aggregates import LocalAggregateSpec
+from penstock.columnar.specs.aggregates import ColumnarLocalAggregateSpec
 from penstock.columnar.specs.common import WindowDefinition
 from penstock.common.options import table as options
 from penstock.table.expressions.nodes import AggregateCall
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.make import operator
-from penstock.table.physical.nodes import INSERTS, Physical
+from penstock.table.physical.nodes import INSERTS, PhysicalNode
 from penstock.table.plan.nodes import Field
 from penstock.table.types import BigIntType
 
 
 def local_aggregate(
-    source: Physical,
+    source: PhysicalNode,
     keys: Sequence[int],
     calls: Sequence[AggregateCall],
-    context: Context,
+    context: PhysicalPlanContext,
     window: WindowDefinition | None = None,
-) -> Physical | None:
+) -> PhysicalNode | None:
     """Fold batches by key, and by slice of a window; None where accumulators cannot be put together afterwards, or the options forbid it.
 
     Output: the keys, the end of the slice if there are windows, accumulators: one or more per call.
@@ -33,7 +33,7 @@ def local_aggregate(
         return None
     if len(set(keys)) < len(keys) or not all(is_mergeable(each, retracts) for each in calls):
         return None
-    spec = LocalAggregateSpec(
+    spec = ColumnarLocalAggregateSpec(
         source.types, tuple(keys), tuple(calls), retracts, window, context.zone
     )
     fields = [Field(source.schema[key].name, source.schema[key].type) for key in keys]

@@ -16,29 +16,37 @@ from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of
 from penstock.table.physical.hints import to_millis
 from penstock.table.physical.implement.conditions import split
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.implement.scans import table_source
 from penstock.table.physical.make import calc, operator
-from penstock.table.physical.nodes import Physical
-from penstock.table.plan.nodes import AssignWatermark, Field, Filter, Join, Node, Project, Scan
+from penstock.table.physical.nodes import PhysicalNode
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalNode,
+    LogicalProject,
+    LogicalTableScan,
+    LogicalWatermarkAssigner,
+)
 from penstock.table.rules.expressions import all_of, conjuncts, refs, remap
 
 
 @dataclass(slots=True)
-class Looked:
+class LookupSide:
     """The right side of a lookup join: a table, the columns that are given (over the table's), and conditions over the table's."""
 
-    scan: Scan
+    scan: LogicalTableScan
     columns: list[Rex]
     conditions: list[Rex]
 
 
-def _looked_up(node: Node) -> Looked | None:
-    if isinstance(node, Scan):
+def _looked_up(node: LogicalNode) -> LookupSide | None:
+    if isinstance(node, LogicalTableScan):
         return _scanned(node)
-    if isinstance(node, AssignWatermark):
+    if isinstance(node, LogicalWatermarkAssigner):
         return _looked_up(node.input)
-    if not isinstance(node, Project | Filter):
+    if not isinstance(node, LogicalProject | LogicalFilter):
         return None
     below = _looked_up(node.input)
     if below is None:
@@ -47,14 +55,14 @@ def _looked_up(node: Node) -> Looked | None:
     def place(column: InputRef) -> Rex:
         return below.columns[column.index]
 
-    if isinstance(node, Filter):
+    if isinstance(node, LogicalFilter):
         below.conditions += [remap(each, place) for each in conjuncts(node.condition)]
     else:
         below.columns = [remap(each, place) for each in node.expressions]
     return below
 
 
-def _scanned(scan: Scan) -> Looked:
+def _scanned(scan: LogicalTableScan) -> LookupSide:
     """Return a table that is not scanned: conditions that were moved into its scan are checked behind the lookup, of columns that may not be given."""
     stored = [each for each in scan.table.columns if isinstance(each, PhysicalColumn)]
     read = {at for each in scan.filters for at in inputs_of(each)}
@@ -66,10 +74,10 @@ def _scanned(scan: Scan) -> Looked:
         remap(each, lambda ref: InputRef(ref.type, place[stored[ref.index].name]))
         for each in scan.filters
     ]
-    return Looked(replace(scan, schema=schema), list(refs(scan.schema)), conditions)
+    return LookupSide(replace(scan, schema=schema), list(refs(scan.schema)), conditions)
 
 
-def is_lookup(node: Join, left: Physical, context: Context) -> bool:
+def is_lookup(node: LogicalJoin, left: PhysicalNode, context: PhysicalPlanContext) -> bool:
     """Whether the right side is a table that can be looked up, and is asked for as of now."""
     time = node.temporal
     if not isinstance(time, InputRef):
@@ -77,7 +85,7 @@ def is_lookup(node: Join, left: Physical, context: Context) -> bool:
     return left.schema[time.index].time == "proctime" and _source(node, context)
 
 
-def _source(node: Join, context: Context) -> bool:
+def _source(node: LogicalJoin, context: PhysicalPlanContext) -> bool:
     found = _looked_up(node.right)
     if found is None or found.scan.table.options.get("connector") is None:
         return False
@@ -85,7 +93,7 @@ def _source(node: Join, context: Context) -> bool:
     return hasattr(source, "lookup_provider") or _is_small(source, found.scan)
 
 
-def _is_small(source: Any, scan: Scan) -> bool:
+def _is_small(source: Any, scan: LogicalTableScan) -> bool:
     """Whether a table has an end and rows that never change, so that it can be kept as a whole; one with a key has versions."""
     return (
         scan.table.primary_key is None
@@ -104,7 +112,9 @@ def _provider(source: Any, keys: Sequence[str], names: Sequence[str]) -> Any:
     return LoadedLookup(scanned.source, names, scanned.types, [names.index(key) for key in keys])
 
 
-def lookup_join(node: Join, left: Physical, context: Context) -> Physical:
+def lookup_join(
+    node: LogicalJoin, left: PhysicalNode, context: PhysicalPlanContext
+) -> PhysicalNode:
     """Ask the table for the rows of each left row's key."""
     looked = _looked_up(node.right)
     assert looked is not None
@@ -171,13 +181,13 @@ def _constant_key(rex: Rex, width: int) -> tuple[Rex, int] | None:
 
 
 def _operator(
-    node: Join,
-    left: Physical,
-    looked: Looked,
+    node: LogicalJoin,
+    left: PhysicalNode,
+    looked: LookupSide,
     keys: Sequence[tuple[Rex, int]],
     rest: Sequence[Rex],
-    context: Context,
-) -> Physical:
+    context: PhysicalPlanContext,
+) -> PhysicalNode:
     scan, width = looked.scan, len(left.schema)
     needed = sorted(
         {at for _, at in keys}
@@ -225,7 +235,7 @@ def _operator(
 
 
 def _behaviour(
-    hints: dict[str, Any], source: Any, left: Physical, context: Context
+    hints: dict[str, Any], source: Any, left: PhysicalNode, context: PhysicalPlanContext
 ) -> dict[str, Any]:
     """Return the asynchronous and retry settings of the LOOKUP hint and the options."""
     hint = hints.get("LOOKUP") or {}

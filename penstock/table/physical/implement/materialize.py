@@ -7,11 +7,13 @@ from dataclasses import replace
 from penstock.columnar.specs.changes import UpsertMaterializeSpec
 from penstock.common.options import table as options
 from penstock.table.physical.make import exchange, operator
-from penstock.table.physical.nodes import Changes, Physical
+from penstock.table.physical.nodes import ChangelogTraits, PhysicalNode
 from penstock.table.physical.settings import PlannerSettings
 
 
-def materialized(below: Physical, key: tuple[int, ...], settings: PlannerSettings) -> Physical:
+def materialized(
+    below: PhysicalNode, key: tuple[int, ...], settings: PlannerSettings
+) -> PhysicalNode:
     """Keep the rows of a primary key where the query knows rows by something else, so that the latest one wins.
 
     Sinks that take -U rows need it, too: they apply a -U or -D row to the row of its primary key, which may be another one by then.
@@ -26,6 +28,6 @@ def materialized(below: Physical, key: tuple[int, ...], settings: PlannerSetting
     spec = UpsertMaterializeSpec(
         sent.types, key, tuple(sorted(upsert)) if upsert else None, settings.ttl_ms
     )
-    changes = Changes(updates=True, deletes=below.traits.changes.retracts, before=False)
+    changes = ChangelogTraits(updates=True, deletes=below.traits.changes.retracts, before=False)
     traits = replace(sent.traits, changes=changes, keys=frozenset([frozenset(key)]))
     return operator(spec, (sent,), below.schema, traits)

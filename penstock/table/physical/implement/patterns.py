@@ -5,13 +5,13 @@ from __future__ import annotations
 from penstock.columnar.specs.changes import MatchRecognizeSpec
 from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import Call, walk
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.make import exchange, operator
-from penstock.table.physical.nodes import Physical, Traits
-from penstock.table.plan.nodes import MatchRecognize, PatternNode
+from penstock.table.physical.nodes import PhysicalNode, PhysicalTraits
+from penstock.table.plan.nodes import LogicalMatch, RowPattern
 
 
-def implement_match(node: MatchRecognize, context: Context) -> Physical:
+def implement_match(node: LogicalMatch, context: PhysicalPlanContext) -> PhysicalNode:
     """Look for patterns in the rows of each partition, in the order of their time."""
     below = context.implement(node.input)
     if below.traits.changes.retracts:
@@ -45,10 +45,10 @@ def implement_match(node: MatchRecognize, context: Context) -> Physical:
         node.all_rows,
         context.zone,
     )
-    return operator(spec, (sent,), node.schema, Traits(), single=not node.partition)
+    return operator(spec, (sent,), node.schema, PhysicalTraits(), single=not node.partition)
 
 
-def _check_pattern(pattern: PatternNode) -> None:
+def _check_pattern(pattern: RowPattern) -> None:
     """Reject patterns that are not supported."""
     kinds = {"ALTER": "alternatives (A | B)", "PERMUTE": "PERMUTE"}
     if pattern.kind in kinds:
@@ -73,7 +73,7 @@ def _check_pattern(pattern: PatternNode) -> None:
         _check_pattern(each)
 
 
-def _check_expressions(node: MatchRecognize) -> None:
+def _check_expressions(node: LogicalMatch) -> None:
     for name, rex in (*node.definitions, *node.measures):
         if any(isinstance(each, Call) and each.function == "PREV" for each in walk(rex)):
             raise ValidationError(

@@ -9,19 +9,25 @@ from penstock.columnar.specs.common import SortKey
 from penstock.columnar.specs.ranks import DeduplicateSpec, RankSpec, SortSpec, WindowRankSpec
 from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import Literal
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.keys import smallest
 from penstock.table.physical.make import calc, exchange, final_table, operator
-from penstock.table.physical.nodes import INSERTS, Changes, Keys, Physical, Traits
-from penstock.table.plan.nodes import Field, Sort
+from penstock.table.physical.nodes import (
+    INSERTS,
+    ChangelogTraits,
+    Keys,
+    PhysicalNode,
+    PhysicalTraits,
+)
+from penstock.table.plan.nodes import Field, LogicalSort
 from penstock.table.rules.expressions import refs
-from penstock.table.rules.nodes import Rank
+from penstock.table.rules.nodes import LogicalRank
 from penstock.table.types import BigIntType
 
 _NUMBER = BigIntType(False)
 
 
-def implement_rank(node: Rank, context: Context) -> Physical:
+def implement_rank(node: LogicalRank, context: PhysicalPlanContext) -> PhysicalNode:
     """Keep the first rows of each partition: within windows, by time, or by anything."""
     below = context.implement(node.input)
     window = below.traits.window
@@ -42,7 +48,7 @@ def implement_rank(node: Rank, context: Context) -> Physical:
     )
 
 
-def _is_deduplication(node: Rank, below: Physical) -> bool:
+def _is_deduplication(node: LogicalRank, below: PhysicalNode) -> bool:
     return (
         node.function == "ROW_NUMBER"
         and (node.start, node.end) == (1, 1)
@@ -52,7 +58,9 @@ def _is_deduplication(node: Rank, below: Physical) -> bool:
     )
 
 
-def _deduplicate(node: Rank, below: Physical, context: Context) -> Physical:
+def _deduplicate(
+    node: LogicalRank, below: PhysicalNode, context: PhysicalPlanContext
+) -> PhysicalNode:
     by = node.order[0]
     rowtime = below.schema[by.index].time == "rowtime"
     last = not by.ascending
@@ -64,13 +72,15 @@ def _deduplicate(node: Rank, below: Physical, context: Context) -> Physical:
         last,
         ttl_ms=context.settings.ttl_ms,
     )
-    changes = Changes(updates=True) if last or rowtime else INSERTS
+    changes = ChangelogTraits(updates=True) if last or rowtime else INSERTS
     traits = replace(sent.traits, changes=changes, keys=frozenset([frozenset(node.partition)]))
     kept = operator(spec, (sent,), below.schema, traits, single=not node.partition)
     return _with_first(node, kept, context)
 
 
-def _with_first(node: Rank, kept: Physical, context: Context) -> Physical:
+def _with_first(
+    node: LogicalRank, kept: PhysicalNode, context: PhysicalPlanContext
+) -> PhysicalNode:
     """Append the rank, which is 1 for all rows."""
     if not node.with_rank:
         return kept
@@ -78,7 +88,7 @@ def _with_first(node: Rank, kept: Physical, context: Context) -> Physical:
     return calc(kept, schema, [*refs(kept.schema), Literal(_NUMBER, 1)], zone=context.zone)
 
 
-def _window_rank(node: Rank, below: Physical) -> Physical:
+def _window_rank(node: LogicalRank, below: PhysicalNode) -> PhysicalNode:
     window = below.traits.window
     assert window is not None
     if below.traits.changes.retracts:
@@ -114,17 +124,17 @@ def _window_rank(node: Rank, below: Physical) -> Physical:
 
 
 def rank(
-    below: Physical,
+    below: PhysicalNode,
     keys: Sequence[int],
     order: Sequence[SortKey],
-    context: Context,
+    context: PhysicalPlanContext,
     *,
     start: int = 1,
     end: int | None = None,
     end_column: int | None = None,
     function: str = "ROW_NUMBER",
     number: Field | None = None,
-) -> Physical:
+) -> PhysicalNode:
     """Keep the rows with these ranks, as a changelog."""
     sent = exchange(below, keys)
     strategy, unique = _strategy(below)
@@ -146,11 +156,11 @@ def rank(
     known = _rank_keys(below, keys, (start, end), number is not None, function)
     # The first rows of an input without order never change.
     grows = not order and not below.traits.changes.retracts
-    changes = INSERTS if grows else Changes(updates=True, deletes=True)
-    return operator(spec, (sent,), fields, Traits(changes, known), single=not keys)
+    changes = INSERTS if grows else ChangelogTraits(updates=True, deletes=True)
+    return operator(spec, (sent,), fields, PhysicalTraits(changes, known), single=not keys)
 
 
-def _strategy(below: Physical) -> tuple[str, tuple[int, ...] | None]:
+def _strategy(below: PhysicalNode) -> tuple[str, tuple[int, ...] | None]:
     if not below.traits.changes.retracts:
         return "APPEND", None
     known = sorted(below.traits.keys, key=lambda key: (len(key), sorted(key)))
@@ -158,7 +168,7 @@ def _strategy(below: Physical) -> tuple[str, tuple[int, ...] | None]:
 
 
 def _rank_keys(
-    below: Physical,
+    below: PhysicalNode,
     partition: Sequence[int],
     bounds: tuple[int, int | None],
     numbered: bool,
@@ -173,7 +183,7 @@ def _rank_keys(
     return smallest(key | part for key in below.traits.keys)
 
 
-def implement_sort(node: Sort, context: Context) -> Physical:
+def implement_sort(node: LogicalSort, context: PhysicalPlanContext) -> PhysicalNode:
     """Run ORDER BY: with LIMIT as a Top-N of all rows, by time as they become complete."""
     below = context.implement(node.input)
     limited = node.limit is not None or node.offset
@@ -208,7 +218,7 @@ def implement_sort(node: Sort, context: Context) -> Physical:
     return _sorted(below, node.order, by.index)
 
 
-def _sorted(below: Physical, order: Sequence[SortKey], rowtime: int | None) -> Physical:
+def _sorted(below: PhysicalNode, order: Sequence[SortKey], rowtime: int | None) -> PhysicalNode:
     if rowtime is None:
         below = final_table(below)
     sent = exchange(below, ())

@@ -14,7 +14,7 @@ from penstock.common.options import table as options
 from penstock.common.types import RowKind
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.connectors.providers import Scanned, TableContext
+from penstock.table.connectors.providers import ScanProvider, TableContext
 from penstock.table.connectors.watermark_options import (
     PREFIX,
     watermark_options,
@@ -23,27 +23,27 @@ from penstock.table.connectors.watermark_options import (
 from penstock.table.errors import UnsupportedQueryError, ValidationError, nearest
 from penstock.table.expressions.nodes import InputRef, Rex, inputs_of
 from penstock.table.expressions.typing import holds
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.make import calc, exchange, operator, project
 from penstock.table.physical.nodes import (
     EVERYTHING,
     INSERTS,
-    Changes,
-    Physical,
-    Rows,
-    StreamInput,
-    TableScan,
-    Traits,
+    ChangelogTraits,
+    PhysicalNode,
+    PhysicalStreamScan,
+    PhysicalTableScan,
+    PhysicalTraits,
+    PhysicalValues,
 )
 from penstock.table.physical.texts import show
 from penstock.table.plan.nodes import (
-    AssignWatermark,
     Field,
-    Scan,
+    LogicalStreamScan,
+    LogicalTableScan,
+    LogicalValues,
+    LogicalWatermarkAssigner,
     ScanWatermark,
     Schema,
-    StreamScan,
-    Values,
 )
 from penstock.table.rules.expressions import all_of, remap
 from penstock.table.types import BitmapType
@@ -51,16 +51,16 @@ from penstock.table.types import BitmapType
 _log = logging.getLogger("penstock.table")
 
 
-def changes_of(mode: ChangelogMode) -> Changes:
+def changes_of(mode: ChangelogMode) -> ChangelogTraits:
     """Translate the changelog mode of a connector."""
-    return Changes(
+    return ChangelogTraits(
         updates=mode.contains(RowKind.UPDATE_AFTER),
         deletes=mode.contains(RowKind.DELETE),
         before=mode.contains(RowKind.UPDATE_BEFORE),
     )
 
 
-def table_source(table: Any, given: dict[str, str], context: Context) -> Any:
+def table_source(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> Any:
     """Return the source of a table's connector."""
     factory = factory_of(table, given, context)
     source = factory.source(table_context(table, given, context))
@@ -72,7 +72,7 @@ def table_source(table: Any, given: dict[str, str], context: Context) -> Any:
     return source
 
 
-def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
+def factory_of(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> Any:
     """Return the factory of a table's connector."""
     name = {**table.options, **given}.get("connector")
     if name is None:
@@ -94,7 +94,7 @@ def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
     return factory
 
 
-def table_context(table: Any, given: dict[str, str], context: Context) -> TableContext:
+def table_context(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> TableContext:
     """Return the context of a factory: all options except watermark options, which are common to all connectors."""
     settings = context.settings
     options_given = {**table.options, **given}
@@ -103,7 +103,7 @@ def table_context(table: Any, given: dict[str, str], context: Context) -> TableC
     return TableContext(table, own, settings.configuration, settings.batch)
 
 
-def implement_scan(node: Scan, context: Context) -> Physical:
+def implement_scan(node: LogicalTableScan, context: PhysicalPlanContext) -> PhysicalNode:
     """Read a table: filters, columns and limit are pushed into the connector where it supports them; its output is normalized to a changelog."""
     table = node.table
     source = table_source(table, node.options, context)
@@ -135,9 +135,9 @@ def implement_scan(node: Scan, context: Context) -> Physical:
     types = tuple(field.type for field in schema)
     rows = None if scanned.columnar else RowsToColumnsSpec(types, scanned.names, changes.retracts)
     spec, shown = _watermarks(node, scanned, rows, context)
-    scan: Physical = TableScan(
+    scan: PhysicalNode = PhysicalTableScan(
         schema=schema,
-        traits=Traits(changes, key, bounded=bool(source.bounded())),
+        traits=PhysicalTraits(changes, key, bounded=bool(source.bounded())),
         table=table,
         scanned=scanned,
         detail=", ".join([*pushed, *shown]),
@@ -161,7 +161,10 @@ def implement_scan(node: Scan, context: Context) -> Physical:
 
 
 def _watermarks(
-    node: Scan, scanned: Scanned, rows: RowsToColumnsSpec | None, context: Context
+    node: LogicalTableScan,
+    scanned: ScanProvider,
+    rows: RowsToColumnsSpec | None,
+    context: PhysicalPlanContext,
 ) -> tuple[TableSourceSpec | None, list[str]]:
     """Return the source that emits the table's watermarks, and its description in EXPLAIN; None if it emits none of its own."""
     table, watermark = node.table, node.watermark
@@ -204,7 +207,7 @@ def _why_not_pushed(table: Any, watermark: ScanWatermark | None) -> str:
     return "its time column is not deterministic, so watermarks are not pushed into the source"
 
 
-def _check_own_watermarks(table: Any, scanned: Scanned, context: Context) -> None:
+def _check_own_watermarks(table: Any, scanned: ScanProvider, context: PhysicalPlanContext) -> None:
     """Reject SOURCE_WATERMARK() of a source without watermarks, unless the one at its end is all that is needed."""
     if context.settings.batch or scanned.watermarks is not None:
         return
@@ -242,7 +245,7 @@ def _push_filters(
 
 
 def _columns_read(
-    table: Any, wanted: list[str], rest: list[Rex], node: Scan, *, keyed: bool
+    table: Any, wanted: list[str], rest: list[Rex], node: LogicalTableScan, *, keyed: bool
 ) -> list[str]:
     """Return the columns that are read: those that are asked for, those that conditions need, and the primary key of changes."""
     if node.columns is None:
@@ -253,7 +256,7 @@ def _columns_read(
     return [*wanted, *(name for name in names if name in needed and name not in wanted)]
 
 
-def _schema_of(scanned: Any, node: Scan, table: Any) -> Schema:
+def _schema_of(scanned: Any, node: LogicalTableScan, table: Any) -> Schema:
     known = {field.name: field for field in node.schema}
     types = {column.name: column for column in table.columns if hasattr(column, "type")}
     found = []
@@ -271,7 +274,7 @@ def _primary_key(table: Any, schema: Schema) -> frozenset[frozenset[int]]:
     return frozenset([frozenset(names.index(name) for name in table.primary_key)])
 
 
-def normalized(node: Physical, path: Any, context: Context) -> Physical:
+def normalized(node: PhysicalNode, path: Any, context: PhysicalPlanContext) -> PhysicalNode:
     """Make a full changelog of upserts; and of changes that may come twice, if the options say so."""
     changes = node.traits.changes
     duplicates = context.settings.configuration.get(options.DUPLICATES)
@@ -291,14 +294,14 @@ def normalized(node: Physical, path: Any, context: Context) -> Physical:
     return operator(spec, (sent,), node.schema, traits)
 
 
-def implement_stream_scan(node: StreamScan, context: Context) -> Physical:
+def implement_stream_scan(node: LogicalStreamScan, context: PhysicalPlanContext) -> PhysicalNode:
     """Read a DataStream."""
     changes = EVERYTHING if node.changes else INSERTS
     keys = frozenset([frozenset(node.primary_key)] if node.primary_key else [])
     if node.changes and node.primary_key:
         changes = replace(changes, before=not node.upserts)
-    traits = Traits(changes, keys, bounded=node.bounded)
-    stream: Physical = StreamInput(
+    traits = PhysicalTraits(changes, keys, bounded=node.bounded)
+    stream: PhysicalNode = PhysicalStreamScan(
         schema=node.schema, traits=traits, transformation=node.transformation
     )
     if not node.columnar:
@@ -308,12 +311,14 @@ def implement_stream_scan(node: StreamScan, context: Context) -> Physical:
     return normalized(stream, "of a changelog stream", context)
 
 
-def implement_values(node: Values, _: Context) -> Physical:
+def implement_values(node: LogicalValues, _: PhysicalPlanContext) -> PhysicalNode:
     """Give the query's own rows."""
-    return Rows(schema=node.schema, traits=Traits(bounded=True), rows=node.rows)
+    return PhysicalValues(schema=node.schema, traits=PhysicalTraits(bounded=True), rows=node.rows)
 
 
-def implement_watermark(node: AssignWatermark, context: Context) -> Physical:
+def implement_watermark(
+    node: LogicalWatermarkAssigner, context: PhysicalPlanContext
+) -> PhysicalNode:
     """Emit watermarks where the scan below does not."""
     below = context.implement(node.input)
     schema = tuple(

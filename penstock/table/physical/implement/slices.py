@@ -10,23 +10,23 @@ from penstock.columnar.specs.sessions import SessionTableFunctionSpec
 from penstock.columnar.specs.stateless import CalcSpec, WindowTableFunctionSpec
 from penstock.table.expressions.nodes import InputRef, Rex, inputs_of
 from penstock.table.physical.make import calc, ref
-from penstock.table.physical.nodes import Exchange, Operator, Physical
+from penstock.table.physical.nodes import PhysicalExchange, PhysicalNode, PhysicalOperator
 from penstock.table.plan.nodes import Field
 from penstock.table.rules.expressions import remap
 
 
 @dataclass(slots=True)
-class Unwindowed:
+class WindowInput:
     """Rows as they are before they get windows. `places`: where columns are that the rows with windows have; `window.time` is a column of these rows."""
 
-    node: Physical
+    node: PhysicalNode
     window: WindowDefinition
     places: dict[int, int]
 
 
-def unwindowed(below: Physical, zone: str) -> Unwindowed | None:
+def unwindowed(below: PhysicalNode, zone: str) -> WindowInput | None:
     """Return the rows below a window table function, with what is computed above it; None if windows themselves are looked at there."""
-    if not isinstance(below, Operator):
+    if not isinstance(below, PhysicalOperator):
         return None
     if isinstance(below.spec, WindowTableFunctionSpec | SessionTableFunctionSpec):
         return _source(below, below.spec.window)
@@ -36,15 +36,17 @@ def unwindowed(below: Physical, zone: str) -> Unwindowed | None:
     return None if found is None else _calc(below, below.spec, found, zone)
 
 
-def _source(below: Operator, window: WindowDefinition) -> Unwindowed:
+def _source(below: PhysicalOperator, window: WindowDefinition) -> WindowInput:
     source = below.inputs[0]
-    if isinstance(source, Exchange):  # sessions are kept by key
+    if isinstance(source, PhysicalExchange):  # sessions are kept by key
         source = source.inputs[0]
     places = {at: at for at in range(len(source.schema))}
-    return Unwindowed(source, window, places)
+    return WindowInput(source, window, places)
 
 
-def _calc(below: Operator, spec: CalcSpec, found: Unwindowed, zone: str) -> Unwindowed | None:
+def _calc(
+    below: PhysicalOperator, spec: CalcSpec, found: WindowInput, zone: str
+) -> WindowInput | None:
     window, node, places = found.window, found.node, found.places
     # A row that is left out before sessions are made would have joined two of them.
     if spec.condition is not None and (
@@ -82,7 +84,7 @@ def _calc(below: Operator, spec: CalcSpec, found: Unwindowed, zone: str) -> Unwi
         kept, fields = [ref(node, 0)], [node.schema[0]]
     condition = None if spec.condition is None else _placed(spec.condition, places)
     made = calc(node, tuple(fields), kept, condition, zone=zone)
-    return Unwindowed(made, replace(window, partition=tuple(partition)), moved)
+    return WindowInput(made, replace(window, partition=tuple(partition)), moved)
 
 
 def _placed(rex: Rex, places: dict[int, int]) -> Rex:

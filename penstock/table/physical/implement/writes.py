@@ -13,23 +13,23 @@ from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.errors import ValidationError
 from penstock.table.physical.changes import loses_updates
-from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.implement.materialize import materialized
 from penstock.table.physical.implement.not_null import Path, not_null_paths, shown_path
 from penstock.table.physical.implement.scans import factory_of, table_context
 from penstock.table.physical.make import calc, final_table, operator
 from penstock.table.physical.nodes import (
-    Changes,
-    Operator,
-    Physical,
-    StreamInput,
-    TableScan,
-    TableSink,
+    ChangelogTraits,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalStreamScan,
+    PhysicalTableScan,
+    PhysicalTableSink,
 )
-from penstock.table.plan.nodes import Field, Schema, Write
+from penstock.table.plan.nodes import Field, LogicalSink, Schema
 
 
-def mode_of(changes: Changes) -> ChangelogMode:
+def mode_of(changes: ChangelogTraits) -> ChangelogMode:
     """Return a plan's changes as connectors know them."""
     kinds = [RowKind.INSERT]
     if changes.updates:
@@ -37,7 +37,7 @@ def mode_of(changes: Changes) -> ChangelogMode:
     return ChangelogMode([*kinds, *([RowKind.DELETE] if changes.deletes else [])])
 
 
-def implement_write(node: Write, context: Context) -> Physical:
+def implement_write(node: LogicalSink, context: PhysicalPlanContext) -> PhysicalNode:
     """Write to a table; reject changes that its sink does not support."""
     table = node.table
     below = context.implement(node.input)
@@ -77,7 +77,7 @@ def implement_write(node: Write, context: Context) -> Physical:
             detail="no partition would ever be committed",
             hint="declare a WATERMARK on a source table of the query, or remove the option",
         )
-    return TableSink(
+    return PhysicalTableSink(
         schema=schema,
         traits=below.traits,
         inputs=(below,),
@@ -93,18 +93,18 @@ def _takes_updates(sink: Any) -> bool:
     return accepted.contains(RowKind.UPDATE_AFTER)
 
 
-def _has_watermarks(node: Physical) -> bool:
+def _has_watermarks(node: PhysicalNode) -> bool:
     match node:
-        case Operator(spec=WatermarkSpec()):
+        case PhysicalOperator(spec=WatermarkSpec()):
             return True
-        case TableScan() if node.spec is not None or node.scanned.watermarks is not None:
+        case PhysicalTableScan() if node.spec is not None or node.scanned.watermarks is not None:
             return True
-        case StreamInput():
+        case PhysicalStreamScan():
             return any(field.time == "rowtime" for field in node.schema)
     return any(map(_has_watermarks, node.inputs))
 
 
-def _sink_schema(table: Any, below: Physical) -> Schema:
+def _sink_schema(table: Any, below: PhysicalNode) -> Schema:
     """Return the columns that are written, by the table's names."""
     columns = [
         column
@@ -127,14 +127,14 @@ def _primary_key(table: Any, schema: Schema) -> tuple[int, ...] | None:
     return tuple(names.index(name) for name in table.primary_key)
 
 
-def _check(table: Any, below: Physical, accepted: ChangelogMode, *, deletes: bool) -> None:
+def _check(table: Any, below: PhysicalNode, accepted: ChangelogMode, *, deletes: bool) -> None:
     if below.traits.changes.updates and not accepted.contains(RowKind.UPDATE_AFTER):
         raise _refused(table, below, "update")
     if deletes and not accepted.contains(RowKind.DELETE):
         raise _refused(table, below, "delete")
 
 
-def _refused(table: Any, below: Physical, kind: str) -> ValidationError:
+def _refused(table: Any, below: PhysicalNode, kind: str) -> ValidationError:
     from penstock.table.physical.explain import line_of
 
     return ValidationError(
@@ -145,7 +145,7 @@ def _refused(table: Any, below: Physical, kind: str) -> ValidationError:
     )
 
 
-def _origin(node: Physical, kind: str) -> Physical:
+def _origin(node: PhysicalNode, kind: str) -> PhysicalNode:
     """Return the node that first makes such changes."""
     for each in node.inputs:
         changes = each.traits.changes
@@ -154,7 +154,7 @@ def _origin(node: Physical, kind: str) -> Physical:
     return node
 
 
-def _not_null(table: Any, below: Physical, context: Context) -> Physical:
+def _not_null(table: Any, below: PhysicalNode, context: PhysicalPlanContext) -> PhysicalNode:
     """Watch over columns that must not be NULL and could be, and over the parts of them that options name."""
     configuration = context.settings.configuration
     inside = configuration.get(options.NESTED_CONSTRAINTS)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from prompt_toolkit.document import Document
 
-from penstock.cli.sql.client import Client, Leaving
+from penstock.cli.sql.client import ClientExit, SqlClient
 from penstock.cli.sql.output import describe
 from penstock.cli.sql.prompt import SqlLexer, is_complete
 from penstock.cli.sql.suggestions import suggestions
@@ -112,7 +112,7 @@ def environment():
 
 @pytest.fixture
 def client(environment):
-    return Client(environment, Said())
+    return SqlClient(environment, Said())
 
 
 def test_a_script_is_executed_statement_by_statement(client, environment):
@@ -138,7 +138,7 @@ def test_errors_are_told_without_traces(client):
 
 @pytest.mark.parametrize("text", ["quit", "QUIT;", "exit", "\\q", " \\q ;"])
 def test_there_are_ways_to_leave(client, text):
-    with pytest.raises(Leaving):
+    with pytest.raises(ClientExit):
         client.run(text)
 
 
@@ -174,7 +174,7 @@ def test_jobs_are_waited_for_or_cancelled(client, environment):
 
 
 def test_a_job_that_fails_is_told():
-    client = Client(FakeEnvironment(FakeJob(fails=ArgumentError("no disk"))), Said())
+    client = SqlClient(FakeEnvironment(FakeJob(fails=ArgumentError("no disk"))), Said())
     client.run("INSERT INTO t SELECT 1")
     assert not client.wait_for_jobs()
     assert client.output.errors == ["no disk"]
@@ -182,7 +182,7 @@ def test_a_job_that_fails_is_told():
 
 def test_ctrl_c_cancels_the_jobs_that_are_waited_for():
     job = FakeJob(fails=KeyboardInterrupt())
-    client = Client(FakeEnvironment(job), Said())
+    client = SqlClient(FakeEnvironment(job), Said())
     client.run("INSERT INTO t SELECT 1")
     assert not client.wait_for_jobs()
     assert job.status == "CANCELED"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.connectors.cdc import enumerator as enumerator_module
-from penstock.connectors.cdc.catalog import KeyColumn, ServerAwayError, Table
+from penstock.connectors.cdc.catalog import CdcTable, KeyColumn, ServerUnavailableError
 from penstock.connectors.cdc.enumerator import LOG, CdcEnumerator, CdcState
 from penstock.connectors.cdc.options import CdcOptions, StartupOptions
 from penstock.connectors.cdc.positions import Segment
@@ -18,7 +18,7 @@ from penstock.errors import RestoreRefusedError
 
 def table(name):
     key = (KeyColumn("id", "integer", "int4", native=True),)
-    return Table("public", name, "f", ("id", "v"), (23, 23), key)
+    return CdcTable("public", name, "f", ("id", "v"), (23, 23), key)
 
 
 class Server:
@@ -37,7 +37,7 @@ class Server:
 
     def _connect(self, options, name):
         if self.away:
-            raise ServerAwayError("nobody answers")
+            raise ServerUnavailableError("nobody answers")
         self.connections += 1
         return self
 
@@ -212,7 +212,7 @@ def test_a_server_that_is_away_is_waited_for_until_the_timeout(monkeypatch):
     server.now += 59
     assert list(enumerator.discover()) == []
     server.now += 2
-    with pytest.raises(ServerAwayError):
+    with pytest.raises(ServerUnavailableError):
         enumerator.discover()
 
 

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.connectors.cdc.values import BUILT_IN, TypeEntry, Types, comparable, parse_array
+from penstock.connectors.cdc.values import (
+    BUILT_IN,
+    PostgresTypes,
+    TypeEntry,
+    comparable,
+    parse_array,
+)
 
 OIDS = {entry.name: oid for oid, entry in BUILT_IN.items()}
 
@@ -36,7 +42,7 @@ OIDS = {entry.name: oid for oid, entry in BUILT_IN.items()}
     ],
 )
 def test_values_by_type(kind, text, value):
-    found = Types().converter(OIDS[kind])(text)
+    found = PostgresTypes().converter(OIDS[kind])(text)
     assert str(found) == value if value == "NaN" else found == value
 
 
@@ -56,11 +62,11 @@ def test_values_by_type(kind, text, value):
 )
 def test_value_out_of_pythons_range_is_an_error(kind, text):
     with pytest.raises(ValueError):
-        Types().converter(OIDS[kind])(text)
+        PostgresTypes().converter(OIDS[kind])(text)
 
 
 def test_domains_are_their_base_and_unknown_types_are_text():
-    types = Types()
+    types = PostgresTypes()
     assert types.missing([23, 70_000]) == {70_000}
     types.add(
         {70_000: TypeEntry("age", "d", base=70_001), 70_001: TypeEntry("years", "d", base=23)}

@@ -10,15 +10,15 @@ import psycopg
 import pytest
 
 from penstock.connectors.cdc import chunk_fetch as chunk_fetch_module
-from penstock.connectors.cdc.catalog import KeyColumn, Table
+from penstock.connectors.cdc.catalog import CdcTable, KeyColumn
 from penstock.connectors.cdc.chunk_fetch import ChunkFetch
-from penstock.connectors.cdc.chunks import Chunk
+from penstock.connectors.cdc.chunks import SnapshotChunk
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import Segment
 from tests.builders.waiting import wait_until
 
 KEY = (KeyColumn("id", "integer", "int4", native=True),)
-TABLE = Table("public", "items", "f", ("id", "v"), (23, 25), KEY)
+TABLE = CdcTable("public", "items", "f", ("id", "v"), (23, 25), KEY)
 CONDITION = re.compile(r'\("id"\) (>=|<=|>|<) \(%s::integer\)')
 HOLDS = {
     ">": lambda key, bound: key > bound,
@@ -73,7 +73,7 @@ class Server:
 def fetch(lower, upper, position=(), size=2):
     """Return what is fetched of a chunk, batch by batch."""
     options = CdcOptions("h", 1, "d", "u", "p", fetch_size=size)
-    running = ChunkFetch(options, Chunk(TABLE, lower, upper, 0), position, lambda: None)
+    running = ChunkFetch(options, SnapshotChunk(TABLE, lower, upper, 0), position, lambda: None)
     found = []
 
     def at_the_end():
@@ -142,6 +142,6 @@ def test_an_error_of_the_server_is_handed_over(monkeypatch):
 
     monkeypatch.setattr(server, "execute", broken)
     options = CdcOptions("h", 1, "d", "u", "p")
-    running = ChunkFetch(options, Chunk(TABLE, None, None, 0), (), lambda: None)
+    running = ChunkFetch(options, SnapshotChunk(TABLE, None, None, 0), (), lambda: None)
     assert running.mailbox.wait(60)
     assert running.mailbox.take() is error

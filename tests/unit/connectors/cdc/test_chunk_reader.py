@@ -8,20 +8,22 @@ import psycopg
 import pytest
 
 from penstock.connectors.cdc import chunk_reader as chunk_reader_module
-from penstock.connectors.cdc.catalog import KeyColumn, Table
+from penstock.connectors.cdc.catalog import CdcTable, KeyColumn
 from penstock.connectors.cdc.chunk_fetch import Fetched
 from penstock.connectors.cdc.chunk_reader import ChunkReader
-from penstock.connectors.cdc.chunks import Chunk
-from penstock.connectors.cdc.mailbox import Mailbox
+from penstock.connectors.cdc.chunks import SnapshotChunk
+from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import Segment
-from penstock.connectors.cdc.values import Types
-from penstock.connectors.source import OneLook, SourceSplit
+from penstock.connectors.cdc.values import PostgresTypes
+from penstock.connectors.source import NonBlockingReadLimits, SourceSplit
 from penstock.errors import RecordError
 
 OPTIONS = CdcOptions("h", 1, "d", "u", "p", connect_timeout_s=60.0)
 KEY = (KeyColumn("id", "integer", "int4", native=True),)
-CHUNK = Chunk(Table("public", "items", "f", ("id", "v"), (23, 25), KEY), None, None, 1_000)
+CHUNK = SnapshotChunk(
+    CdcTable("public", "items", "f", ("id", "v"), (23, 25), KEY), None, None, 1_000
+)
 SPLIT = SourceSplit("public.items:0", CHUNK, None, bounded=True)
 
 
@@ -30,8 +32,8 @@ class Fetch:
 
     def __init__(self, start):
         self.start = start
-        self.mailbox = Mailbox(100, lambda: None, lambda: None)
-        self.types = Types()
+        self.mailbox = BoundedQueue(100, lambda: None, lambda: None)
+        self.types = PostgresTypes()
         self.stopped = False
 
     def send(self, snapshot, *keys, last=False):
@@ -60,7 +62,7 @@ class Reading:
     def look(self, position):
         """Read until nothing is there; return the ids, the position after them, and whether the chunk is at its end."""
         ids = []
-        for batch in self.reader.read(SPLIT, position, OneLook()):
+        for batch in self.reader.read(SPLIT, position, NonBlockingReadLimits()):
             ids += [record.id for record in batch.records]
             position = batch.position
             if not batch.records:
@@ -76,7 +78,7 @@ def reading(monkeypatch):
 def test_rows_come_as_insertions_with_the_time_of_the_snapshot(reading):
     reading.look(None)
     reading.fetches[0].send("1:1:", 1, 2, last=True)
-    (batch,) = reading.reader.read(SPLIT, None, OneLook())
+    (batch,) = reading.reader.read(SPLIT, None, NonBlockingReadLimits())
     assert [(str(row.get_row_kind()), row.id, row.v) for row in batch.records] == [
         ("+I", 1, "v1"),
         ("+I", 2, "v2"),
@@ -150,7 +152,7 @@ def test_a_row_that_cannot_be_read_is_malformed_and_the_others_come(reading):
     reading.look(None)
     position = (Segment("1:1:", 90, None),)
     reading.fetches[0].mailbox.put(Fetched([("one", "a"), ("2", "b")], position))
-    (batch,) = reading.reader.read(SPLIT, None, OneLook())
+    (batch,) = reading.reader.read(SPLIT, None, NonBlockingReadLimits())
     assert [row.id for row in batch.records] == [2]
     (bad,) = batch.malformed
     assert bad.origin["column"] == "id"

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from penstock.connectors.cdc.changes import RowDeserializationSchema
 from penstock.connectors.cdc.chunks import SnapshotFilter
 from penstock.connectors.cdc.options import CdcOptions
-from penstock.connectors.cdc.pgoutput import Begin, Column, Delete, Insert, Relation, Update
+from penstock.connectors.cdc.pgoutput import (
+    PgOutputBegin,
+    PgOutputColumn,
+    PgOutputDelete,
+    PgOutputInsert,
+    PgOutputRelation,
+    PgOutputUpdate,
+)
 from penstock.connectors.cdc.positions import (
     StreamPosition,
     TableSnapshot,
@@ -19,12 +26,16 @@ from penstock.connectors.cdc.positions import (
     parse_lsn,
 )
 from penstock.connectors.cdc.table_changes import TableChanges
-from penstock.connectors.cdc.values import Types
+from penstock.connectors.cdc.values import PostgresTypes
 from tests.builders.changelog import apply
 
 OPTIONS = CdcOptions("h", 1, "d", "u", "p")
-RELATION = Relation(
-    1, "public", "items", "f", (Column("id", 23, -1, key=True), Column("v", 23, -1, key=True))
+RELATION = PgOutputRelation(
+    1,
+    "public",
+    "items",
+    "f",
+    (PgOutputColumn("id", 23, -1, key=True), PgOutputColumn("v", 23, -1, key=True)),
 )
 KEYS = 6
 
@@ -85,16 +96,16 @@ def history(script):
             old = (str(key), str(table.get(key)))
             if what == "delete" and key in table:
                 del table[key]
-                messages.append(Delete(1, None, old))
+                messages.append(PgOutputDelete(1, None, old))
             elif what == "put" and key in table:
                 table[key] = next(values)
-                messages.append(Update(1, None, old, (str(key), str(table[key]))))
+                messages.append(PgOutputUpdate(1, None, old, (str(key), str(table[key]))))
             elif what == "put":
                 table[key] = next(values)
-                messages.append(Insert(1, (str(key), str(table[key]))))
+                messages.append(PgOutputInsert(1, (str(key), str(table[key]))))
             elif what == "move" and key in table and other not in table:
                 table[other] = table.pop(key)
-                messages.append(Update(1, None, old, (str(other), str(table[other]))))
+                messages.append(PgOutputUpdate(1, None, old, (str(other), str(table[other]))))
         log.append((100 + n, messages))
         states.append(dict(table))
     return log, states
@@ -119,10 +130,10 @@ def test_rows_of_any_snapshots_and_the_log_make_the_table(script, data):
         rows = {key: v for key, v in states[moment].items() if lower < key <= upper}
         changes += [("+I", {"id": key, "v": v}) for key, v in rows.items()]
     snapshot = SnapshotFilter(TableSnapshot("public", "items", ("id",), ("int4",), tuple(parts)))
-    table = TableChanges(OPTIONS, RELATION, Types(), snapshot)
+    table = TableChanges(OPTIONS, RELATION, PostgresTypes(), snapshot)
     for xid, messages in log[first:]:
         for number, message in enumerate(messages, 1):
-            change = table.changes(message, Begin(1, 0, xid), number, filtered=True)
+            change = table.changes(message, PgOutputBegin(1, 0, xid), number, filtered=True)
             if change is not None:
                 found = schema.deserialize(change)
                 changes += [(str(row.get_row_kind()), row.as_dict()) for row in found]

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.connectors.cdc import log_reader as log_reader_module
-from penstock.connectors.cdc.catalog import ServerAwayError
+from penstock.connectors.cdc.catalog import ServerUnavailableError
 from penstock.connectors.cdc.log_reader import LogReader
-from penstock.connectors.cdc.log_receiver import Got, Reached
-from penstock.connectors.cdc.mailbox import Mailbox
+from penstock.connectors.cdc.log_receiver import ReachedPosition, ReceivedMessage
+from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import StreamPosition, TableSnapshot
-from penstock.connectors.cdc.values import Types
-from penstock.connectors.source import OneLook
+from penstock.connectors.cdc.values import PostgresTypes
+from penstock.connectors.source import NonBlockingReadLimits
 from penstock.errors import RecordError
 from tests.unit.connectors.cdc.log_messages import ITEMS, begin, commit, insert, relation, truncate
 
@@ -29,8 +29,8 @@ class Receiver:
 
     def __init__(self, position, confirmed):
         self.position, self.confirmed = position, confirmed
-        self.mailbox = Mailbox(10**9, lambda: None, lambda: None)
-        self.types, self.primary_keys = Types(), {}
+        self.mailbox = BoundedQueue(10**9, lambda: None, lambda: None)
+        self.types, self.primary_keys = PostgresTypes(), {}
         self.stopped = False
 
     def confirm(self, lsn):
@@ -43,8 +43,8 @@ class Receiver:
         """Let messages come; a number is a keepalive with that position."""
         for item in items:
             if isinstance(item, int):
-                item = Reached(item)
-            self.mailbox.put(Got(item, 0) if isinstance(item, bytes) else item)
+                item = ReachedPosition(item)
+            self.mailbox.put(ReceivedMessage(item, 0) if isinstance(item, bytes) else item)
 
 
 class Reading:
@@ -73,7 +73,7 @@ class Reading:
 
     def look(self, position, size=1024):
         """Read what is there; return the batches."""
-        return list(self.reader.read(position, OneLook(size)))
+        return list(self.reader.read(position, NonBlockingReadLimits(size)))
 
     def start(self, position=None):
         """Connect; return the position that was given."""
@@ -193,7 +193,7 @@ def test_a_position_that_was_reached_is_read_over_the_same_connection(reading):
 
 def test_interrupted_transaction_resumes_after_its_last_change(reading):
     position = reading.start()
-    reading.receiver.send(*TWO[:3], ServerAwayError("it broke"))
+    reading.receiver.send(*TWO[:3], ServerUnavailableError("it broke"))
     batches = reading.look(position)
     assert ids(batches) == [1]
     reading.now += 1
@@ -206,7 +206,7 @@ def test_interrupted_transaction_resumes_after_its_last_change(reading):
 
 def test_a_keepalive_after_a_broken_connection_moves_the_position(reading):
     position = reading.start()
-    reading.receiver.send(begin(100), ServerAwayError("it broke"))
+    reading.receiver.send(begin(100), ServerUnavailableError("it broke"))
     reading.look(position)
     reading.now += 1
     reading.look(position)
@@ -216,7 +216,7 @@ def test_a_keepalive_after_a_broken_connection_moves_the_position(reading):
 
 def test_a_server_that_is_away_is_tried_again_after_a_pause(reading):
     position = reading.start()
-    reading.receiver.send(ServerAwayError("it broke"))
+    reading.receiver.send(ServerUnavailableError("it broke"))
     assert reading.look(position) == []
     assert reading.look(position) == []
     assert len(reading.receivers) == 1
@@ -229,7 +229,7 @@ def test_a_server_that_is_away_is_tried_again_after_a_pause(reading):
 def break_after(reading, position, seconds):
     reading.now += seconds
     reading.look(position)
-    reading.receiver.send(ServerAwayError("it broke"))
+    reading.receiver.send(ServerUnavailableError("it broke"))
     return reading.look(position)
 
 
@@ -237,7 +237,7 @@ def test_a_server_that_stays_away_for_longer_than_the_timeout_is_an_error(readin
     position = reading.start()
     for _ in range(6):
         break_after(reading, position, 11)
-    with pytest.raises(ServerAwayError):
+    with pytest.raises(ServerUnavailableError):
         break_after(reading, position, 11)
 
 
@@ -327,7 +327,7 @@ def test_changes_that_the_snapshot_has_are_left_out_until_it_is_caught_up(readin
 
 def test_a_new_connection_still_knows_the_snapshot(reading):
     position = reading.start(StreamPosition(10, 0, 200, snapshot("50:50:")))
-    reading.receiver.send(20, ServerAwayError("it broke"))
+    reading.receiver.send(20, ServerUnavailableError("it broke"))
     (batch,) = reading.look(position)
     reading.now += 1
     reading.look(batch.position)

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from penstock.connectors.cdc import log_receiver as log_receiver_module
-from penstock.connectors.cdc.catalog import ServerAwayError
-from penstock.connectors.cdc.log_receiver import Got, LogReceiver, Reached
+from penstock.connectors.cdc.catalog import ServerUnavailableError
+from penstock.connectors.cdc.log_receiver import LogReceiver, ReachedPosition, ReceivedMessage
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import StreamPosition
 from penstock.connectors.cdc.slots import Slot
@@ -23,7 +23,7 @@ from penstock.errors import RestoreRefusedError
 from tests.builders.waiting import wait_until
 from tests.unit.connectors.cdc.log_messages import begin, insert, keepalive, wal_data
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 STATUS = struct.Struct(">cQQQqB")
 
 
@@ -50,7 +50,7 @@ class Server:
     def status(self):
         """Return what the server hears next: (written, flushed, applied, whether an answer is wanted)."""
         kind, written, flushed, applied, _, reply = STATUS.unpack(
-            self.statuses.get(timeout=PATIENCE_S)
+            self.statuses.get(timeout=TIMEOUT_S)
         )
         assert kind == b"r"
         return written, flushed, applied, bool(reply)
@@ -124,7 +124,7 @@ def start(server):
 
     yield start
     for each in started:
-        each.stop(PATIENCE_S)
+        each.stop(TIMEOUT_S)
 
 
 def next_item(receiver):
@@ -148,8 +148,11 @@ def test_messages_and_keepalives_come_in_order(server, start):
     receiver = start()
     server.send(wal_data(90, begin(100)), keepalive(95), wal_data(96, insert(1, 1)))
     found = [next_item(receiver) for _ in range(3)]
-    assert [each.data for each in found if isinstance(each, Got)] == [begin(100), insert(1, 1)]
-    assert found[1] == Reached(95)
+    assert [each.data for each in found if isinstance(each, ReceivedMessage)] == [
+        begin(100),
+        insert(1, 1),
+    ]
+    assert found[1] == ReachedPosition(95)
 
 
 def test_received_positions_are_not_confirmed(server, start):
@@ -157,7 +160,7 @@ def test_received_positions_are_not_confirmed(server, start):
     assert server.status() == (7, 7, 7, False)
     server.send(wal_data(90, begin(100)), keepalive(95, reply=True))
     assert server.status() == (95, 7, 7, False)
-    assert isinstance(next_item(receiver), Got)
+    assert isinstance(next_item(receiver), ReceivedMessage)
 
 
 def test_confirmed_position_is_sent_at_once(server, start):
@@ -198,11 +201,11 @@ def test_a_server_that_must_hear_often_hears_without_any_message(server, start):
 def test_lost_connection_is_an_error_after_the_received_messages(server, start):
     receiver = start()
     server.send(keepalive(95), None)
-    assert next_item(receiver) == Reached(95)
+    assert next_item(receiver) == ReachedPosition(95)
     error = next_item(receiver)
-    assert isinstance(error, ServerAwayError)
+    assert isinstance(error, ServerUnavailableError)
     assert "the connection was cut" in error.detail
-    assert server.finished.wait(PATIENCE_S)
+    assert server.finished.wait(TIMEOUT_S)
 
 
 def test_a_slot_that_its_last_reader_moved_past_the_position_is_refused(server, start):
@@ -215,7 +218,7 @@ def test_a_slot_that_its_last_reader_moved_past_the_position_is_refused(server, 
 def test_a_receiver_that_is_stopped_gives_the_connection_free_and_says_nothing(server, start):
     receiver = start()
     server.status()
-    receiver.stop(PATIENCE_S)
+    receiver.stop(TIMEOUT_S)
     assert server.finished.is_set()
     assert receiver.mailbox.take() is None
     receiver.confirm(90)  # it comes too late, and does no harm
@@ -231,4 +234,6 @@ def test_nothing_more_is_taken_while_the_mailbox_is_full(server, start, monkeypa
     while server.status()[1] != 80:  # it continues to receive and to send status updates
         pass
     assert len(receiver.mailbox._items) == 3
-    assert [next_item(receiver) for _ in range(51)] == [Reached(each) for each in range(100, 151)]
+    assert [next_item(receiver) for _ in range(51)] == [
+        ReachedPosition(each) for each in range(100, 151)
+    ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 
-from penstock.connectors.cdc.mailbox import Mailbox
+from penstock.connectors.cdc.mailbox import BoundedQueue
 
 
 def test_consumer_of_an_empty_mailbox_is_woken_once():
     woken = []
-    box = Mailbox(10, lambda: woken.append(1), lambda: None)
+    box = BoundedQueue(10, lambda: woken.append(1), lambda: None)
     assert box.take() is None
     box.put("a")
     box.put("b")
@@ -21,7 +21,7 @@ def test_consumer_of_an_empty_mailbox_is_woken_once():
 
 def test_who_asks_whether_to_sleep_is_woken_although_it_took_something_last():
     woken = []
-    box = Mailbox(10, lambda: woken.append(1), lambda: None)
+    box = BoundedQueue(10, lambda: woken.append(1), lambda: None)
     box.put("a")
     box.take()
     assert box.sleeps()
@@ -31,7 +31,7 @@ def test_who_asks_whether_to_sleep_is_woken_although_it_took_something_last():
 
 
 def test_all_that_is_put_is_taken_in_order_within_the_bound():
-    box = Mailbox(8, lambda: None, lambda: None)
+    box = BoundedQueue(8, lambda: None, lambda: None)
     taken, most = [], 0
 
     def put():

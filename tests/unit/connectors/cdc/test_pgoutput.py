@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from penstock.connectors.cdc.pgoutput import (
     UNCHANGED,
-    Begin,
-    Column,
-    Commit,
-    Delete,
-    Insert,
-    LogicalMessage,
-    Origin,
-    Relation,
-    Truncate,
-    TypeName,
-    Update,
+    PgOutputBegin,
+    PgOutputColumn,
+    PgOutputCommit,
+    PgOutputDelete,
+    PgOutputInsert,
+    PgOutputLogicalMessage,
+    PgOutputOrigin,
+    PgOutputRelation,
+    PgOutputTruncate,
+    PgOutputType,
+    PgOutputUpdate,
     decode,
 )
 from penstock.errors import RecordError
@@ -37,39 +37,41 @@ COLUMNS = (("id", 23), ("v", 25), ("large", 25), ("m", 16407))
 
 
 def relation(identity):
-    columns = tuple(Column(name, oid, -1, identity == "f" or name == "id") for name, oid in COLUMNS)
-    return Relation(16411, "public", "golden", identity, columns)
+    columns = tuple(
+        PgOutputColumn(name, oid, -1, identity == "f" or name == "id") for name, oid in COLUMNS
+    )
+    return PgOutputRelation(16411, "public", "golden", identity, columns)
 
 
 def test_messages_of_a_real_server_are_decoded():
     messages = [decode(data) for data in GOLDEN]
-    changes = [each for each in messages if not isinstance(each, Begin | Commit)]
-    mood = TypeName(16407, "public", "mood")
+    changes = [each for each in messages if not isinstance(each, PgOutputBegin | PgOutputCommit)]
+    mood = PgOutputType(16407, "public", "mood")
     assert changes == [
         mood,
         relation("d"),
-        Insert(16411, ("1", "a", "x" * 3000, "happy")),
-        Update(16411, None, None, ("1", "b", UNCHANGED, "happy")),
-        Update(16411, ("1", None, None, None), None, ("2", "b", "s", "happy")),
-        Delete(16411, ("2", None, None, None), None),
+        PgOutputInsert(16411, ("1", "a", "x" * 3000, "happy")),
+        PgOutputUpdate(16411, None, None, ("1", "b", UNCHANGED, "happy")),
+        PgOutputUpdate(16411, ("1", None, None, None), None, ("2", "b", "s", "happy")),
+        PgOutputDelete(16411, ("2", None, None, None), None),
         mood,
         relation("f"),
-        Insert(16411, ("3", "ä", None, None)),
-        Update(16411, None, ("3", "ä", None, None), ("3", "c", None, None)),
-        Delete(16411, None, ("3", "c", None, None)),
+        PgOutputInsert(16411, ("3", "ä", None, None)),
+        PgOutputUpdate(16411, None, ("3", "ä", None, None), ("3", "c", None, None)),
+        PgOutputDelete(16411, None, ("3", "c", None, None)),
         mood,
         relation("f"),
-        Truncate((16411,)),
+        PgOutputTruncate((16411,)),
         changes[-1],
     ]
-    assert isinstance(changes[-1], LogicalMessage)
+    assert isinstance(changes[-1], PgOutputLogicalMessage)
     assert (changes[-1].prefix, changes[-1].content) == ("note", b"hello")
 
 
 def test_transactions_tell_where_they_are_committed_and_come_in_that_order():
     messages = [decode(data) for data in GOLDEN]
-    begins = [each for each in messages if isinstance(each, Begin)]
-    commits = [each for each in messages if isinstance(each, Commit)]
+    begins = [each for each in messages if isinstance(each, PgOutputBegin)]
+    commits = [each for each in messages if isinstance(each, PgOutputCommit)]
     assert [each.lsn for each in begins] == [each.lsn for each in commits]
     for before, after in itertools.pairwise(commits):
         assert before.lsn < before.end_lsn <= after.lsn
@@ -119,10 +121,10 @@ def test_changes_are_read_as_they_were_written(oid, old, new, kind):
     before = b"" if kind == "-" else kind.encode() + row(old)
     key = old if kind == "K" else None
     whole = old if kind == "O" else None
-    assert decode(b"I" + head + b"N" + row(new)) == Insert(oid, new)
-    assert decode(b"U" + head + before + b"N" + row(new)) == Update(oid, key, whole, new)
+    assert decode(b"I" + head + b"N" + row(new)) == PgOutputInsert(oid, new)
+    assert decode(b"U" + head + before + b"N" + row(new)) == PgOutputUpdate(oid, key, whole, new)
     if kind != "-":
-        assert decode(b"D" + head + before) == Delete(oid, key, whole)
+        assert decode(b"D" + head + before) == PgOutputDelete(oid, key, whole)
 
 
 @given(
@@ -137,12 +139,16 @@ def test_relations_are_read_as_they_were_written(oid, schema, name, identity, co
     data += identity.encode() + struct.pack(">H", len(columns))
     for key, column, type_oid, modifier in columns:
         data += bytes([key]) + column.encode() + b"\0" + struct.pack(">Ii", type_oid, modifier)
-    expected = tuple(Column(column, oid, modifier, key) for key, column, oid, modifier in columns)
-    assert decode(data) == Relation(oid, schema or "pg_catalog", name, identity, expected)
+    expected = tuple(
+        PgOutputColumn(column, oid, modifier, key) for key, column, oid, modifier in columns
+    )
+    assert decode(data) == PgOutputRelation(oid, schema or "pg_catalog", name, identity, expected)
 
 
 @given(longs, texts, st.lists(numbers, max_size=5))
 def test_origins_and_truncations_are_read_as_they_were_written(lsn, name, oids):
-    assert decode(b"O" + struct.pack(">Q", lsn) + name.encode() + b"\0") == Origin(lsn, name)
+    assert decode(b"O" + struct.pack(">Q", lsn) + name.encode() + b"\0") == PgOutputOrigin(
+        lsn, name
+    )
     data = b"T" + struct.pack(f">IB{len(oids)}I", len(oids), 0, *oids)
-    assert decode(data) == Truncate(tuple(oids))
+    assert decode(data) == PgOutputTruncate(tuple(oids))

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from penstock.connectors.cdc.log_reader import LogReader
-from penstock.connectors.cdc.log_receiver import Got
+from penstock.connectors.cdc.log_receiver import ReceivedMessage
 from penstock.connectors.cdc.options import CdcOptions
-from penstock.connectors.cdc.pgoutput import Begin
+from penstock.connectors.cdc.pgoutput import PgOutputBegin
 from penstock.connectors.cdc.positions import StreamPosition
 from penstock.connectors.cdc.reader import CdcReader
 from penstock.connectors.cdc.slots import Slot, check_slot
 from penstock.errors import InvalidProgramError, RestoreRefusedError
-from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.context import StreamingRuntimeContext
 
 OPTIONS = CdcOptions("db.example", 5432, "shop", "u", "p", slot="orders")
 
@@ -60,7 +60,7 @@ def test_the_slot_stays_behind_by_so_many_checkpoints(delay):
 
 
 def test_lag_and_idle_time_are_metrics():
-    context = RuntimeContext(task_name="t", subtask=0, parallelism=1, max_parallelism=1)
+    context = StreamingRuntimeContext(task_name="t", subtask=0, parallelism=1, max_parallelism=1)
     reader = CdcReader(OPTIONS)
     reader.open(context)
     assert reader._fetch_lag() == reader._idle_time() == 0
@@ -69,8 +69,8 @@ def test_lag_and_idle_time_are_metrics():
     begin = (
         b"B" + (7).to_bytes(8) + ((now - 250) * 1000 - 946_684_800_000_000).to_bytes(8) + bytes(4)
     )
-    reader._log._on_message(Got(begin, now), [], [], [])
-    assert isinstance(reader._log._begin, Begin)
+    reader._log._on_message(ReceivedMessage(begin, now), [], [], [])
+    assert isinstance(reader._log._begin, PgOutputBegin)
     assert reader._fetch_lag() == 250
     before = int(time.time() * 1000)
     assert before <= now + reader._idle_time() <= int(time.time() * 1000)

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from penstock.common import Row
-from penstock.connectors.sink import EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.elasticsearch import (
     BulkAction,
@@ -43,7 +43,7 @@ def builder(url, emitter=None):
 
 def send(sink, records):
     writer = sink.create_writer(CONTEXT)
-    writer.begin(EpochContext(1, "a"))
+    writer.begin(CheckpointContext(1, "a"))
     try:
         writer.write(records, None, 0)
         return writer.prepare_commit()
@@ -235,7 +235,7 @@ def test_requests_are_bounded_in_actions_and_bytes():
 def test_actions_are_sent_when_their_time_has_come():
     with http_server(bulk(lambda *_: 200)) as server:
         writer = builder(server.url).set_bulk_flush_interval(50).build().create_writer(CONTEXT)
-        writer.begin(EpochContext(1, "a"))
+        writer.begin(CheckpointContext(1, "a"))
         writer.write(documents("a"), None, 0)
         assert writer.next_wakeup() is not None
         writer.wake_up()
@@ -247,7 +247,7 @@ def test_actions_are_sent_when_their_time_has_come():
 def test_a_checkpoint_waits_for_all_actions():
     with http_server(bulk(lambda *_: 200)) as server:
         writer = builder(server.url).build().create_writer(CONTEXT)
-        writer.begin(EpochContext(1, "a"))
+        writer.begin(CheckpointContext(1, "a"))
         writer.write(documents("a"), None, 0)
         assert server.requests == []
         writer.prepare_commit()
@@ -259,7 +259,7 @@ def test_without_a_guarantee_a_checkpoint_does_not_wait_and_the_end_sends_the_re
     with http_server(bulk(lambda *_: 200)) as server:
         sink = builder(server.url).set_delivery_guarantee(DeliveryGuarantee.NONE).build()
         writer = sink.create_writer(CONTEXT)
-        writer.begin(EpochContext(1, "a"))
+        writer.begin(CheckpointContext(1, "a"))
         writer.write(documents("a"), None, 0)
         writer.prepare_commit()
         assert server.requests == []

@@ -29,7 +29,7 @@ from penstock.connectors.files.rolling import (
     RollingPolicy,
 )
 from penstock.connectors.files.sink import FileSink, StreamingFileSink
-from penstock.connectors.sink import CommitRequest, EpochContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError, RecordError
 from tests.builders.connector_helpers import (
     CrashError,
@@ -99,7 +99,7 @@ def test_final_names_tell_subtask_epoch_and_number(tmp_path):
         BucketAssigner.of(lambda v: v[0]),
         OutputFileConfig("words", ".txt"),
     )
-    files = write(sink, ["ax", "bx", "ay"], epoch=7, subtask=3)
+    files = write(sink, ["ax", "bx", "ay"], checkpoint_id=7, subtask=3)
     sink.create_committer().commit(CommitRequest(7, files))
     names = {name.rsplit("-", 1)[0]: text for name, text in visible(tmp_path).items()}
     assert names == {"a/words-3-7-0": ["ax", "ay"], "b/words-3-7-1": ["bx"]}
@@ -151,18 +151,21 @@ def test_a_failed_attempt_deletes_its_files(tmp_path):
 
 def test_writer_uses_new_file_names_after_each_checkpoint(tmp_path):
     sink = text_sink(tmp_path, RollingPolicy.default_rolling_policy(part_size=3))
-    writer = open_writer(sink, "/nowhere", epoch=1, attempt="a1")
+    writer = open_writer(sink, "/nowhere", checkpoint_id=1, attempt="a1")
     writer.write(["aaaa"], None, 0)
     writer.write(["b"], None, 0)
     first = writer.prepare_commit()
-    writer.begin(EpochContext(2, "a2"))
+    writer.begin(CheckpointContext(2, "a2"))
     writer.write(["c"], None, 0)
     second = writer.prepare_commit()
-    assert [(file.stem, file.epoch) for file in first] == [("part-0-1-0", 1), ("part-0-1-1", 1)]
-    assert [(file.stem, file.epoch) for file in second] == [("part-0-2-0", 2)]
-    (again,) = write(sink, ["c"], epoch=2, attempt="a2")
+    assert [(file.stem, file.checkpoint_id) for file in first] == [
+        ("part-0-1-0", 1),
+        ("part-0-1-1", 1),
+    ]
+    assert [(file.stem, file.checkpoint_id) for file in second] == [("part-0-2-0", 2)]
+    (again,) = write(sink, ["c"], checkpoint_id=2, attempt="a2")
     assert second[0].path == again.path  # as a new writer would name it
-    writer.begin(EpochContext(2, "a3"))
+    writer.begin(CheckpointContext(2, "a3"))
     writer.write(["d" * 300_000], None, 0)  # more than is kept in memory
     assert len(hidden(tmp_path)) == 4
     writer.close()
@@ -176,10 +179,18 @@ def test_an_epoch_without_records_writes_nothing(tmp_path):
     assert sink.create_committer().commit(CommitRequest(1, [], final=True)) is None
 
 
-def small(bucket="", subtask=0, epoch=1, size=10, created=0, written=0, number=0):
-    stem = f"part-{subtask}-{epoch}-{number}"
+def small(bucket="", subtask=0, checkpoint_id=1, size=10, created=0, written=0, number=0):
+    stem = f"part-{subtask}-{checkpoint_id}-{number}"
     return InProgressFile(
-        bucket, f".{stem}.inprogress.{epoch}.aa.bb", stem, subtask, epoch, size, 1, created, written
+        bucket,
+        f".{stem}.inprogress.{checkpoint_id}.aa.bb",
+        stem,
+        subtask,
+        checkpoint_id,
+        size,
+        1,
+        created,
+        written,
     )
 
 
@@ -194,13 +205,25 @@ DEFAULT = CommitPolicy(
         pytest.param([], [small()], 0, False, [], 1, id="a small file waits"),
         pytest.param([], [small()], 0, True, [1], 0, id="the end publishes"),
         pytest.param(
-            [small(size=60)], [small(epoch=2, size=40)], 0, False, [2], 0, id="size reached"
+            [small(size=60)], [small(checkpoint_id=2, size=40)], 0, False, [2], 0, id="size reached"
         ),
         pytest.param(
-            [small(size=60)], [small(epoch=2, size=39)], 0, False, [], 2, id="size not reached"
+            [small(size=60)],
+            [small(checkpoint_id=2, size=39)],
+            0,
+            False,
+            [],
+            2,
+            id="size not reached",
         ),
         pytest.param(
-            [small()], [small(epoch=2, size=100)], 0, False, [1], 1, id="a full file goes alone"
+            [small()],
+            [small(checkpoint_id=2, size=100)],
+            0,
+            False,
+            [1],
+            1,
+            id="a full file goes alone",
         ),
         pytest.param([small(written=59_000)], [], 59_999, False, [], 1, id="before the rollover"),
         pytest.param([small(written=59_000)], [], 60_000, False, [1], 0, id="rollover"),
@@ -208,7 +231,7 @@ DEFAULT = CommitPolicy(
         pytest.param([small()], [], 20_000, False, [1], 0, id="inactivity"),
         pytest.param(
             [small()],
-            [small(epoch=2, created=15_000, written=15_000)],
+            [small(checkpoint_id=2, created=15_000, written=15_000)],
             20_000,
             False,
             [],
@@ -248,15 +271,15 @@ def test_when_small_files_are_published(pending, new, now, final, published, wai
 )  # fmt: skip
 def test_every_file_is_published_once_and_in_order(epochs, policy):
     now, pending, published, written = 0, None, [], []
-    for epoch, (files, pause) in enumerate(epochs):
+    for checkpoint_id, (files, pause) in enumerate(epochs):
         now += pause
         new = [
-            small(bucket, subtask, epoch, size, now, now, number)
+            small(bucket, subtask, checkpoint_id, size, now, now, number)
             for number, (bucket, subtask, size) in enumerate(files)
         ]
         written += new
         publications, left = plan_commit(
-            CommitRequest(epoch, new, now_ms=now, pending=pending), policy
+            CommitRequest(checkpoint_id, new, now_ms=now, pending=pending), policy
         )
         published += publications
         pending = left or None
@@ -271,17 +294,24 @@ def test_every_file_is_published_once_and_in_order(epochs, policy):
     assert len(set(names)) == len(names)
     for publication in published:
         assert len({(part.bucket, part.subtask) for part in publication.parts}) == 1
-        assert list(publication.parts) == sorted(publication.parts, key=lambda p: (p.epoch, p.name))
+        assert list(publication.parts) == sorted(
+            publication.parts, key=lambda p: (p.checkpoint_id, p.name)
+        )
 
 
 def test_files_of_several_checkpoints_become_one_file(tmp_path):
     sink = text_sink(tmp_path)
     committer = sink.create_committer()
     pending = None
-    for epoch in range(1, 4):
-        files = write(sink, [f"{epoch}a", f"{epoch}b"], epoch=epoch, attempt=f"a{epoch}")
+    for checkpoint_id in range(1, 4):
+        files = write(
+            sink,
+            [f"{checkpoint_id}a", f"{checkpoint_id}b"],
+            checkpoint_id=checkpoint_id,
+            attempt=f"a{checkpoint_id}",
+        )
         now = files[0].created_ms
-        pending = committer.commit(CommitRequest(epoch, files, now_ms=now, pending=pending))
+        pending = committer.commit(CommitRequest(checkpoint_id, files, now_ms=now, pending=pending))
         assert visible(tmp_path) == {}
     assert len(pickle.loads(pickle.dumps(pending))) == 3
     assert committer.commit(CommitRequest(4, [], final=True, now_ms=now, pending=pending)) is None
@@ -295,13 +325,27 @@ def epochs_of_work(base):
         base, RollingPolicy.default_rolling_policy(part_size=12), BucketAssigner.of(lambda v: v[0])
     )
     requests, expected = [], []
-    for epoch in (1, 2, 3):
+    for checkpoint_id in (1, 2, 3):
         files = []
         for subtask in (0, 1):
-            values = [f"{bucket}{epoch}{subtask}{n}" for bucket in "xy" for n in range(epoch)]
+            values = [
+                f"{bucket}{checkpoint_id}{subtask}{n}"
+                for bucket in "xy"
+                for n in range(checkpoint_id)
+            ]
             expected += values
-            files += write(sink, values, epoch=epoch, subtask=subtask, attempt=f"{epoch}.{subtask}")
-        requests.append(CommitRequest(epoch, files, final=epoch == 3, now_ms=files[0].created_ms))
+            files += write(
+                sink,
+                values,
+                checkpoint_id=checkpoint_id,
+                subtask=subtask,
+                attempt=f"{checkpoint_id}.{subtask}",
+            )
+        requests.append(
+            CommitRequest(
+                checkpoint_id, files, final=checkpoint_id == 3, now_ms=files[0].created_ms
+            )
+        )
     return sink, requests, sorted(expected)
 
 
@@ -311,7 +355,7 @@ def run_with_crash(base, requests, policy, make_files, crash_in):
     operations = 0
     for request in requests:
         full = replace(request, pending=pending)
-        if request.epoch == crash_in:
+        if request.checkpoint_id == crash_in:
             failing = make_files()
             with contextlib.suppress(CrashError):
                 FileCommitter(str(base), policy, failing).commit(full)
@@ -336,8 +380,8 @@ def run_with_crash(base, requests, policy, make_files, crash_in):
     [None, CommitPolicy(), CommitPolicy(compact_size=40)],
     ids=["default policy", "on checkpoint", "compacted"],
 )
-@pytest.mark.parametrize("epoch", [1, 2, 3])
-def test_a_commit_can_crash_at_every_operation(tmp_path, kind, after, policy, epoch):
+@pytest.mark.parametrize("checkpoint_id", [1, 2, 3])
+def test_a_commit_can_crash_at_every_operation(tmp_path, kind, after, policy, checkpoint_id):
     template = tmp_path / "template"
     sink, requests, expected = epochs_of_work(template)
     policy = policy or sink._policy
@@ -348,7 +392,7 @@ def test_a_commit_can_crash_at_every_operation(tmp_path, kind, after, policy, ep
         base = tmp_path / f"run-{fail_at}"
         shutil.copytree(template, base)
         operations = run_with_crash(
-            base, requests, policy, lambda at=fail_at: kind(at, after=after), epoch
+            base, requests, policy, lambda at=fail_at: kind(at, after=after), checkpoint_id
         )
         result = visible(base)
         assert lines(base) == expected
@@ -391,7 +435,9 @@ def test_a_file_that_a_reader_took_away_is_not_an_error(tmp_path):
 def test_a_part_that_someone_deleted_is_an_error(tmp_path):
     sink = text_sink(tmp_path)
     files = [
-        file for epoch in (1, 2) for file in write(sink, ["a"], epoch=epoch, attempt=f"a{epoch}")
+        file
+        for checkpoint_id in (1, 2)
+        for file in write(sink, ["a"], checkpoint_id=checkpoint_id, attempt=f"a{checkpoint_id}")
     ]
     (tmp_path / files[1].path).unlink()
     with pytest.raises(CheckpointError, match="no longer exists"):
@@ -401,15 +447,15 @@ def test_a_part_that_someone_deleted_is_an_error(tmp_path):
 
 def test_sweep_deletes_files_of_no_checkpoint(tmp_path):
     sink = text_sink(tmp_path, assigner=BucketAssigner.of(lambda v: v))
-    kept = write(sink, ["a", "b"], epoch=1)
-    write(sink, ["a"], epoch=1, attempt="lost")
-    newer = write(sink, ["a"], epoch=5, attempt="running")
-    foreign = write(sink, ["a"], epoch=1, job_id="other")
+    kept = write(sink, ["a", "b"], checkpoint_id=1)
+    write(sink, ["a"], checkpoint_id=1, attempt="lost")
+    newer = write(sink, ["a"], checkpoint_id=5, attempt="running")
+    foreign = write(sink, ["a"], checkpoint_id=1, job_id="other")
     (tmp_path / "a" / ".user-file").write_text("not ours")
     (tmp_path / "a" / "part-visible").write_text("published")
     committer = sink.create_committer()
     keep = committer.referenced(kept)
-    deleted = committer.sweep(keep, "job", up_to_epoch=4)
+    deleted = committer.sweep(keep, "job", up_to_checkpoint_id=4)
     assert len(deleted) == 1
     left = {file.path for file in [*kept, *newer, *foreign]} | {"a/.user-file"}
     assert set(hidden(tmp_path)) == left
@@ -422,7 +468,9 @@ def test_sweep_deletes_files_of_no_checkpoint(tmp_path):
 def test_the_sweep_finds_concatenations_that_crashed(tmp_path):
     sink = text_sink(tmp_path)
     files = [
-        file for epoch in (1, 2) for file in write(sink, ["a"], epoch=epoch, attempt=f"a{epoch}")
+        file
+        for checkpoint_id in (1, 2)
+        for file in write(sink, ["a"], checkpoint_id=checkpoint_id, attempt=f"a{checkpoint_id}")
     ]
     request = CommitRequest(2, files, final=True)
     failing = FailingFileSystem(6)
@@ -444,9 +492,12 @@ def test_compaction_puts_files_together_after_some_checkpoints(tmp_path):
         compactor=FileCompactor.concat_file_compactor("--\n"),
     )
     committer = sink.create_committer()
-    pending = committer.commit(CommitRequest(1, write(sink, ["a"], epoch=1)))
+    pending = committer.commit(CommitRequest(1, write(sink, ["a"], checkpoint_id=1)))
     assert len(pending) == 1
-    assert committer.commit(CommitRequest(2, write(sink, ["b"], epoch=2), pending=pending)) is None
+    assert (
+        committer.commit(CommitRequest(2, write(sink, ["b"], checkpoint_id=2), pending=pending))
+        is None
+    )
     assert list(visible(tmp_path).values()) == [["a", "--", "b"]]
 
 
@@ -459,8 +510,8 @@ def test_the_identical_compactor_publishes_files_as_they_are(tmp_path):
         compactor=FileCompactor.identical_file_compactor(),
     )
     committer = sink.create_committer()
-    pending = committer.commit(CommitRequest(1, write(sink, ["a"], epoch=1)))
-    committer.commit(CommitRequest(2, write(sink, ["b"], epoch=2), pending=pending))
+    pending = committer.commit(CommitRequest(1, write(sink, ["a"], checkpoint_id=1)))
+    committer.commit(CommitRequest(2, write(sink, ["b"], checkpoint_id=2), pending=pending))
     assert sorted(visible(tmp_path).values()) == [["a"], ["b"]]
 
 

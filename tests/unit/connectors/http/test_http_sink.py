@@ -13,7 +13,7 @@ from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.http import sink as sink_module
 from penstock.connectors.http.sink import HttpSink
 from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.connectors.staged_sinks import CollectSink
 from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError, RecordError
 from tests.builders.http_server import http_server
@@ -23,9 +23,9 @@ from tests.builders.waiting import wait_until
 CONTEXT = WriterContext("job", "operator", 0, 1, "")
 
 
-def opened(sink, epoch=1):
+def opened(sink, checkpoint_id=1):
     writer = sink.create_writer(CONTEXT)
-    writer.begin(EpochContext(epoch, f"attempt-{epoch}"))
+    writer.begin(CheckpointContext(checkpoint_id, f"attempt-{checkpoint_id}"))
     return writer
 
 
@@ -157,7 +157,7 @@ def test_rejected_records_can_be_passed_to_a_function():
 
 def test_rejected_records_can_go_to_another_sink_with_its_commits():
     class Consumer:
-        def put(self, epoch, elements):
+        def put(self, checkpoint_id, elements):
             found.extend(elements)
 
     found = []

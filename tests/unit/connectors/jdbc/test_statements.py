@@ -15,12 +15,12 @@ from penstock.connectors.jdbc.statements import (
     translate,
 )
 from penstock.connectors.jdbc.transactions import (
-    epoch_of,
+    checkpoint_id_of,
     prefix_of,
     sink_prefix,
     transaction_name,
 )
-from penstock.connectors.sink import EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 OPTIONS = JdbcConnectionOptions("jdbc:postgresql://db/shop")
@@ -149,17 +149,17 @@ def test_a_setter_and_a_ledger_are_checked_too():
 
 def test_the_name_of_a_transaction_tells_whose_it_is():
     context = WriterContext("job-1", "operator", 3, 4, "")
-    name = transaction_name(context, EpochContext(17, "attempt"), "orders")
+    name = transaction_name(context, CheckpointContext(17, "attempt"), "orders")
     assert name.startswith("penstock:job-1:orders:17:3:")
-    assert (prefix_of(name), epoch_of(name)) == (sink_prefix("job-1", "orders"), 17)
+    assert (prefix_of(name), checkpoint_id_of(name)) == (sink_prefix("job-1", "orders"), 17)
     assert prefix_of(f"{name}+") == prefix_of(name)
-    other = transaction_name(context, EpochContext(17, "another"), "orders")
+    other = transaction_name(context, CheckpointContext(17, "another"), "orders")
     assert other != name
 
 
 def test_names_of_transactions_are_short_and_plain_whatever_the_job_is_called():
     context = WriterContext("job 'é' " + "x" * 300, "operator", 3, 4, "")
-    name = transaction_name(context, EpochContext(17, "attempt"), "s:" * 100)
+    name = transaction_name(context, CheckpointContext(17, "attempt"), "s:" * 100)
     assert len(name.encode()) < 200
     assert "'" not in name
     assert name.count(":") == 5

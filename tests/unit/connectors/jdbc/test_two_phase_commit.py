@@ -19,9 +19,9 @@ from penstock.connectors.jdbc.options import (
     JdbcExecutionOptions,
 )
 from penstock.connectors.jdbc.parameters import Parameters
-from penstock.connectors.jdbc.transactions import HeldRows, PreparedTransaction
+from penstock.connectors.jdbc.transactions import PreparedTransaction, StagedRows
 from penstock.connectors.jdbc.writers import BatchWriter, TwoPhaseWriter
-from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.errors import PenstockError
 from tests.unit.connectors.jdbc.database import Database
 
@@ -78,8 +78,8 @@ def sink(tmp_path, monkeypatch):
     return Sink(tmp_path, monkeypatch)
 
 
-def epoch(writer, number, rows, attempt="a"):
-    writer.begin(EpochContext(number, f"{attempt}{number}"))
+def checkpoint_id(writer, number, rows, attempt="a"):
+    writer.begin(CheckpointContext(number, f"{attempt}{number}"))
     writer.write(rows, None, 0)
     return writer.prepare_commit()
 
@@ -96,7 +96,7 @@ def kinds(committables):
 
 
 def test_rows_are_visible_after_the_commit_and_not_before(sink):
-    prepared = epoch(sink.writer(), 1, [(1, "a"), (2, "b")])
+    prepared = checkpoint_id(sink.writer(), 1, [(1, "a"), (2, "b")])
     assert kinds(prepared) == [PreparedTransaction]
     assert sink.rows == {}
     sink.committer().commit(request(1, prepared))
@@ -105,7 +105,7 @@ def test_rows_are_visible_after_the_commit_and_not_before(sink):
 
 
 def test_a_commit_that_is_repeated_writes_nothing_again(sink):
-    prepared = epoch(sink.writer(), 1, [(1, "a")])
+    prepared = checkpoint_id(sink.writer(), 1, [(1, "a")])
     sink.committer().commit(request(1, prepared))
     sink.rows[1] = "changed since"
     sink.committer().commit(request(1, prepared))
@@ -113,32 +113,32 @@ def test_a_commit_that_is_repeated_writes_nothing_again(sink):
 
 
 def test_missing_transaction_is_an_error(sink):
-    (prepared,) = epoch(sink.writer(), 1, [(1, "a")])
+    (prepared,) = checkpoint_id(sink.writer(), 1, [(1, "a")])
     del sink.database.prepared[prepared.name]
     with pytest.raises(DatabaseError, match="no longer exists"):
         sink.committer().commit(request(1, [prepared]))
 
 
 def test_missing_transaction_older_than_the_ledger_counts_as_committed(sink):
-    (prepared,) = epoch(sink.writer(), 1, [(1, "a")])
+    (prepared,) = checkpoint_id(sink.writer(), 1, [(1, "a")])
     del sink.database.prepared[prepared.name]
     old = PreparedTransaction(prepared.name, prepared.prepared_ms - 31 * 24 * 3600 * 1000)
     sink.committer(ledger_retention_days=30).commit(request(1, [old]))
 
 
 def test_two_attempts_at_an_epoch_are_two_transactions_and_one_is_committed(sink):
-    epoch(sink.writer(), 1, [(1, "given up")], attempt="x")
-    kept = epoch(sink.writer(), 1, [(1, "kept")], attempt="y") or []
-    assert kinds(kept) == [HeldRows]  # the first attempt holds the row
-    other = epoch(sink.writer(1), 1, [(2, "kept")])
+    checkpoint_id(sink.writer(), 1, [(1, "given up")], attempt="x")
+    kept = checkpoint_id(sink.writer(), 1, [(1, "kept")], attempt="y") or []
+    assert kinds(kept) == [StagedRows]  # the first attempt holds the row
+    other = checkpoint_id(sink.writer(1), 1, [(2, "kept")])
     sink.committer().commit(request(1, kept, other))
     assert sink.rows == {1: "kept", 2: "kept"}
     assert sink.in_doubt == []
 
 
 def test_attempts_without_shared_rows_have_different_names(sink):
-    epoch(sink.writer(), 1, [(1, "given up")], attempt="x")
-    kept = epoch(sink.writer(), 1, [(2, "kept")], attempt="y")
+    checkpoint_id(sink.writer(), 1, [(1, "given up")], attempt="x")
+    kept = checkpoint_id(sink.writer(), 1, [(2, "kept")], attempt="y")
     sink.committer().commit(request(1, kept))
     assert sink.rows == {2: "kept"}
     assert sink.in_doubt == []
@@ -146,8 +146,8 @@ def test_attempts_without_shared_rows_have_different_names(sink):
 
 def test_commit_keeps_transactions_of_later_checkpoints(sink):
     writers = [sink.writer(subtask) for subtask in (0, 1)]
-    one = epoch(writers[0], 1, [(1, "a")])
-    two = epoch(writers[1], 2, [(2, "b")])
+    one = checkpoint_id(writers[0], 1, [(1, "a")])
+    two = checkpoint_id(writers[1], 2, [(2, "b")])
     sink.committer().commit(request(1, one))
     assert sink.in_doubt == [each.name for each in two]
     sink.committer().commit(request(2, two))
@@ -159,17 +159,17 @@ def test_commit_keeps_transactions_of_later_checkpoints(sink):
 
 def test_rows_that_an_earlier_checkpoint_holds_are_written_after_it(sink):
     writer = sink.writer()
-    one = epoch(writer, 1, [(1, "first")])
-    two = epoch(writer, 2, [(1, "second")])
-    assert [kinds(each) for each in (one, two)] == [[PreparedTransaction], [HeldRows]]
+    one = checkpoint_id(writer, 1, [(1, "first")])
+    two = checkpoint_id(writer, 2, [(1, "second")])
+    assert [kinds(each) for each in (one, two)] == [[PreparedTransaction], [StagedRows]]
     sink.committer().commit(request(2, two, one))  # in whichever order
     assert sink.rows == {1: "second"}
 
 
 def test_held_rows_are_written_once_though_the_commit_is_repeated(sink):
     writer = sink.writer()
-    one = epoch(writer, 1, [(1, "first")])
-    two = epoch(writer, 2, [(1, "second")])
+    one = checkpoint_id(writer, 1, [(1, "first")])
+    two = checkpoint_id(writer, 2, [(1, "second")])
     sink.committer().commit(request(2, one, two))
     sink.rows[1] = "changed since"
     sink.committer().commit(request(2, one, two))
@@ -178,43 +178,43 @@ def test_held_rows_are_written_once_though_the_commit_is_repeated(sink):
 
 def test_a_later_checkpoint_does_not_overtake_rows_that_wait(sink):
     writer = sink.writer()
-    one = epoch(writer, 1, [(1, "first")])
-    two = epoch(writer, 2, [(1, "second"), (9, "second")])
-    three = epoch(writer, 3, [(9, "third")])  # row 9 is not locked
-    assert kinds(three) == [HeldRows]
+    one = checkpoint_id(writer, 1, [(1, "first")])
+    two = checkpoint_id(writer, 2, [(1, "second"), (9, "second")])
+    three = checkpoint_id(writer, 3, [(9, "third")])  # row 9 is not locked
+    assert kinds(three) == [StagedRows]
     sink.committer().commit(request(3, one, two, three))
     assert sink.rows == {1: "second", 9: "third"}
 
 
 def test_rows_of_one_epoch_do_not_overtake_those_before_them_that_are_held(sink):
     other, writer = sink.writer(1), sink.writer(0)
-    other.begin(EpochContext(1, "a1"))
+    other.begin(CheckpointContext(1, "a1"))
     other.write([(1, "other")] * 3, None, 0)  # a batch: the transaction is open
-    writer.begin(EpochContext(1, "a1"))
+    writer.begin(CheckpointContext(1, "a1"))
     writer.write([(1, "first"), (2, "x"), (3, "x")], None, 0)  # meets row 1
     theirs = other.prepare_commit()
     sink.committer().commit(request(1, theirs))
     writer.write([(1, "last")] * 3, None, 0)  # row 1 is no longer locked
     ours = writer.prepare_commit()
-    assert kinds(ours) == [HeldRows]
+    assert kinds(ours) == [StagedRows]
     sink.committer().commit(request(1, ours))
     assert sink.rows == {1: "last", 2: "x", 3: "x"}
 
 
 def test_the_epoch_after_one_that_met_held_rows_is_a_transaction_again(sink):
     other, writer = sink.writer(1), sink.writer(0)
-    theirs = epoch(other, 1, [(1, "other")])
-    ours = epoch(writer, 1, [(1, "ours")])
-    assert kinds(ours) == [HeldRows]
+    theirs = checkpoint_id(other, 1, [(1, "other")])
+    ours = checkpoint_id(writer, 1, [(1, "ours")])
+    assert kinds(ours) == [StagedRows]
     sink.committer().commit(request(1, theirs, ours))
     writer.on_committed(1)
-    assert kinds(epoch(writer, 2, [(1, "next")])) == [PreparedTransaction]
+    assert kinds(checkpoint_id(writer, 2, [(1, "next")])) == [PreparedTransaction]
 
 
 def test_records_wait_while_the_checkpoint_before_is_under_way(sink):
     writer = sink.writer(batch=1)
-    one = epoch(writer, 1, [(1, "first")])
-    writer.begin(EpochContext(2, "a2"))
+    one = checkpoint_id(writer, 1, [(1, "first")])
+    writer.begin(CheckpointContext(2, "a2"))
     writer.write([(1, "second")], None, 0)
     writer.write([(2, "second")], None, 0)
     sink.committer().commit(request(1, one))
@@ -227,11 +227,11 @@ def test_records_wait_while_the_checkpoint_before_is_under_way(sink):
 
 def test_a_commit_of_one_checkpoint_leaves_the_next_one_under_way(sink):
     writer = sink.writer(batch=1)
-    one = epoch(writer, 1, [(1, "first")])
-    two = epoch(writer, 2, [(2, "second")])
+    one = checkpoint_id(writer, 1, [(1, "first")])
+    two = checkpoint_id(writer, 2, [(2, "second")])
     sink.committer().commit(request(1, one))
     writer.on_committed(1)
-    writer.begin(EpochContext(3, "a3"))
+    writer.begin(CheckpointContext(3, "a3"))
     writer.write([(2, "third")], None, 0)  # waits: checkpoint 2 holds row 2
     sink.committer().commit(request(2, two))
     writer.on_committed(2)
@@ -243,12 +243,12 @@ def test_a_commit_of_one_checkpoint_leaves_the_next_one_under_way(sink):
 
 def test_rows_that_a_later_checkpoint_holds_are_given_back_and_the_job_repeats_it(sink):
     first, second = sink.writer(0), sink.writer(1)
-    blocker = epoch(second, 1, [(1, "blocks")])
-    held = epoch(first, 1, [(1, "held")])
+    blocker = checkpoint_id(second, 1, [(1, "blocks")])
+    held = checkpoint_id(first, 1, [(1, "held")])
     sink.committer().commit(request(1, blocker))
     second.on_committed(1)
-    later = epoch(second, 2, [(1, "later")])
-    kept = epoch(second, 1, [(7, "of this checkpoint")], attempt="other")
+    later = checkpoint_id(second, 2, [(1, "later")])
+    kept = checkpoint_id(second, 1, [(7, "of this checkpoint")], attempt="other")
     with pytest.raises(DatabaseError, match="locked by other transactions"):
         sink.committer().commit(CommitRequest(1, [*held, *kept]))
     assert later[0].name not in sink.in_doubt
@@ -258,17 +258,17 @@ def test_rows_that_a_later_checkpoint_holds_are_given_back_and_the_job_repeats_i
 
 def test_rows_that_an_abandoned_attempt_holds_are_taken_from_it(sink):
     zombie, writer = sink.writer(0), sink.writer(0)
-    zombie.begin(EpochContext(1, "x1"))
+    zombie.begin(CheckpointContext(1, "x1"))
     zombie.write([(1, "zombie")] * 3, None, 0)
-    held = epoch(writer, 1, [(1, "ours")])
-    assert kinds(held) == [HeldRows]
+    held = checkpoint_id(writer, 1, [(1, "ours")])
+    assert kinds(held) == [StagedRows]
     sink.committer().commit(request(1, held))
     assert sink.rows == {1: "ours"}
 
 
 def test_many_held_rows_go_through_a_file_that_is_deleted_after_the_commit(sink):
-    blocker = epoch(sink.writer(1), 1, [(1, "blocks")])
-    held = epoch(sink.writer(0, batch=5000), 1, [(n, f"{n:0100}") for n in range(2000)])
+    blocker = checkpoint_id(sink.writer(1), 1, [(1, "blocks")])
+    held = checkpoint_id(sink.writer(0, batch=5000), 1, [(n, f"{n:0100}") for n in range(2000)])
     path = Path(held[0].output.path)
     assert path.exists()
     sink.database.failures = [AWAY]
@@ -281,8 +281,8 @@ def test_many_held_rows_go_through_a_file_that_is_deleted_after_the_commit(sink)
 
 
 def test_clean_up_rolls_back_transactions_of_no_checkpoint(sink):
-    kept = epoch(sink.writer(0), 1, [(1, "kept")])
-    epoch(sink.writer(1), 2, [(2, "stray")])
+    kept = checkpoint_id(sink.writer(0), 1, [(1, "kept")])
+    checkpoint_id(sink.writer(1), 2, [(2, "stray")])
     committer = sink.committer()
     committer.clean_up([request(1, kept)], "job")
     assert sink.in_doubt == [each.name for each in kept]
@@ -291,14 +291,14 @@ def test_clean_up_rolls_back_transactions_of_no_checkpoint(sink):
 
 
 def test_clean_up_leaves_transactions_of_other_jobs_alone(sink):
-    other = epoch(sink.writer(job="other"), 1, [(1, "a")])
+    other = checkpoint_id(sink.writer(job="other"), 1, [(1, "a")])
     sink.committer().clean_up([], "job")
     assert sink.in_doubt == [each.name for each in other]
 
 
 def test_clean_up_cuts_off_attempts_that_live_on(sink):
     zombie = sink.writer()
-    zombie.begin(EpochContext(1, "x1"))
+    zombie.begin(CheckpointContext(1, "x1"))
     zombie.write([(1, "zombie")] * 3, None, 0)
     sink.committer().clean_up([], "job")
     with pytest.raises(PenstockError):
@@ -309,7 +309,7 @@ def test_clean_up_cuts_off_attempts_that_live_on(sink):
 def test_clean_up_forgets_old_commits_of_its_own_job_only(sink):
     for job in ("job", "other"):
         committer = sink.committer()
-        committer.commit(request(1, epoch(sink.writer(job=job), 1, [(job, "a")])))
+        committer.commit(request(1, checkpoint_id(sink.writer(job=job), 1, [(job, "a")])))
     sink.database.ledger = dict.fromkeys(sink.database.ledger, 31)
     sink.committer(ledger_retention_days=30).clean_up([], "job")
     assert [name.split(":")[1] for name in sink.database.ledger] == ["other"]
@@ -317,10 +317,10 @@ def test_clean_up_forgets_old_commits_of_its_own_job_only(sink):
 
 def test_only_the_subtasks_that_failed_are_abandoned(sink):
     writers = {subtask: sink.writer(subtask) for subtask in (1, 11)}
-    prepared = {n: epoch(each, 1, [(n, "prepared")]) for n, each in writers.items()}
+    prepared = {n: checkpoint_id(each, 1, [(n, "prepared")]) for n, each in writers.items()}
     for number, writer in writers.items():
         writer.on_committed(1)
-        writer.begin(EpochContext(2, "a2"))
+        writer.begin(CheckpointContext(2, "a2"))
         writer.write([(number + 100, "open")] * 3, None, 0)
     sink.committer().abandon([1], "job")
     assert sink.in_doubt == [each.name for each in prepared[11]]
@@ -331,7 +331,7 @@ def test_only_the_subtasks_that_failed_are_abandoned(sink):
 
 
 def test_a_server_that_is_away_while_it_commits_is_waited_for(sink):
-    prepared = epoch(sink.writer(), 1, [(1, "a")])
+    prepared = checkpoint_id(sink.writer(), 1, [(1, "a")])
     sink.database.failures = [AWAY] * 3
     sink.committer().commit(request(1, prepared))
     assert sink.rows == {1: "a"}
@@ -339,7 +339,7 @@ def test_a_server_that_is_away_while_it_commits_is_waited_for(sink):
 
 
 def test_a_server_that_stays_away_is_an_error(sink):
-    prepared = epoch(sink.writer(), 1, [(1, "a")])
+    prepared = checkpoint_id(sink.writer(), 1, [(1, "a")])
     sink.database.failures = [AWAY] * 10_000
     with pytest.raises(DatabaseError):
         sink.committer().commit(request(1, prepared))
@@ -348,7 +348,7 @@ def test_a_server_that_stays_away_is_an_error(sink):
 
 def test_transaction_broken_after_its_first_batch_is_not_resumed(sink):
     writer = sink.writer(batch=2)
-    writer.begin(EpochContext(1, "a1"))
+    writer.begin(CheckpointContext(1, "a1"))
     writer.write([(1, "a"), (2, "a")], None, 0)
     sink.database.failures = [AWAY]
     with pytest.raises(PenstockError):
@@ -358,7 +358,7 @@ def test_transaction_broken_after_its_first_batch_is_not_resumed(sink):
 
 def test_transaction_broken_between_two_batches_of_a_write_is_not_resumed(sink):
     writer = sink.writer(batch=2)
-    writer.begin(EpochContext(1, "a1"))
+    writer.begin(CheckpointContext(1, "a1"))
     sink.database.failures = [None, AWAY]
     with pytest.raises(PenstockError):
         writer.write([(number, "a") for number in range(4)], None, 0)
@@ -368,7 +368,7 @@ def test_transaction_broken_between_two_batches_of_a_write_is_not_resumed(sink):
 def test_a_first_batch_that_broke_is_sent_again(sink):
     writer = sink.writer(batch=2)
     sink.database.failures = [AWAY]
-    prepared = epoch(writer, 1, [(1, "a"), (2, "a")])
+    prepared = checkpoint_id(writer, 1, [(1, "a"), (2, "a")])
     sink.committer().commit(request(1, prepared))
     assert sink.rows == {1: "a", 2: "a"}
 

@@ -11,14 +11,14 @@ import pytest
 from penstock.common.serialization import SimpleStringSchema
 from penstock.connectors.kafka import client_log as module
 from penstock.connectors.kafka.client_log import client_log, read_client_line
-from penstock.connectors.kafka.cluster import Cluster, KafkaAwayError
+from penstock.connectors.kafka.cluster import KafkaCluster, KafkaUnavailableError
 from penstock.connectors.kafka.enumerator import KafkaPartitionSplit
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.connectors.kafka.producer import KafkaProducer
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.connectors.kafka.source_options import source_options
-from penstock.connectors.source import OneLook, SourceSplit
-from penstock.runtime.task.context import RuntimeContext
+from penstock.connectors.source import NonBlockingReadLimits, SourceSplit
+from penstock.runtime.task.context import StreamingRuntimeContext
 from tests.builders.ports import reserved_port
 from tests.builders.waiting import wait_until
 
@@ -51,10 +51,10 @@ def down() -> Iterator[str]:
 
 
 def enumerator(servers: str) -> Callable[[], object]:
-    cluster = Cluster(source_options({"bootstrap.servers": servers, "group.id": "shop"}))
+    cluster = KafkaCluster(source_options({"bootstrap.servers": servers, "group.id": "shop"}))
 
     def ask() -> None:
-        with pytest.raises(KafkaAwayError):
+        with pytest.raises(KafkaUnavailableError):
             cluster.topics(timeout=0.1)
 
     return ask
@@ -69,10 +69,12 @@ def source(servers: str) -> Callable[[], object]:
     reader = KafkaReader(
         source_options({"bootstrap.servers": servers, "group.id": "shop"}), SimpleStringSchema()
     )
-    reader.open(RuntimeContext(task_name="read", subtask=0, parallelism=1, max_parallelism=1))
+    reader.open(
+        StreamingRuntimeContext(task_name="read", subtask=0, parallelism=1, max_parallelism=1)
+    )
     partition = KafkaTopicPartition("orders", 0)
     split = SourceSplit("orders-0", KafkaPartitionSplit(partition, None), 0)
-    return lambda: list(reader.read(split, 0, OneLook()))
+    return lambda: list(reader.read(split, 0, NonBlockingReadLimits()))
 
 
 @pytest.mark.parametrize("client", [enumerator, sink, source])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.connectors.kafka.committable import (
+    CommitDecision,
     KafkaCommittable,
-    Verdict,
     judge,
     may_be_fenced,
     operator_prefix,
@@ -27,30 +27,38 @@ FENCING = TransactionState.PREPARE_EPOCH_FENCE
 OURS = KafkaCommittable("id", 7, 3, 1000, 60_000, "broker:9092")
 
 
-def found(state, epoch=3, started=1000, timeout=60_000, producer=7):
-    return Transaction("id", state, producer, epoch, started, timeout)
+def found(state, checkpoint_id=3, started=1000, timeout=60_000, producer=7):
+    return Transaction("id", state, producer, checkpoint_id, started, timeout)
 
 
 @pytest.mark.parametrize(
     ("transaction", "verdict"),
     [
-        pytest.param(found(ONGOING), Verdict.COMMIT, id="it waits"),
-        pytest.param(found(COMMITTING), Verdict.COMMIT, id="a commit is under way"),
-        pytest.param(found(COMMITTED), Verdict.DONE, id="it was committed"),
-        pytest.param(found(ONGOING, started=2000), Verdict.DONE, id="the next one is under way"),
-        pytest.param(found(COMMITTED, started=2000), Verdict.DONE, id="the next one is committed"),
-        pytest.param(found(ABORTED, started=2000), Verdict.DONE, id="the next one was aborted"),
-        pytest.param(found(ABORTED, 4, 2000), Verdict.DONE, id="the next one timed out"),
-        pytest.param(found(EMPTY, 4, -1), Verdict.DONE, id="fenced after the commit"),
-        pytest.param(found(EMPTY, 0, -1, producer=9), Verdict.DONE, id="epochs were used up"),
-        pytest.param(found(ABORTED, 4), Verdict.LOST, id="it timed out"),
-        pytest.param(found(ABORTING, 4), Verdict.LOST, id="it is timing out"),
-        pytest.param(found(FENCING), Verdict.LOST, id="it is being fenced"),
-        pytest.param(found(ABORTED), Verdict.LOST, id="its producer aborted it"),
-        pytest.param(found(EMPTY, 3, -1), Verdict.LOST, id="it never was"),
-        pytest.param(found(TransactionState.DEAD), Verdict.LOST, id="its id has expired"),
-        pytest.param(found(ONGOING, 4), Verdict.LOST, id="another producer has it"),
-        pytest.param(None, Verdict.LOST, id="unknown to the cluster"),
+        pytest.param(found(ONGOING), CommitDecision.COMMIT, id="it waits"),
+        pytest.param(found(COMMITTING), CommitDecision.COMMIT, id="a commit is under way"),
+        pytest.param(found(COMMITTED), CommitDecision.DONE, id="it was committed"),
+        pytest.param(
+            found(ONGOING, started=2000), CommitDecision.DONE, id="the next one is under way"
+        ),
+        pytest.param(
+            found(COMMITTED, started=2000), CommitDecision.DONE, id="the next one is committed"
+        ),
+        pytest.param(
+            found(ABORTED, started=2000), CommitDecision.DONE, id="the next one was aborted"
+        ),
+        pytest.param(found(ABORTED, 4, 2000), CommitDecision.DONE, id="the next one timed out"),
+        pytest.param(found(EMPTY, 4, -1), CommitDecision.DONE, id="fenced after the commit"),
+        pytest.param(
+            found(EMPTY, 0, -1, producer=9), CommitDecision.DONE, id="epochs were used up"
+        ),
+        pytest.param(found(ABORTED, 4), CommitDecision.LOST, id="it timed out"),
+        pytest.param(found(ABORTING, 4), CommitDecision.LOST, id="it is timing out"),
+        pytest.param(found(FENCING), CommitDecision.LOST, id="it is being fenced"),
+        pytest.param(found(ABORTED), CommitDecision.LOST, id="its producer aborted it"),
+        pytest.param(found(EMPTY, 3, -1), CommitDecision.LOST, id="it never was"),
+        pytest.param(found(TransactionState.DEAD), CommitDecision.LOST, id="its id has expired"),
+        pytest.param(found(ONGOING, 4), CommitDecision.LOST, id="another producer has it"),
+        pytest.param(None, CommitDecision.LOST, id="unknown to the cluster"),
     ],
 )
 def test_state_of_a_transaction_at_the_coordinator(transaction, verdict):
@@ -91,4 +99,4 @@ def test_ids_tell_the_sink_and_the_subtask():
 
 def test_state_of_a_newer_broker_is_unknown():
     assert TransactionState.of("Prepared") is TransactionState.UNKNOWN
-    assert judge(OURS, found(TransactionState.UNKNOWN)) is Verdict.LOST
+    assert judge(OURS, found(TransactionState.UNKNOWN)) is CommitDecision.LOST

@@ -56,8 +56,8 @@ def committer(coordinators, *, writers_rest=False, ignores_losses=False):
     return made
 
 
-def request(epoch, *committables):
-    return CommitRequest(epoch, list(committables))
+def request(checkpoint_id, *committables):
+    return CommitRequest(checkpoint_id, list(committables))
 
 
 def test_a_commit_ends_the_transactions_of_its_checkpoint_and_no_others(coordinators):
@@ -113,9 +113,9 @@ def strays_after_commits(coordinators, seconds, commits, *, writers_rest=True, p
     stray = coordinators.begin(subtask=3, number=9)
     made = committer(coordinators, writers_rest=writers_rest)
     states = []
-    for epoch in range(1, commits + 1):
+    for checkpoint_id in range(1, commits + 1):
         seconds.now += pause_s
-        made.commit(request(epoch, coordinators.begin(number=epoch)))
+        made.commit(request(checkpoint_id, coordinators.begin(number=checkpoint_id)))
         states.append(coordinators.known[stray.transactional_id].state)
     return states
 

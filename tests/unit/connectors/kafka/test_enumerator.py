@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.connectors.kafka.cluster import KafkaAwayError
+from penstock.connectors.kafka.cluster import KafkaUnavailableError
 from penstock.connectors.kafka.enumerator import (
     AdoptedPartitions,
     KafkaEnumerator,
@@ -60,7 +60,7 @@ class Cluster:
     def _answer(self):
         if self.away:
             self.refusals += 1
-            raise KafkaAwayError("nobody answers")
+            raise KafkaUnavailableError("nobody answers")
 
 
 def enumerator(cluster, restored=None, start=EARLIEST, stop=None, **properties):
@@ -152,7 +152,7 @@ def test_brokers_down_later_are_retried_but_a_deleted_topic_is_an_error(cluster)
 
 def test_brokers_that_are_away_at_the_start_are_an_error(cluster):
     cluster.away = True
-    with pytest.raises(KafkaAwayError):
+    with pytest.raises(KafkaUnavailableError):
         found(enumerator(cluster))
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from penstock.connectors.kafka.cluster import Cluster
+from penstock.connectors.kafka.cluster import KafkaCluster
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.connectors.kafka.source_options import source_options
 
@@ -19,7 +19,7 @@ def test_a_last_commit_without_a_broker_is_not_waited_for_and_logged(
     # The client waits for a whole session before it forgets what it could not commit.
     session = {"session.timeout.ms": "500", "heartbeat.interval.ms": "100"}
     properties = {"bootstrap.servers": address, "group.id": "watched", **session}
-    cluster = Cluster(source_options(properties))
+    cluster = KafkaCluster(source_options(properties))
     cluster.commit({KafkaTopicPartition("orders", 0): 7})
     cluster.close()
     assert "the last offsets of the group 'watched' may not be committed" in caplog.text

@@ -14,9 +14,9 @@ from penstock.connectors.kafka.enumerator import KafkaPartitionSplit
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.connectors.kafka.source_options import source_options
-from penstock.connectors.source import OneLook, SourceSplit
+from penstock.connectors.source import NonBlockingReadLimits, SourceSplit
 from penstock.errors import PenstockError
-from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.context import StreamingRuntimeContext
 
 END = confluent_kafka.KafkaError._PARTITION_EOF
 OUT_OF_RANGE = confluent_kafka.KafkaError._AUTO_OFFSET_RESET
@@ -161,7 +161,7 @@ def open_reader(monkeypatch, broker, **properties):
     monkeypatch.setattr(reader_module, "confluent_kafka", lambda _: broker.library())
     options = source_options({"bootstrap.servers": "a:1", **properties})
     reader = KafkaReader(options, Numbers())
-    reader.open(RuntimeContext(task_name="t", subtask=0, parallelism=1, max_parallelism=1))
+    reader.open(StreamingRuntimeContext(task_name="t", subtask=0, parallelism=1, max_parallelism=1))
     return reader
 
 
@@ -173,7 +173,7 @@ def split(number=0, start=0, stop=None, *, from_earliest=False):
 def look(reader, part, position, size=1024):
     """Read a split once, as far as there is something; return the batches."""
     found = []
-    for batch in reader.read(part, position, OneLook(size)):
+    for batch in reader.read(part, position, NonBlockingReadLimits(size)):
         found.append(batch)
         if not batch.records and not batch.malformed:
             break
@@ -223,7 +223,7 @@ def test_small_batches_have_positions_of_their_own(monkeypatch):
 def test_messages_from_the_stopping_offset_on_are_not_read(monkeypatch):
     broker = Broker(p0=numbered(10))
     reader = open_reader(monkeypatch, broker)
-    batches = list(reader.read(split(stop=7), 0, OneLook()))
+    batches = list(reader.read(split(stop=7), 0, NonBlockingReadLimits()))
     assert records(batches) == list(range(7))
     assert batches[-1].position == 7
     assert batches[-1].timestamps == [1_000_000 + offset for offset in range(7)]
@@ -240,7 +240,7 @@ def test_a_partition_that_ends_with_markers_of_transactions_is_read_to_its_end(m
 def test_markers_beyond_the_stopping_offset_do_not_move_the_position_past_it(monkeypatch):
     log = {0: b"0", 1: None, 2: None, 3: None}
     reader = open_reader(monkeypatch, Broker(p0=log))
-    batches = list(reader.read(split(stop=2), 0, OneLook()))
+    batches = list(reader.read(split(stop=2), 0, NonBlockingReadLimits()))
     assert records(batches) == [0]
     assert batches[-1].position == 2
 
@@ -309,7 +309,9 @@ def test_unread_partition_is_paused_when_its_buffer_is_full(monkeypatch):
     broker.at_once = 6
     reader = open_reader(monkeypatch, broker)
     idle, busy = split(0), split(1)
-    reader.read(idle, 0, OneLook()).__next__()  # it is assigned, and left with what was fetched
+    reader.read(
+        idle, 0, NonBlockingReadLimits()
+    ).__next__()  # it is assigned, and left with what was fetched
     consumer = broker.consumers[0]
     position = 0
     for _ in range(40):

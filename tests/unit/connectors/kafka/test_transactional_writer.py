@@ -13,7 +13,7 @@ from penstock.connectors.kafka.errors import KafkaSinkError
 from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
 from penstock.connectors.kafka.transactions import FENCED_TIMEOUT_MS
 from penstock.connectors.kafka.writer import TransactionalWriter
-from penstock.connectors.sink import EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, WriterContext
 from tests.builders.waiting import wait_until
 from tests.unit.connectors.kafka.coordinators import (
     ABORTED,
@@ -43,12 +43,12 @@ class Writing:
             60_000,
         )
 
-    def write(self, epoch, *lines, attempt="1"):
-        self.writer.begin(EpochContext(epoch, f"{attempt}-{epoch}"))
+    def write(self, checkpoint_id, *lines, attempt="1"):
+        self.writer.begin(CheckpointContext(checkpoint_id, f"{attempt}-{checkpoint_id}"))
         self.writer.write(list(lines), None, 0)
 
-    def pre_commit(self, epoch, *lines, attempt="1"):
-        self.write(epoch, *lines, attempt=attempt)
+    def pre_commit(self, checkpoint_id, *lines, attempt="1"):
+        self.write(checkpoint_id, *lines, attempt=attempt)
         (committable,) = self.writer.prepare_commit()
         return committable
 
@@ -58,9 +58,9 @@ class Writing:
             committable.transactional_id, committable.producer_id, committable.producer_epoch
         )
 
-    def settle(self, epoch):
+    def settle(self, checkpoint_id):
         """Say that an epoch is committed, and wait until the pool has done what follows from it."""
-        self.writer.on_committed(epoch)
+        self.writer.on_committed(checkpoint_id)
         self.wait_for_pool()
 
     def wait_for_pool(self):
@@ -93,9 +93,9 @@ def test_each_epoch_is_a_transaction_of_its_own(writing):
 
 
 def test_a_producer_is_used_again_after_the_commit_of_its_transaction(writing):
-    for epoch in range(1, 10):
-        writing.commit(writing.pre_commit(epoch, "a"))
-        writing.settle(epoch)
+    for checkpoint_id in range(1, 10):
+        writing.commit(writing.pre_commit(checkpoint_id, "a"))
+        writing.settle(checkpoint_id)
     assert len(writing.made) <= 3
 
 
@@ -226,7 +226,7 @@ def test_a_checkpoint_waits_for_the_brokers_only_where_nothing_may_be_lost(monke
     schema.set_value_serialization_schema(SimpleStringSchema())
     context = WriterContext("job", "sink", 0, 1, "")
     writer = writer_module.KafkaWriter({}, schema.build(), context, flushes=flushes)
-    writer.begin(EpochContext(1, "1-1"))
+    writer.begin(CheckpointContext(1, "1-1"))
     writer.write(["a"], None, 0)
     assert writer.prepare_commit() == []
     assert writer._producer.arrived == ([b"a"] if flushes else [])

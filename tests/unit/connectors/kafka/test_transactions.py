@@ -55,7 +55,7 @@ class Asking:
         self.answers, self.clients, self.pauses = [], [], []
         clock = SimpleNamespace(monotonic=lambda: sum(self.pauses), sleep=self.pauses.append)
         monkeypatch.setattr(transactions_module, "time", clock)
-        self.transactions = Transactions({"bootstrap.servers": "a:1"}, patience_s=10)
+        self.transactions = Transactions({"bootstrap.servers": "a:1"}, timeout_s=10)
         monkeypatch.setattr(self.transactions, "_check_login", lambda: None)
         monkeypatch.setattr(self.transactions, "_connected", self._connected)
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.connectors.redis.client import RedisCalls
 from penstock.connectors.redis.commands import commands_of, show
 from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import EpochContext, WriterContext
+from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.connectors.staged_sinks import CollectSink
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
@@ -71,7 +71,7 @@ def test_a_long_command_is_cut_in_messages():
 def test_a_command_that_a_script_cannot_pass_on_is_refused():
     sink = RedisSink(URL, lambda n: ("SADD", "all", *range(n)), delivery_guarantee=EXACTLY)
     writer = sink.create_writer(WriterContext("job", "op", 0, 1, ""))
-    writer.begin(EpochContext(1, "a"))
+    writer.begin(CheckpointContext(1, "a"))
     writer.write([100], None, 0)
     with pytest.raises(RecordError, match="too many arguments"):
         writer.write([8000], None, 0)

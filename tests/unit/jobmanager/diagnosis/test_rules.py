@@ -17,7 +17,7 @@ from penstock.jobmanager.diagnosis.figures import (
     VertexFigures,
 )
 from penstock.jobmanager.diagnosis.findings import Diagnosis, Severity
-from penstock.jobmanager.diagnosis.rules.backlog import falls_behind
+from penstock.jobmanager.diagnosis.rules.backlog import source_backlog
 from penstock.jobmanager.diagnosis.rules.bottleneck import bottleneck
 from penstock.jobmanager.diagnosis.rules.checkpoints import (
     failed_checkpoints,
@@ -34,11 +34,11 @@ from penstock.jobmanager.diagnosis.rules.watermarks import held_back
 from penstock.jobmanager.dropped_records import DroppedRecords
 from penstock.runtime.inspection.requests import (
     FrequentKeys,
-    HeldState,
     ProcessFacts,
     SlotId,
     SlotInfo,
     SplitTime,
+    StateUsage,
     TaskDetail,
 )
 
@@ -220,7 +220,7 @@ def test_a_job_that_stands_still_is_judged_by_what_it_has_counted():
 def test_a_growing_backlog_means_that_a_source_falls_behind():
     source = vertex("clicks", subtask(rate=1000))
     backlogs = {"clicks": Backlog(1_200_000, 1_203_400, 1.0, "records")}
-    found = only(falls_behind(job(source, backlogs=backlogs)))
+    found = only(source_backlog(job(source, backlogs=backlogs)))
     assert found.title == "source 'clicks' falls behind"
     assert found.detail == "its backlog is 1,203,400 records and grows by 3,400 records per second"
     assert found.severity is Severity.WARNING
@@ -228,7 +228,7 @@ def test_a_growing_backlog_means_that_a_source_falls_behind():
 
 def test_a_shrinking_backlog_tells_how_long_it_takes():
     backlogs = {"files": Backlog(400 * MB, 390 * MB, 2.0, "bytes")}
-    found = only(falls_behind(job(vertex("files"), backlogs=backlogs)))
+    found = only(source_backlog(job(vertex("files"), backlogs=backlogs)))
     assert found.title == "source 'files' is catching up"
     assert found.detail == (
         "its backlog is 390.0 MB and shrinks by 5.0 MB per second: about 78 s left"
@@ -238,18 +238,18 @@ def test_a_shrinking_backlog_tells_how_long_it_takes():
 
 def test_what_is_read_in_a_moment_is_no_backlog():
     backlogs = {"clicks": Backlog(1000, 1900, 1.0, "records")}
-    nothing(falls_behind(job(vertex("clicks", subtask(rate=1000)), backlogs=backlogs)))
+    nothing(source_backlog(job(vertex("clicks", subtask(rate=1000)), backlogs=backlogs)))
 
 
 def test_without_a_backlog_event_time_tells_it_if_the_source_is_held_up():
     behind = subtask(waits=0.6, watermark=NOW - 600_000)
-    found = only(falls_behind(job(vertex("clicks", behind))))
+    found = only(source_backlog(job(vertex("clicks", behind))))
     assert found.detail.startswith(
         "its watermark is 10 min behind the clock, and it is backpressured 60 %"
     )
-    nothing(falls_behind(job(vertex("clicks", replace(behind, back_pressured=0.2)))))
-    nothing(falls_behind(job(vertex("clicks", replace(behind, watermark=NOW - 1000)))))
-    nothing(falls_behind(job(vertex("count", behind, inputs=("clicks",)))))
+    nothing(source_backlog(job(vertex("clicks", replace(behind, back_pressured=0.2)))))
+    nothing(source_backlog(job(vertex("clicks", replace(behind, watermark=NOW - 1000)))))
+    nothing(source_backlog(job(vertex("count", behind, inputs=("clicks",)))))
 
 
 # Checkpoints
@@ -457,7 +457,7 @@ def growing(*sizes, **more):
 
 STATES = {
     TaskId("count", 0): TaskDetail(
-        states=(HeldState("op1", "last", "value", False), HeldState("op1", "recent", "map", True))
+        states=(StateUsage("op1", "last", "value", False), StateUsage("op1", "recent", "map", True))
     )
 }
 
@@ -495,7 +495,7 @@ def test_what_does_not_grow_steadily_is_no_finding(sizes):
 
 
 def test_state_that_all_expires_may_grow():
-    expiring = {TaskId("count", 0): TaskDetail(states=(HeldState("op1", "s", "value", True),))}
+    expiring = {TaskId("count", 0): TaskDetail(states=(StateUsage("op1", "s", "value", True),))}
     nothing(growing_state(growing(10, 20, 30, 40, details=expiring)))
 
 

@@ -13,8 +13,8 @@ from penstock.common.configuration import Configuration
 from penstock.errors import ConnectionFailedError
 from penstock.jobmanager.high_availability import campaign as campaigns
 from penstock.jobmanager.high_availability import storage_election
-from penstock.jobmanager.high_availability.campaign import Campaign
-from penstock.jobmanager.high_availability.election import Candidate, Contender
+from penstock.jobmanager.high_availability.campaign import LeaderCampaign
+from penstock.jobmanager.high_availability.election import Candidate, LeaderContender
 from penstock.jobmanager.high_availability.services import HighAvailability
 from tests.builders.waiting import wait_until
 
@@ -33,9 +33,9 @@ def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HighAvailabilit
 
 
 @pytest.fixture
-def pair(services: HighAvailability) -> Iterator[tuple[Campaign, Campaign]]:
+def pair(services: HighAvailability) -> Iterator[tuple[LeaderCampaign, LeaderCampaign]]:
     """A leader and a standby."""
-    leader, standby = Campaign(services), Campaign(services)
+    leader, standby = LeaderCampaign(services), LeaderCampaign(services)
     leader.start("127.0.0.1:1")
     wait_until(lambda: leader.leads)
     standby.start("127.0.0.1:2")
@@ -55,7 +55,7 @@ def test_a_standby_tells_where_the_leader_is_and_a_leader_answers_itself(pair) -
 
 
 def test_where_nobody_leads_nobody_is_named(services: HighAvailability) -> None:
-    assert Campaign(services).elsewhere() == ""
+    assert LeaderCampaign(services).elsewhere() == ""
 
 
 def test_a_leader_that_is_still_taking_up_its_jobs_does_not_answer_for_them(services) -> None:
@@ -65,7 +65,7 @@ def test_a_leader_that_is_still_taking_up_its_jobs_does_not_answer_for_them(serv
         entered.set()
         go_on.wait(60)
 
-    campaign = Campaign(services, on_granted=take_up)
+    campaign = LeaderCampaign(services, on_granted=take_up)
     campaign.start("127.0.0.1:1")
     assert entered.wait(60)
     assert not campaign.leads
@@ -83,7 +83,7 @@ class Election:
         self.found: Candidate | None = None
         self.looks = 0
 
-    def start(self, candidate: Candidate, contender: Contender) -> None:
+    def start(self, candidate: Candidate, contender: LeaderContender) -> None:
         self.contender = contender
 
     def leader(self) -> Candidate | None:
@@ -103,7 +103,7 @@ def election(monkeypatch: pytest.MonkeyPatch) -> Election:
 def test_a_leader_whose_time_is_over_does_not_answer_although_it_was_not_told_yet(
     services, election
 ) -> None:
-    campaign = Campaign(services)
+    campaign = LeaderCampaign(services)
     campaign.start("127.0.0.1:1")
     election.token = 3
     election.contender.on_granted(3)
@@ -119,7 +119,7 @@ def test_a_leader_that_was_not_heard_of_for_long_is_not_named(
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(campaigns, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
-    campaign = Campaign(services)
+    campaign = LeaderCampaign(services)
     campaign.start("127.0.0.1:1")
     election.found = Candidate("b", "127.0.0.1:2")
     wait_until(lambda: campaign.elsewhere() == "127.0.0.1:2")
@@ -131,7 +131,7 @@ def test_a_leader_that_was_not_heard_of_for_long_is_not_named(
 
 
 def test_a_process_that_does_not_lead_does_not_send_clients_to_itself(services, election) -> None:
-    campaign = Campaign(services)
+    campaign = LeaderCampaign(services)
     campaign.start("127.0.0.1:1")
     election.found = campaign.candidate  # what others have read before it was revoked
     assert campaign.elsewhere() == ""
@@ -175,7 +175,7 @@ def test_whoever_gives_up_waits_no_more(pair) -> None:
 
 
 def test_the_jobs_of_a_program_have_the_same_ids_in_every_process(services) -> None:
-    first, second = Campaign(services), Campaign(services)
+    first, second = LeaderCampaign(services), LeaderCampaign(services)
     ids = [first.next_job_id(), first.next_job_id()]
     assert ids == [second.next_job_id(), second.next_job_id()]
     assert len(set(ids)) == 2

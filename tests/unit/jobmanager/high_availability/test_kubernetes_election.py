@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError
 from penstock.jobmanager.high_availability import kubernetes_election
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.kubernetes_election import KubernetesElection
-from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.leadership import LeadershipState
 from penstock.jobmanager.high_availability.lease_core import LeaseCore
 from tests.builders.contenders import Recorder
 from tests.builders.waiting import wait_until
@@ -87,7 +87,7 @@ class Process:
     def __init__(self, api: Any, name: str) -> None:
         self.candidate = Candidate(name, f"{name}:8081")
         self.contender = Recorder()
-        self.leadership = Leadership(self.contender, clock=lambda: api.now)
+        self.leadership = LeadershipState(self.contender, clock=lambda: api.now)
         self.election = KubernetesElection(
             api, "default", "lease", lease_s=LEASE_S, deadline_s=DEADLINE_S, retry_s=RETRY_S
         )

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.leadership import LeadershipState
 from tests.builders.contenders import Recorder
 from tests.builders.waiting import wait_until
 
@@ -32,7 +32,7 @@ class Clock:
 
 def test_a_contender_is_told_of_every_leadership_and_of_its_end() -> None:
     contender = Recorder()
-    leadership = Leadership(contender)
+    leadership = LeadershipState(contender)
     assert leadership.token is None
     leadership.grant(3)
     wait_until(lambda: contender.told == [3])
@@ -47,7 +47,7 @@ def test_a_contender_is_told_of_every_leadership_and_of_its_end() -> None:
 
 def test_a_leadership_ends_by_itself_when_it_is_not_extended_in_time() -> None:
     contender, clock = Recorder(), Clock()
-    leadership = Leadership(contender, clock=clock)
+    leadership = LeadershipState(contender, clock=clock)
     leadership.grant(1, until=0.02)
     wait_until(contender.leads.is_set)
     leadership.extend(until=0.04)
@@ -65,7 +65,7 @@ def test_a_leadership_ends_by_itself_when_it_is_not_extended_in_time() -> None:
 def test_a_leadership_whose_time_is_over_is_not_extended_before_the_contender_was_told() -> None:
     """The thread that tells it has not woken up: it waits for 1000 s of real time, of which none pass here."""
     contender, clock = Recorder(), Clock()
-    leadership = Leadership(contender, clock=clock)
+    leadership = LeadershipState(contender, clock=clock)
     leadership.grant(1, until=1000.0)
     wait_until(contender.leads.is_set)
     clock.now = 1000.0
@@ -79,7 +79,7 @@ def test_a_leadership_is_shortened_and_never_prolonged_when_a_connection_is_lost
     seconds: float, end: float
 ) -> None:
     contender, clock = Recorder(), Clock()
-    leadership = Leadership(contender, clock=clock)
+    leadership = LeadershipState(contender, clock=clock)
     leadership.grant(1, until=1000.0)
     clock.now = 100.0
     leadership.shorten(seconds)
@@ -92,7 +92,7 @@ def test_a_leadership_is_shortened_and_never_prolonged_when_a_connection_is_lost
 
 def test_a_token_that_replaces_another_is_granted_after_the_other_was_revoked() -> None:
     contender = Recorder()
-    leadership = Leadership(contender)
+    leadership = LeadershipState(contender)
     leadership.grant(1)
     wait_until(contender.leads.is_set)
     leadership.grant(2)
@@ -110,7 +110,7 @@ def test_the_end_of_a_leadership_waits_for_a_contender_that_is_still_taking_it_u
             super().on_granted(token)
 
     contender = Slow()
-    leadership = Leadership(contender)
+    leadership = LeadershipState(contender)
     leadership.grant(1)
     assert entered.wait(60)
     leadership.revoke()
@@ -127,7 +127,7 @@ def test_a_contender_that_fails_is_told_all_the_same_that_it_leads_no_more() -> 
             raise ValueError("no")
 
     contender = Failing()
-    leadership = Leadership(contender)
+    leadership = LeadershipState(contender)
     leadership.grant(1)
     wait_until(contender.leads.is_set)
     leadership.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.jobmanager.high_availability.lease_core import LeaseCore, LeaseRecord, Step
+from penstock.jobmanager.high_availability.lease_core import LeaseAction, LeaseCore, LeaseRecord
 
 
 def lease(holder: str | None, version: str = "1") -> LeaseRecord:
@@ -14,21 +14,21 @@ def lease(holder: str | None, version: str = "1") -> LeaseRecord:
 @pytest.mark.parametrize(
     ("seen", "steps"),
     [
-        ([(0, None)], [Step.CREATE]),
-        ([(0, lease("me"))], [Step.RENEW]),
-        ([(0, lease("")), (0, lease(None))], [Step.TAKE, Step.TAKE]),
+        ([(0, None)], [LeaseAction.CREATE]),
+        ([(0, lease("me"))], [LeaseAction.RENEW]),
+        ([(0, lease("")), (0, lease(None))], [LeaseAction.TAKE, LeaseAction.TAKE]),
         # However old it says that it is: it counts from when it was first seen.
-        ([(100, lease("other")), (104.9, lease("other"))], [Step.WAIT, Step.WAIT]),
-        ([(100, lease("other")), (105, lease("other"))], [Step.WAIT, Step.TAKE]),
+        ([(100, lease("other")), (104.9, lease("other"))], [LeaseAction.WAIT, LeaseAction.WAIT]),
+        ([(100, lease("other")), (105, lease("other"))], [LeaseAction.WAIT, LeaseAction.TAKE]),
         # A renewal is a new version, and counts anew.
         (
             [(0, lease("other")), (4, lease("other", "2")), (8, lease("other", "2"))],
-            [Step.WAIT, Step.WAIT, Step.WAIT],
+            [LeaseAction.WAIT, LeaseAction.WAIT, LeaseAction.WAIT],
         ),
         ([(0, lease("a")), (4, lease("b", "2")), (9, lease("b", "2"))],
-         [Step.WAIT, Step.WAIT, Step.TAKE]),
+         [LeaseAction.WAIT, LeaseAction.WAIT, LeaseAction.TAKE]),
         ([(0, lease("a")), (1, None), (2, lease("b", "9")), (6, lease("b", "9"))],
-         [Step.WAIT, Step.CREATE, Step.WAIT, Step.WAIT]),
+         [LeaseAction.WAIT, LeaseAction.CREATE, LeaseAction.WAIT, LeaseAction.WAIT]),
     ],
 )  # fmt: skip
 def test_a_lease_is_taken_when_it_has_not_changed_for_its_duration(seen, steps) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.errors import JobCancelledError, JobExecutionError
@@ -17,7 +17,7 @@ JOB = "ab" * 16
 
 @pytest.fixture
 def results(tmp_path: Path) -> JobResults:
-    return JobResults(CheckpointStorage(str(tmp_path)))
+    return JobResults(CheckpointFileSystem(str(tmp_path)))
 
 
 def test_a_job_that_finished_is_finished_for_the_next_leader(results: JobResults) -> None:

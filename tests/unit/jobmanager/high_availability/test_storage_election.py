@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from penstock.checkpoint.heartbeat_lease import current_claim
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ArgumentError, CheckpointError, FencedError
 from penstock.jobmanager.high_availability import storage_election
 from penstock.jobmanager.high_availability.election import Candidate
-from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.leadership import LeadershipState
 from penstock.jobmanager.high_availability.storage_election import StorageElection
 from tests.builders.contenders import Recorder
 from tests.builders.waiting import wait_until
@@ -24,12 +24,14 @@ LONG_S = 3600.0  # a lease that no test loses
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> CheckpointStorage:
-    return CheckpointStorage(str(tmp_path))
+def storage(tmp_path: Path) -> CheckpointFileSystem:
+    return CheckpointFileSystem(str(tmp_path))
 
 
 @pytest.fixture
-def elect(storage: CheckpointStorage) -> Iterator[Callable[..., tuple[StorageElection, Recorder]]]:
+def elect(
+    storage: CheckpointFileSystem,
+) -> Iterator[Callable[..., tuple[StorageElection, Recorder]]]:
     made: list[StorageElection] = []
 
     def start(
@@ -96,7 +98,7 @@ def test_a_leader_that_finds_a_newer_claim_leads_no_more(elect, storage) -> None
 class Failing:
     """Storage that does not take renewals any more when a test says so."""
 
-    def __init__(self, storage: CheckpointStorage) -> None:
+    def __init__(self, storage: CheckpointFileSystem) -> None:
         self._storage = storage
         self.away = False
         self.refused = 0
@@ -153,7 +155,7 @@ class Lease:
 def test_a_leader_goes_on_while_it_renews_its_lease_and_no_longer(storage, renewals, takes_s):
     """Its lease lasts 0.4 s here, of which it counts on 0.3 s from each renewal."""
     lease, contender = Lease(renewals, takes_s), Recorder()
-    leadership = Leadership(contender, clock=lambda: lease.now)
+    leadership = LeadershipState(contender, clock=lambda: lease.now)
     election, candidate = StorageElection(storage, lease_s=SHORT_S), Candidate("a", "a:8081")
     leading = threading.Thread(target=election._lead, args=(lease, candidate, leadership))
     leading.start()

@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from penstock.jobmanager.high_availability import zookeeper_election
 from penstock.jobmanager.high_availability.election import Candidate
-from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.leadership import LeadershipState
 from penstock.jobmanager.high_availability.zookeeper_election import ZooKeeperElection
 from tests.builders.contenders import Recorder
 from tests.builders.waiting import wait_until
@@ -94,7 +94,7 @@ class Process:
     def __init__(self, service: Service, name: str, *, tolerates: bool) -> None:
         self.candidate = Candidate(name, f"{name}:8081")
         self.contender = Recorder()
-        self.leadership = Leadership(self.contender, clock=lambda: service.now)
+        self.leadership = LeadershipState(self.contender, clock=lambda: service.now)
         self.election = ZooKeeperElection(
             "nowhere:1", "/p/leader", session_s=SESSION_S, tolerates_suspension=tolerates
         )

@@ -10,29 +10,29 @@ from typing import Any
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import SourceReader, SplitEnumerator
 from penstock.graph.settings import GraphSettings
-from penstock.graph.stage import Room, StageDeployment
+from penstock.graph.stage import ClusterCapacity, StageDeployment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.running.pipelined import driver as driver_module
 from penstock.jobmanager.running.pipelined import stages as stages_module
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
-from penstock.runtime.network.driver_endpoint import Arrival
+from penstock.runtime.network.driver_endpoint import SlotMessage
 from penstock.runtime.network.messages import TaskAck, TaskFailure
 from penstock.runtime.task.stage_messages import (
-    Acknowledged,
+    AcknowledgeCheckpoint,
     Connect,
-    Declined,
-    Leave,
+    DeclineCheckpoint,
     SlotFailed,
     SlotListening,
     SlotRunning,
-    Trigger,
+    StopSlot,
+    TriggerBarrier,
 )
 from penstock.savepoint.state_io import SnapshotStateIO
 from tests.builders.endless import EndlessSource
@@ -66,7 +66,7 @@ class _Committer(Committer):
         if self.name in REFUSED:
             raise ConnectionError("the sink's system is away")
         kind = "publish" if request.final else "commit"
-        NOTES.append((kind, self.name, request.epoch))
+        NOTES.append((kind, self.name, request.checkpoint_id))
 
     def abandon(self, subtasks: Any, job_id: str) -> None:
         NOTES.append(("abandon", self.name, sorted(subtasks)))
@@ -130,9 +130,9 @@ class Slots:
     def __init__(self) -> None:
         self.stages: list[Stage] = []
         self.sent: list[tuple[str, int, Any]] = []
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[SlotMessage] = []
         self.closed: list[str] = []
-        self.answers: Callable[[Stage, TaskId, Trigger], Any] = self.ack
+        self.answers: Callable[[Stage, TaskId, TriggerBarrier], Any] = self.ack
         self.starts = True  # whether slots begin to run when they are started
         self.now = 1000.0
         self.idle_turns = 0
@@ -149,26 +149,26 @@ class Slots:
         ]
 
     def report(self, stage: Stage, message: Any, slot: int = 0) -> None:
-        self.arrivals.append(Arrival(stage.token, slot, message))
+        self.arrivals.append(SlotMessage(stage.token, slot, message))
 
     def fail(self, stage: Stage) -> None:
         failure = TaskFailure(stage.tasks[0], "boom", None, "Traceback", None)
         self.report(stage, SlotFailed(0, failure))
 
-    def ack(self, stage: Stage, task: TaskId, trigger: Trigger) -> Any:
+    def ack(self, stage: Stage, task: TaskId, trigger: TriggerBarrier) -> Any:
         assignment = stage.deployment.assignments.get(task)
         progress = None if assignment is None else assignment.splits
-        return Acknowledged(
+        return AcknowledgeCheckpoint(
             trigger.checkpoint, TaskAck(task, stage.token, {}, {}, b"", progress=progress)
         )
 
-    def decline(self, stage: Stage, task: TaskId, trigger: Trigger) -> Any:
-        return Declined(trigger.checkpoint, task, "not now")
+    def decline(self, stage: Stage, task: TaskId, trigger: TriggerBarrier) -> Any:
+        return DeclineCheckpoint(trigger.checkpoint, task, "not now")
 
     # The cluster
 
-    def room(self, demand: Any, interrupted: Callable[[], bool]) -> Room:
-        return Room(None)
+    def capacity(self, demand: Any, interrupted: Callable[[], bool]) -> ClusterCapacity:
+        return ClusterCapacity(None)
 
     def host(self) -> str:
         return "driver"
@@ -192,7 +192,7 @@ class Slots:
     def close_stage(self, token: str) -> None:
         self.closed.append(token)
 
-    def poll(self, seconds: float) -> list[Arrival]:
+    def poll(self, seconds: float) -> list[SlotMessage]:
         arrivals, self.arrivals = self.arrivals, []
         if not arrivals:
             self.now += seconds
@@ -207,9 +207,9 @@ class Slots:
         stage = self.stage_of(token)
         if isinstance(command, Connect):
             self.report(stage, SlotRunning(slot, 1, "host"), slot)
-        elif isinstance(command, Leave) and stage.obeys:
+        elif isinstance(command, StopSlot) and stage.obeys:
             stage.end()
-        elif isinstance(command, Trigger):
+        elif isinstance(command, TriggerBarrier):
             for task, where in stage.deployment.placement.items():
                 if where == slot and (answer := self.answers(stage, task, command)) is not None:
                     self.report(stage, answer, slot)
@@ -244,10 +244,10 @@ class Watching:
     def on_running(self, tasks: Any, at_ms: int | None = None) -> None:
         pass
 
-    def on_trigger(self, epoch: int) -> None:
+    def on_trigger(self, checkpoint_id: int) -> None:
         pass
 
-    def on_ack(self, epoch: int, ack: Any) -> None:
+    def on_ack(self, checkpoint_id: int, ack: Any) -> None:
         pass
 
     def on_report(self, report: Any) -> None:
@@ -283,7 +283,7 @@ class Scripted:
             env.get_configuration(),
             "",
         )
-        self.store = ManifestStore(CheckpointStorage(job.checkpoints.directory), job.job_id)
+        self.store = ManifestStore(CheckpointFileSystem(job.checkpoints.directory), job.job_id)
         self.watching = Watching(self.slots)
         cluster: Any = self.slots
         self.driver = PipelinedDriver(

@@ -14,11 +14,11 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
-from penstock.jobmanager.sources import Discovered, SourceCoordinator
+from penstock.jobmanager.running.pipelined.discovery import Discovery, DiscoveryOutcome
+from penstock.jobmanager.sources import DiscoveredSplits, SourceCoordinator
 from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 class Scripted(SplitEnumerator):
@@ -33,7 +33,7 @@ class Scripted(SplitEnumerator):
 
     def discover(self):
         if self.gate is not None:
-            self.gate.wait(PATIENCE_S)
+            self.gate.wait(TIMEOUT_S)
         names = self.rounds.pop(0) if self.rounds else ()
         if isinstance(names, Exception):
             raise names
@@ -134,14 +134,14 @@ def test_a_discovery_waits_for_the_first_look_and_tells_of_later_ones():
     woken = threading.Event()
     discovery = Discovery(woken.set)
     source = coordinator(Scripted([["a"], [], ["b"]], ends=True), bounded=True)
-    (first, *rest) = discovery.start([source], PATIENCE_S)
+    (first, *rest) = discovery.start([source], TIMEOUT_S)
     assert [each.split_id for each in first.found.splits] == ["a"]
     looks = list(rest)
     while not any(look.found.splits for look in looks):
-        assert woken.wait(PATIENCE_S)
+        assert woken.wait(TIMEOUT_S)
         woken.clear()
         looks += discovery.take()
-    assert looks[-1].found == Discovered((SourceSplit("b"),), 2, no_more_splits=True)
+    assert looks[-1].found == DiscoveredSplits((SourceSplit("b"),), 2, no_more_splits=True)
     discovery.stop([source])
 
 
@@ -159,9 +159,7 @@ def test_a_slow_enumerator_keeps_nobody_waiting():
 
 def test_what_an_enumerator_raises_is_told():
     discovery = Discovery(lambda: None)
-    (look,) = discovery.start(
-        [coordinator(Scripted([ValueError("no such directory")]))], PATIENCE_S
-    )
+    (look,) = discovery.start([coordinator(Scripted([ValueError("no such directory")]))], TIMEOUT_S)
     assert look.found is None
     assert str(look.error) == "no such directory"
 
@@ -185,11 +183,13 @@ def test_without_looks_beside_it_a_source_is_asked_as_before(bounded):
 def test_what_was_found_for_a_source_of_the_plan_before_is_not_taken_for_that_of_the_next():
     discovery = Discovery(lambda: None)
     former, source = coordinator(Scripted([["a"]])), coordinator(Scripted([["b"]]))
-    assert [look.source for look in discovery.start([former], PATIENCE_S)] == [former]
+    assert [look.source for look in discovery.start([former], TIMEOUT_S)] == [former]
     (watcher,) = discovery._watchers.values()
-    discovery._put(watcher, Look(former, former.look(), None), wake=False)  # nobody has taken it
+    discovery._put(
+        watcher, DiscoveryOutcome(former, former.look(), None), wake=False
+    )  # nobody has taken it
     discovery.stop([former])
     former.close()
-    found = discovery.start([source], PATIENCE_S)
+    found = discovery.start([source], TIMEOUT_S)
     assert {look.source for look in found} == {source}
     discovery.stop([source])

@@ -6,9 +6,9 @@ import pytest
 
 from penstock.errors import JobRequestError
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.running.pipelined.inspections import PATIENCE_S, Inspections, NoAnswerError
+from penstock.jobmanager.running.pipelined.inspections import TIMEOUT_S, Inspections, NoAnswerError
 from penstock.runtime.inspection.requests import SlotId, StackSamples, ThreadDump
-from penstock.runtime.network.inspection import Answer
+from penstock.runtime.network.inspection import InspectionAnswer
 
 TASK = TaskId("v", 0)
 
@@ -46,13 +46,13 @@ def test_a_question_wakes_the_driver_and_its_answer_is_handed_over(inspections, 
     assert woken == [1]
     number = send(inspections)
     assert inspections.take() == []
-    inspections.on_answer(Answer(number, "all is well"))
+    inspections.on_answer(InspectionAnswer(number, "all is well"))
     assert result.result(0) == "all is well"
 
 
 def test_what_a_slot_cannot_answer_is_an_error(inspections):
     result = inspections.ask(TASK, ThreadDump())
-    inspections.on_answer(Answer(send(inspections), error="it does not run here"))
+    inspections.on_answer(InspectionAnswer(send(inspections), error="it does not run here"))
     with pytest.raises(JobRequestError, match="it does not run here"):
         result.result(0)
 
@@ -64,16 +64,16 @@ def test_a_slot_that_says_nothing_is_given_up_after_what_it_needs_and_some_patie
     number = send(inspections)
     long = inspections.ask(SlotId(0, 1), StackSamples(100, 100))
     send(inspections)
-    clock.now = PATIENCE_S + 1
+    clock.now = TIMEOUT_S + 1
     inspections.take()
     with pytest.raises(NoAnswerError, match=r"task v\[0\] did not answer in time"):
         short.result(0)
     assert not long.done()
-    clock.now = PATIENCE_S + 11
+    clock.now = TIMEOUT_S + 11
     inspections.take()
     with pytest.raises(NoAnswerError, match="stage 0, slot 1 did not answer"):
         long.result(0)
-    inspections.on_answer(Answer(number, "too late"))  # nobody waits for it
+    inspections.on_answer(InspectionAnswer(number, "too late"))  # nobody waits for it
 
 
 def test_a_question_whose_slot_cannot_be_asked_yet_waits_and_is_given_up_too(inspections, clock):
@@ -82,7 +82,7 @@ def test_a_question_whose_slot_cannot_be_asked_yet_waits_and_is_given_up_too(ins
     inspections.postpone(asked)
     assert inspections.take() == [asked]
     inspections.postpone(asked)
-    clock.now = PATIENCE_S + 1
+    clock.now = TIMEOUT_S + 1
     assert inspections.take() == []
     with pytest.raises(NoAnswerError):
         result.result(0)
@@ -113,5 +113,5 @@ def test_a_question_that_was_given_up_by_who_asked_needs_no_answer(inspections):
     result = inspections.ask(TASK, ThreadDump())
     number = send(inspections)
     assert result.cancel()
-    inspections.on_answer(Answer(number, "never mind"))
+    inspections.on_answer(InspectionAnswer(number, "never mind"))
     assert result.cancelled()

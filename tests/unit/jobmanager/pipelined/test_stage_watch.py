@@ -7,22 +7,22 @@ import pytest
 from penstock.graph.placement import StageLayout
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.pipelined.stage_watch import (
-    NowRunning,
+    SendCommand,
     SlotLostError,
     StageEndedError,
     StageFailed,
     StagePhase,
+    StageRunning,
     StageWatch,
-    Tell,
 )
 from penstock.runtime.network.messages import TaskFailedError, TaskFailure
 from penstock.runtime.task.stage_messages import (
     Connect,
-    Leave,
     SlotFailed,
     SlotListening,
     SlotRunning,
     SourceFinished,
+    StopSlot,
 )
 
 SOURCES = [TaskId("source", 0), TaskId("source", 1)]
@@ -49,8 +49,8 @@ def test_slots_are_told_of_each_other_when_all_are_there():
     assert stage.on_listening(SlotListening(1, "tcp://b", 2)) == []
     addresses = Connect(("tcp://a", "tcp://b"))
     assert stage.on_listening(SlotListening(0, "tcp://a", 1)) == [
-        Tell(0, addresses),
-        Tell(1, addresses),
+        SendCommand(0, addresses),
+        SendCommand(1, addresses),
     ]
     assert stage.listening == {0, 1}
 
@@ -60,7 +60,7 @@ def test_a_stage_runs_when_all_its_slots_run():
     for slot in range(2):
         stage.on_listening(SlotListening(slot, "tcp://x", 1))
     assert stage.on_running(SlotRunning(1, 2, "host")) == [
-        NowRunning((TaskId("source", 1), TaskId("sum", 1)))
+        StageRunning((TaskId("source", 1), TaskId("sum", 1)))
     ]
     assert stage.phase is StagePhase.STARTING
     stage.on_running(SlotRunning(0, 1, "host"))
@@ -123,7 +123,7 @@ def test_what_happens_on_the_way_out_is_no_failure():
 def test_a_slot_that_is_started_again_after_the_end_is_sent_away(end):
     stage = running()
     end(stage)
-    assert stage.on_listening(SlotListening(0, "tcp://again", 9)) == [Tell(0, Leave())]
+    assert stage.on_listening(SlotListening(0, "tcp://again", 9)) == [SendCommand(0, StopSlot())]
 
 
 def test_a_failed_stage_that_is_let_go_stays_failed():

@@ -10,7 +10,7 @@ import pytest
 from penstock.errors import JobCancelledError
 from penstock.graph.stage import SlotDemand
 from penstock.jobmanager.resources.resource_manager import ResourceManager
-from penstock.jobmanager.running.modes import NoRoomError
+from penstock.jobmanager.running.modes import InsufficientSlotsError
 from tests.builders.conditions import ManualCondition
 from tests.builders.waiting import wait_until
 
@@ -49,7 +49,7 @@ def test_a_job_that_needs_more_than_there_are_is_refused_at_once_with_the_number
 ):
     manager = manager_on_its_own_clock
     with pytest.raises(
-        NoRoomError, match="needs 5 slots to run in pipelined mode, but Spark has 4"
+        InsufficientSlotsError, match="needs 5 slots to run in pipelined mode, but Spark has 4"
     ):
         manager.acquire(demand("a", 5), lambda: 4, never)
     assert changes.waits == 0
@@ -75,7 +75,7 @@ def test_a_job_waits_for_as_long_as_a_cluster_has_no_executors(manager_on_its_ow
 
 
 def test_a_timeout_ends_the_wait_for_a_cluster_without_executors(manager_on_its_own_clock):
-    with pytest.raises(NoRoomError, match="but Spark has 0 after 40 s"):
+    with pytest.raises(InsufficientSlotsError, match="but Spark has 0 after 40 s"):
         manager_on_its_own_clock.acquire(
             demand("a", 4, timeout_s=40), lambda: 0, never, arriving_s=30
         )
@@ -98,7 +98,7 @@ def test_after_the_timeout_a_job_is_refused_with_who_holds_what(manager_on_its_o
     began = changes.now
 
     with pytest.raises(
-        NoRoomError, match=r"needs 2 slots .* only 1 of Spark's 4 are free after 2 s"
+        InsufficientSlotsError, match=r"needs 2 slots .* only 1 of Spark's 4 are free after 2 s"
     ) as refusal:
         manager.acquire(demand("b", 2, timeout_s=2), lambda: 4, never)
 
@@ -122,7 +122,7 @@ def test_a_job_that_can_do_otherwise_does_not_wait(manager_on_its_own_clock, cha
     manager = manager_on_its_own_clock
     manager.acquire(demand("a", 3), lambda: 4, never)
 
-    with pytest.raises(NoRoomError):
+    with pytest.raises(InsufficientSlotsError):
         manager.acquire(demand("b", 2, waits=False), lambda: 4, never)
     assert changes.waits == 0
 

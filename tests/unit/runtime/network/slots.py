@@ -10,10 +10,10 @@ from zmq.utils.monitor import parse_monitor_message
 
 from penstock.graph.stage import NetworkSettings
 from penstock.runtime.network.channels import (
+    BufferOrEvent,
     ChannelId,
     InputChannel,
     Inputs,
-    Item,
     OutputChannel,
     Outputs,
 )
@@ -21,7 +21,7 @@ from penstock.runtime.network.keys import make_keys
 from penstock.runtime.network.transport import Network
 
 HOST = "127.0.0.1"
-PATIENCE_S = 120.0  # before a test fails instead of hanging
+TIMEOUT_S = 120.0  # before a test fails instead of hanging
 FOREVER_S = 10_000.0  # longer than any test may take
 
 
@@ -60,7 +60,7 @@ class Slots:
 
     def until(self, condition: Callable[[], object], *which: int) -> None:
         """Let them work until something is so."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not condition():
             assert time.monotonic() < deadline, "it did not become so"
             if not self.pump(*which):
@@ -79,9 +79,9 @@ class Slots:
             for peer in network._peers.values()
         )
 
-    def take(self, receiver: InputChannel, count: int) -> list[Item]:
+    def take(self, receiver: InputChannel, count: int) -> list[BufferOrEvent]:
         """Take so many items as they arrive."""
-        taken: list[Item] = []
+        taken: list[BufferOrEvent] = []
 
         def all_there() -> bool:
             while receiver.items and len(taken) < count:

@@ -14,11 +14,11 @@ import pytest
 from penstock.graph.stage import NetworkSettings
 from penstock.runtime.network import transport
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
-from penstock.runtime.network.frames import ChannelError
+from penstock.runtime.network.frames import TransportError
 from penstock.runtime.network.keys import make_keys
 from penstock.runtime.network.messages import WATERMARK
 from penstock.runtime.network.transport import Network
-from tests.unit.runtime.network.slots import FOREVER_S, HOST, PATIENCE_S
+from tests.unit.runtime.network.slots import FOREVER_S, HOST, TIMEOUT_S
 
 
 class Line:
@@ -95,7 +95,7 @@ class Pair:
 
     def work(self, until: Callable[[], bool], *, send: bool = True) -> None:
         """Send numbers, and take what arrives."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not until():
             assert time.monotonic() < deadline, f"{len(self.taken)} of {self.sent} were taken"
             if send:
@@ -142,7 +142,7 @@ def test_slot_fails_on_a_corrupting_connection(
         pair.work(never, send=send)
 
     with pytest.raises(
-        ChannelError, match=r"lost messages from slot 0|lost the connection from slot 0"
+        TransportError, match=r"lost messages from slot 0|lost the connection from slot 0"
     ):
         work_on_a_bad_line()
     assert pair.taken == [*range(len(pair.taken))], "what was taken was right"
@@ -153,7 +153,7 @@ def test_lost_messages_are_detected_when_the_connection_recovers(
 ) -> None:
     monkeypatch.setattr(transport, "_GRACE_S", FOREVER_S)  # that it was interrupted is no reason
     pair.line.damage()
-    with pytest.raises(ChannelError, match="lost messages from slot 0"):
+    with pytest.raises(TransportError, match="lost messages from slot 0"):
         pair.work(never)
     assert pair.taken == [*range(len(pair.taken))], "what was taken was right"
 

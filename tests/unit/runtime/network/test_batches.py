@@ -177,13 +177,13 @@ def travel(name, partitioning, batches, buffer_bytes):
         )
         subtask.open(task, SubtaskRestore())
         subtask.connect(task, {})
-        subtask.begin_epoch(task)
+        subtask.begin_interval(task)
         head = subtask.operators[0] = Taking()
         for row in sent:
             if row.target == index:
                 assert row.kind in {DATA, BARRIER}
                 subtask.receive_buffer(*row[2:])
-        assert subtask.gates.alignment.complete
+        assert subtask.gates.barrier_alignment.complete
         heads.append(head.batches)
     return heads
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.runtime.network.channels import (
+    BufferOrEvent,
     ChannelId,
     InputChannel,
     Inputs,
-    Item,
     LocalLink,
     Outputs,
 )
@@ -23,7 +23,7 @@ def link(items: int = 8) -> tuple[LocalLink, InputChannel, Outputs, Inputs]:
     return made, made.receiver, outputs, inputs
 
 
-def contents(items: list[Item]) -> list[object]:
+def contents(items: list[BufferOrEvent]) -> list[object]:
     return [item.content for item in items]
 
 
@@ -81,9 +81,9 @@ def test_a_message_that_waits_can_be_hastened() -> None:
     sender.send(DATA, "a")
     sender.send(BARRIER, 7)
     sender.send(DATA, "b")
-    assert not receiver.hasten(lambda item: item.content == 8)
-    assert receiver.hasten(lambda item: item.content == 7)
-    assert receiver.hasten(lambda item: item.content == 7), "it is there, and stays where it is"
+    assert not receiver.expedite(lambda item: item.content == 8)
+    assert receiver.expedite(lambda item: item.content == 7)
+    assert receiver.expedite(lambda item: item.content == 7), "it is there, and stays where it is"
     assert receiver.take().content == 7
     assert contents(receiver.overtaken()) == ["a"]
     assert contents(list(receiver.items)) == ["a", "b"]

@@ -15,13 +15,13 @@ import zmq
 
 from penstock.graph.stage import NetworkSettings, StageKeys
 from penstock.runtime.network import sockets
-from penstock.runtime.network.driver_endpoint import Arrival, ConnectionLost, DriverEndpoint
-from penstock.runtime.network.frames import ChannelError
+from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint, SlotMessage
+from penstock.runtime.network.frames import TransportError
 from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.sockets import Connections
 from penstock.runtime.network.transport import Network
 from tests.builders.waiting import wait_until
-from tests.unit.runtime.network.slots import FOREVER_S, HOST, PATIENCE_S, Handshakes
+from tests.unit.runtime.network.slots import FOREVER_S, HOST, TIMEOUT_S, Handshakes
 
 
 class Driver:
@@ -29,7 +29,7 @@ class Driver:
 
     def __init__(self, endpoint: DriverEndpoint | None = None) -> None:
         self.endpoint = endpoint or DriverEndpoint(HOST)
-        self.arrived: list[Arrival] = []
+        self.arrived: list[SlotMessage] = []
         self.networks: list[Network] = []
 
     def slot(self, stage: str, slot: int, keys: StageKeys, address: str) -> Network:
@@ -40,7 +40,7 @@ class Driver:
         return network
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not condition():
             assert time.monotonic() < deadline, f"it did not become so; arrived: {self.arrived}"
             self.arrived += self.endpoint.poll(0.001)
@@ -48,7 +48,7 @@ class Driver:
                 network.pump()
 
     def expect(self, stage: str, slot: int, message: object) -> None:
-        self.until(lambda: Arrival(stage, slot, message) in self.arrived)
+        self.until(lambda: SlotMessage(stage, slot, message) in self.arrived)
 
     def close(self) -> None:
         for network in self.networks:
@@ -145,7 +145,7 @@ def test_last_report_of_a_slot_arrives_before_its_connection_loss(
             network.report("why")
             network.close()
             driver.networks.clear()
-            assert connections.monitor.poll(PATIENCE_S * 1000)  # it knows of the end
+            assert connections.monitor.poll(TIMEOUT_S * 1000)  # it knows of the end
         return known + look(connections)
 
     monkeypatch.setattr(Connections, "closed", closed)
@@ -158,7 +158,7 @@ def test_a_slot_ends_when_the_driver_closes_its_stage(driver: Driver) -> None:
     driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
     driver.expect("one", 0, ("one", 0))
     driver.endpoint.close_stage("one")
-    with pytest.raises(ChannelError, match="lost the connection to the driver"):
+    with pytest.raises(TransportError, match="lost the connection to the driver"):
         driver.until(lambda: False)
     driver.endpoint.send("one", 0, "to nobody")
 
@@ -179,7 +179,7 @@ def test_commands_that_were_sent_before_the_stage_was_closed_are_taken_first(
     network.pump()
     network.pump()  # nobody has asked for the command yet
     assert network.commands() == ["leave"]
-    with pytest.raises(ChannelError, match="lost the connection to the driver"):
+    with pytest.raises(TransportError, match="lost the connection to the driver"):
         network.pump()
     network.close()
 
@@ -206,7 +206,7 @@ def test_a_stranger_is_refused_and_does_no_harm(driver: Driver, stranger: str) -
         driver.slot("one", 0, keys, address)
         driver.expect("one", 0, ("one", 0))
         context.destroy()
-    assert driver.arrived == [Arrival("one", 0, ("one", 0))]
+    assert driver.arrived == [SlotMessage("one", 0, ("one", 0))]
 
 
 SLOT = """
@@ -310,7 +310,7 @@ def test_a_slot_whose_driver_is_frozen_ends() -> None:
             network.pump()
         os.kill(frozen.pid, signal.SIGSTOP)
         try:
-            with pytest.raises(ChannelError, match="lost the connection to the driver"):
+            with pytest.raises(TransportError, match="lost the connection to the driver"):
                 wait_until(lambda: network.pump() and False)
         finally:
             frozen.kill()

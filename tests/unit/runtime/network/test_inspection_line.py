@@ -10,10 +10,10 @@ import pytest
 from penstock.errors import ArgumentError
 from penstock.runtime.network import inspection
 from penstock.runtime.network.driver_endpoint import DriverEndpoint
-from penstock.runtime.network.inspection import Answer, InspectionLine, Question
+from penstock.runtime.network.inspection import InspectionAnswer, InspectionLine, InspectionQuestion
 from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.sockets import Connections
-from tests.unit.runtime.network.slots import HOST, PATIENCE_S, Handshakes
+from tests.unit.runtime.network.slots import HOST, TIMEOUT_S, Handshakes
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def connect(endpoint):
 
 
 def ask(endpoint, *questions):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     kept = []
     while not endpoint.ask("stage", 3, questions[0]):
         assert time.monotonic() < deadline
@@ -54,7 +54,7 @@ def ask(endpoint, *questions):
 def answers(endpoint, *questions):
     greeting = ask(endpoint, *questions)
     arrived = list(greeting)
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while len(arrived) < 1 + len(questions):
         assert time.monotonic() < deadline, arrived
         arrived += endpoint.poll(0.01)
@@ -70,37 +70,42 @@ def test_request_is_answered_and_errors_are_reported(endpoint, connect):
         return request * 2
 
     connect(answer)
-    found = answers(endpoint, Question(1, "a"), Question(2, "wrong"), Question(3, "broken"))
+    found = answers(
+        endpoint,
+        InspectionQuestion(1, "a"),
+        InspectionQuestion(2, "wrong"),
+        InspectionQuestion(3, "broken"),
+    )
     assert sorted(found, key=lambda each: each.number) == [
-        Answer(1, "aa"),
-        Answer(2, error="there is no such thing"),
-        Answer(3, error="RuntimeError: oh"),
+        InspectionAnswer(1, "aa"),
+        InspectionAnswer(2, error="there is no such thing"),
+        InspectionAnswer(3, error="RuntimeError: oh"),
     ]
 
 
 def test_an_answer_that_does_not_travel_is_an_error(endpoint, connect):
     connect(lambda request: threading.Lock())
-    (found,) = answers(endpoint, Question(1, "a"))
+    (found,) = answers(endpoint, InspectionQuestion(1, "a"))
     assert found.error.startswith("the answer cannot be pickled")
 
 
 def test_long_answers_do_not_hold_up_short_ones_and_there_are_not_too_many(endpoint, connect):
     let_go = threading.Event()
-    connect(lambda request: request if request == "short" else let_go.wait(PATIENCE_S))
-    (first,) = answers(endpoint, Question(1, "short"))
-    assert first == Answer(1, "short")
+    connect(lambda request: request if request == "short" else let_go.wait(TIMEOUT_S))
+    (first,) = answers(endpoint, InspectionQuestion(1, "short"))
+    assert first == InspectionAnswer(1, "short")
     for number in range(2, 5):
-        assert endpoint.ask("stage", 3, Question(number, "long"))
-    assert endpoint.ask("stage", 3, Question(5, "short"))
+        assert endpoint.ask("stage", 3, InspectionQuestion(number, "long"))
+    assert endpoint.ask("stage", 3, InspectionQuestion(5, "short"))
     arrived = []
     while not arrived:
         arrived = endpoint.poll(0.01)
-    assert [each.message for each in arrived] == [Answer(5, "short")]
+    assert [each.message for each in arrived] == [InspectionAnswer(5, "short")]
     for number in (6, 7):
-        assert endpoint.ask("stage", 3, Question(number, "long"))
+        assert endpoint.ask("stage", 3, InspectionQuestion(number, "long"))
     while len(arrived) < 2:
         arrived += endpoint.poll(0.01)
-    assert arrived[1].message == Answer(7, error="the slot is busy with 4 other requests")
+    assert arrived[1].message == InspectionAnswer(7, error="the slot is busy with 4 other requests")
     let_go.set()
 
 
@@ -114,7 +119,7 @@ def test_the_end_of_the_line_says_nothing_about_the_slot(endpoint, connect, monk
 
     monkeypatch.setattr(Connections, "closed", note)
     line = connect(lambda request: request)
-    answers(endpoint, Question(1, "a"))
+    answers(endpoint, InspectionQuestion(1, "a"))
     line.close()
     arrived = []
     while not closed:
@@ -135,7 +140,7 @@ def test_who_does_not_have_the_keys_is_not_heard(endpoint, connect, monkeypatch)
     while not handshakes.look():
         assert endpoint.poll(0.02) == []
     assert (handshakes.accepted, handshakes.refused > 0) == (0, True)
-    assert not endpoint.ask("stage", 3, Question(1, "a"))
+    assert not endpoint.ask("stage", 3, InspectionQuestion(1, "a"))
 
 
 def test_a_line_closes_while_an_answer_is_being_worked_on(endpoint, connect):
@@ -146,9 +151,9 @@ def test_a_line_closes_while_an_answer_is_being_worked_on(endpoint, connect):
         let_go.wait()
 
     line = connect(answer)
-    ask(endpoint, Question(1, "long"))
-    assert begun.wait(PATIENCE_S)
+    ask(endpoint, InspectionQuestion(1, "long"))
+    assert begun.wait(TIMEOUT_S)
     line.close()  # it would never return if it waited for the answer
-    line._thread.join(PATIENCE_S)
+    line._thread.join(TIMEOUT_S)
     assert not line._thread.is_alive()
     let_go.set()

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.graph.deployment import ResultEdge
 from penstock.runtime.network import frames
-from penstock.runtime.network.channels import RESTORED, ChannelId, Inputs, Item, Outputs
+from penstock.runtime.network.channels import RESTORED, BufferOrEvent, ChannelId, Inputs, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
 from penstock.runtime.network.debloating import BufferSize
 from penstock.runtime.network.edges import BufferedEdge
@@ -30,7 +30,7 @@ class Socket:
     def send_multipart(self, message: list[bytes], flags: int) -> None:
         self.sent.append(message)
 
-    def entries(self) -> list[frames.Entry]:
+    def entries(self) -> list[frames.FrameEntry]:
         found = [entry for message in self.sent for entry in frames.read_entries(message)]
         self.sent.clear()
         return found
@@ -48,8 +48,8 @@ def peer(socket: Any) -> Peer:
     return made
 
 
-def credit(limit: int) -> frames.Entry:
-    return frames.Entry(frames.channel_key(CHANNEL), frames.CREDIT, False, limit, b"")
+def credit(limit: int) -> frames.FrameEntry:
+    return frames.FrameEntry(frames.channel_key(CHANNEL), frames.CREDIT, False, limit, b"")
 
 
 def test_a_message_that_is_large_enough_does_not_wait_for_the_next_pump(
@@ -97,7 +97,7 @@ def test_a_record_that_was_restored_gives_no_room_to_the_sender(peer: Peer, sock
         source.receiver.take()
     peer.flush()
     assert socket.entries() == []
-    source.receiver.put(Item(DATA, b"x" * 36, 36))
+    source.receiver.put(BufferOrEvent(DATA, b"x" * 36, 36))
     source.receiver.take()
     peer.flush()
     assert [entry.limit for entry in socket.entries()] == [200]
@@ -117,7 +117,7 @@ def test_a_slow_receiver_allows_less_than_its_window_and_smaller_buffers(
     sender.arrived(told)
     assert sender.most_records == 7
     source.receiver.fit(BufferSize(window=1_000_000, records=9000))
-    source.receiver.put(Item(DATA, b"x" * 136, 136))
+    source.receiver.put(BufferOrEvent(DATA, b"x" * 136, 136))
     source.receiver.take()
     peer.flush()
     assert [(each.limit, each.records) for each in socket.entries()] == [(100_200, 9000)]
@@ -125,7 +125,7 @@ def test_a_slow_receiver_allows_less_than_its_window_and_smaller_buffers(
 
 def test_records_that_were_restored_come_first_in_their_order(peer: Peer) -> None:
     receiver = RemoteInput(CHANNEL, peer, Inputs()).receiver
-    receiver.put(Item(DATA, b"c", 1))
+    receiver.put(BufferOrEvent(DATA, b"c", 1))
     receiver.restore([b"a", b"b"])
     assert [(item.content, item.size) for item in receiver.items] == [
         (b"a", RESTORED),

@@ -371,4 +371,4 @@ def test_a_neighbour_gets_batches_as_they_are_and_teaches_no_size():
     router.route(RowBatch([record] * 1500))
     assert [len(batch) for batch in handed.neighbour] == [1500]
     assert handed.neighbour[0].values[0] is record
-    assert (router.memory(), router.bytes_out, router.waiting) == ((1024,), 0, False)
+    assert (router.snapshot(), router.bytes_out, router.waiting) == ((1024,), 0, False)

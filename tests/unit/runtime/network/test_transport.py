@@ -22,13 +22,13 @@ from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
 from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED, BufferSize
-from penstock.runtime.network.frames import ChannelError
+from penstock.runtime.network.frames import TransportError
 from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.network.transport import Network
 from penstock.runtime.records import RowBatch
 from tests.builders.waiting import wait_until
-from tests.unit.runtime.network.slots import FOREVER_S, HOST, PATIENCE_S, Handshakes, Slots
+from tests.unit.runtime.network.slots import FOREVER_S, HOST, TIMEOUT_S, Handshakes, Slots
 
 SMALL = NetworkSettings(channel_bytes=1000, gate_bytes=0)
 BARRIER_1 = BarrierMessage(1, "a", False)
@@ -233,12 +233,12 @@ def test_a_barrier_that_waits_can_be_hastened(small: Slots) -> None:
     sender.send(DATA, RowBatch([20, "x" * 150]))
     small.rest()
     arrived = len(receiver.items)
-    assert sender.hasten(BARRIER, BarrierMessage(2, "a", False)) == []
-    here = sender.hasten(BARRIER, BARRIER_1)
+    assert sender.expedite(BARRIER, BarrierMessage(2, "a", False)) == []
+    here = sender.expedite(BARRIER, BARRIER_1)
     assert len(here) == 20 - arrived, "what was sent after the barrier is not in flight"
     small.until(lambda: receiver.items[0].kind == BARRIER)
     assert len(small.take(receiver, 22)) == 22
-    assert sender.hasten(BARRIER, BARRIER_1) == [], "it is gone"
+    assert sender.expedite(BARRIER, BARRIER_1) == [], "it is gone"
     small.rest()
     assert not receiver.items
 
@@ -363,7 +363,7 @@ def test_a_damaged_or_lost_message_fails_the_task(message: list[bytes], complain
         slots.channel()
         slots.rest()
         socket.send_multipart(message)
-        with pytest.raises(ChannelError, match=complaint):
+        with pytest.raises(TransportError, match=complaint):
             slots.until(lambda: False, 1)
     finally:
         socket.close()
@@ -394,7 +394,7 @@ def test_a_slot_that_is_gone_fails_the_others_after_a_while(
     clock.now += 2.0
     slots.pump(1)  # it may be that all are to end
     clock.now += 0.1
-    with pytest.raises(ChannelError, match="lost the connection from slot 0"):
+    with pytest.raises(TransportError, match="lost the connection from slot 0"):
         slots.pump(1)
 
 
@@ -439,7 +439,7 @@ def test_a_stranger_is_refused_and_does_no_harm(stranger, slots: Slots) -> None:
 def test_bytes_of_no_protocol_do_no_harm(slots: Slots) -> None:
     sender, receiver = slots.channel()
     host, port = slots.addresses[1].removeprefix("tcp://").split(":")
-    with sockets.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+    with sockets.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
         with contextlib.suppress(ConnectionResetError):
             while connection.recv(1000):
@@ -455,8 +455,8 @@ def test_a_slot_listens_on_the_given_address_only(slots: Slots) -> None:
     port = int(slots.addresses[0].rsplit(":", 1)[1])
     assert slots.addresses[0] == f"tcp://{HOST}:{port}"
     with pytest.raises(ConnectionRefusedError):
-        sockets.create_connection(("127.0.0.2", port), timeout=PATIENCE_S)
-    sockets.create_connection((HOST, port), timeout=PATIENCE_S).close()
+        sockets.create_connection(("127.0.0.2", port), timeout=TIMEOUT_S)
+    sockets.create_connection((HOST, port), timeout=TIMEOUT_S).close()
 
 
 @pytest.mark.parametrize("host", ["localhost", "::1"])

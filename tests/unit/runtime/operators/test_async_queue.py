@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.operators.async_queue import Control, Entry, OrderedQueue, UnorderedQueue
+from penstock.runtime.operators.async_queue import (
+    AsyncQueueEntry,
+    AsyncQueueEvent,
+    OrderedQueue,
+    UnorderedQueue,
+)
 
 
 class ListModel:
@@ -34,7 +39,7 @@ class ListModel:
             return self.items
         found, segment = [], []
         for item in [*self.items, None]:
-            if isinstance(item, Entry):
+            if isinstance(item, AsyncQueueEntry):
                 segment.append(item)
                 continue
             found += [entry for entry in self.answers if entry in segment]
@@ -46,13 +51,13 @@ class ListModel:
     def _first(self):
         if not self.items:
             return None
-        if isinstance(self.items[0], Control):
+        if isinstance(self.items[0], AsyncQueueEvent):
             return self.items[0]
         if self.ordered:
             return self.items[0] if self.items[0] in self.answers else None
         head = []
         for item in self.items:
-            if isinstance(item, Control):
+            if isinstance(item, AsyncQueueEvent):
                 break
             head.append(item)
         return next((entry for entry in self.answers if entry in head), None)
@@ -73,9 +78,13 @@ def test_items_leave_as_in_the_model(ordered, steps):
         assert out == expected
         out.clear()
         assert list(queue) == model.in_order()
-        assert queue.size == sum(isinstance(item, Entry) for item in model.items)
+        assert queue.size == sum(isinstance(item, AsyncQueueEntry) for item in model.items)
         if step in ("record", "control"):
-            item = Entry(number, None) if step == "record" else Control(watermark=number)
+            item = (
+                AsyncQueueEntry(number, None)
+                if step == "record"
+                else AsyncQueueEvent(watermark=number)
+            )
             queue.add(item)
             model.items.append(item)
             if step == "record":
@@ -90,16 +99,21 @@ def test_items_leave_as_in_the_model(ordered, steps):
 @pytest.mark.parametrize("kind", [OrderedQueue, UnorderedQueue])
 def test_a_record_that_has_its_answer_already_leaves_at_once(kind):
     queue, out = kind(), []
-    queue.add(Entry("a", 1, 0, []))
-    queue.add(Control(idle=True))
+    queue.add(AsyncQueueEntry("a", 1, 0, []))
+    queue.add(AsyncQueueEvent(idle=True))
     queue.release(out)
-    assert [type(item) for item in out] == [Entry, Control]
+    assert [type(item) for item in out] == [AsyncQueueEntry, AsyncQueueEvent]
     assert (queue.size, list(queue)) == (0, [])
 
 
 def test_a_restored_queue_lets_answers_leave_in_the_order_in_which_they_came():
-    queue, a, b, c = UnorderedQueue(), Entry("a", 1), Entry("b", 1), Entry("c", 1)
-    for item in (Entry("first", 0), Control(watermark=0), a, b, c):
+    queue, a, b, c = (
+        UnorderedQueue(),
+        AsyncQueueEntry("a", 1),
+        AsyncQueueEntry("b", 1),
+        AsyncQueueEntry("c", 1),
+    )
+    for item in (AsyncQueueEntry("first", 0), AsyncQueueEvent(watermark=0), a, b, c):
         queue.add(item)
     for entry in (c, a):
         entry.results = []
@@ -107,4 +121,9 @@ def test_a_restored_queue_lets_answers_leave_in_the_order_in_which_they_came():
     again = UnorderedQueue()
     for item in queue:
         again.add(item)
-    assert [item.value for item in again if isinstance(item, Entry)] == ["first", "c", "a", "b"]
+    assert [item.value for item in again if isinstance(item, AsyncQueueEntry)] == [
+        "first",
+        "c",
+        "a",
+        "b",
+    ]

@@ -13,7 +13,7 @@ from penstock.datastream import (
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
 from penstock.graph.operator_specs import BroadcastProcessSpec, KeyedBroadcastProcessSpec
-from penstock.runtime.state.broadcast import BroadcastState, ReadOnlyBroadcastState
+from penstock.runtime.state.broadcast import HeapBroadcastState, ReadOnlyHeapBroadcastState
 from penstock.testing import OperatorHarness
 from tests.builders.two_input_functions import RULES, SUM, Price, Scaled, key_of
 
@@ -39,7 +39,7 @@ def broadcast(harness, *values):
 
 
 def test_broadcast_state_is_a_dictionary():
-    state = BroadcastState({})
+    state = HeapBroadcastState({})
     assert state.is_empty()
     state.put("a", 1)
     state["b"] = 2
@@ -74,7 +74,7 @@ WRITES = [
 @pytest.mark.parametrize("write", WRITES)
 def test_the_other_side_sees_all_entries_and_can_write_none(write):
     entries = {"a": 0}
-    state = ReadOnlyBroadcastState(entries)
+    state = ReadOnlyHeapBroadcastState(entries)
     assert (state["a"], state.contains("a"), state.items()) == (0, True, [("a", 0)])
     with pytest.raises(UnsupportedOperationError, match="read-only") as caught:
         write(state)

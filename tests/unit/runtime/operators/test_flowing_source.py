@@ -20,10 +20,10 @@ from penstock.connectors.source import (
 )
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.task_id import TaskId
-from penstock.replay.pace import ReplayedPace
-from penstock.runtime.operators.source import Polled
-from penstock.runtime.operators.source_turns import SideBySide
-from penstock.runtime.time.pace import RecordingPace
+from penstock.replay.pace import ReplayedDecisions
+from penstock.runtime.operators.source import PollResult
+from penstock.runtime.operators.source_turns import PipelinedSplitScheduler
+from penstock.runtime.time.pace import RecordedDecisions
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -93,7 +93,7 @@ class Flow:
         self.operator = self.harness.operator
         self.payloads = {}
         self.cpu_s = 0.0
-        turns = self.operator._flow
+        turns = self.operator._pipelined_splits
         ticks = itertools.count()  # a clock that is read later is later
         turns.monotonic = lambda: self.clock.now / 1000 + next(ticks) * 1e-9
         turns.cpu_time = lambda: self.cpu_s
@@ -114,7 +114,7 @@ class Flow:
     def poll(self):
         """Poll until there is nothing more; return what each poll emitted, and the last answer."""
         seen = []
-        while (answer := self.operator.poll()) is Polled.MORE:
+        while (answer := self.operator.poll()) is PollResult.MORE:
             seen.append(self.harness.values())
             self.harness._output.records.clear()
         return [values for values in seen if values], answer
@@ -156,7 +156,7 @@ def test_a_poll_reads_one_batch_and_splits_take_turns():
     flow.assign(a=[[1, 2], [3], [5]], b=[[2]])
     seen, answer = flow.poll()
     assert seen == [["a1", "a2"], ["b2"], ["a3"], ["a5"]]
-    assert answer is Polled.NOTHING_NOW
+    assert answer is PollResult.NOTHING_NOW
 
 
 def test_a_split_that_is_polled_goes_on_where_it_was_instead_of_being_opened_again():
@@ -187,7 +187,7 @@ def test_a_reader_must_not_wait_but_may_look_once():
 def test_a_reader_that_gives_up_after_each_batch_is_asked_again_at_once():
     flow = Flow(gives_up=True)
     flow.assign(a=[[1], [2], [3], [4]])
-    assert flow.poll() == ([["a1"], ["a2"], ["a3"], ["a4"]], Polled.NOTHING_NOW)
+    assert flow.poll() == ([["a1"], ["a2"], ["a3"], ["a4"]], PollResult.NOTHING_NOW)
 
 
 # When to ask again
@@ -196,7 +196,7 @@ def test_a_reader_that_gives_up_after_each_batch_is_asked_again_at_once():
 def pauses(flow, asks):
     found = []
     for _ in range(asks):
-        assert flow.poll()[1] is Polled.NOTHING_NOW
+        assert flow.poll()[1] is PollResult.NOTHING_NOW
         pause = flow.operator.next_poll() * 1000 - flow.clock.now
         found.append(round(pause, 2))
         flow.clock.advance(round(pause))
@@ -208,7 +208,7 @@ def test_a_split_without_records_is_asked_after_1_2_4_8_and_then_every_10_ms():
     flow.assign(a=[])
     assert pauses(flow, 6) == [1, 2, 4, 8, 10, 10]
     flow.payloads["a"].append([5])
-    assert flow.poll() == ([["a5"]], Polled.NOTHING_NOW)
+    assert flow.poll() == ([["a5"]], PollResult.NOTHING_NOW)
     assert pauses(flow, 2) == [1, 2]
 
 
@@ -293,9 +293,9 @@ def test_splits_of_a_source_with_an_end_all_count_from_their_assignment():
 def test_end_of_input_is_reported_immediately():
     flow = Flow(bounded=True)
     flow.assign(no_more=True, a=[[1]])
-    assert flow.poll() == ([["a1"]], Polled.FINISHED)
+    assert flow.poll() == ([["a1"]], PollResult.FINISHED)
     assert flow.watermarks() == [0, MAX]
-    assert flow.poll() == ([], Polled.FINISHED)
+    assert flow.poll() == ([], PollResult.FINISHED)
     flow.harness.snapshot()
     assert flow.watermarks() == []
     assert (flow.operator.next_poll(), flow.operator.next_wakeup()) == (None, None)
@@ -304,9 +304,9 @@ def test_end_of_input_is_reported_immediately():
 def test_a_source_that_may_get_more_splits_has_not_ended():
     flow = Flow(bounded=True)
     flow.assign(a=[[1]])
-    assert flow.poll()[1] is Polled.NOTHING_NOW
+    assert flow.poll()[1] is PollResult.NOTHING_NOW
     flow.assign(no_more=True)
-    assert flow.poll()[1] is Polled.FINISHED
+    assert flow.poll()[1] is PollResult.FINISHED
 
 
 def test_a_source_that_is_drained_reads_nothing_more_and_time_ends():
@@ -315,9 +315,9 @@ def test_a_source_that_is_drained_reads_nothing_more_and_time_ends():
     flow.operator.poll()
     flow.operator.drain()
     assert flow.watermarks() == [MAX]
-    assert flow.poll()[1] is Polled.FINISHED
+    assert flow.poll()[1] is PollResult.FINISHED
     flow.assign(b=[[3]])
-    assert flow.poll()[1] is Polled.FINISHED
+    assert flow.poll()[1] is PollResult.FINISHED
     assert [each.position for each in flow.operator.progress(1)] == [1, 0]
 
 
@@ -426,15 +426,15 @@ def replay_after(flow, step):
     flow.operator.barrier()
     progress = flow.operator.progress()
     flow.watermarks(), flow.statuses()
-    recording = RecordingPace(flow.clock)
-    recording.begin_epoch()
-    flow.operator.context.pace = recording
+    recording = RecordedDecisions(flow.clock)
+    recording.begin_interval()
+    flow.operator.context.decisions = recording
     step(flow)
-    replayed = ReplayedPace(recording.trace(TaskId("v", 0)), flow.clock.now, None, None)
-    replayed.begin_epoch()
+    replayed = ReplayedDecisions(recording.trace(TaskId("v", 0)), flow.clock.now, None, None)
+    replayed.begin_interval()
     again = Flow(strategy=flow.strategy, interval=flow.interval, hint=flow.source.hint)
     again.operator.add_splits(SourceAssignment(progress))
-    again.operator.context.pace = replayed
+    again.operator.context.decisions = replayed
     again.operator.context.clock = replayed.clock
     step(again)
     return [(each.watermarks(), each.statuses()) for each in (flow, again)]
@@ -525,10 +525,10 @@ def test_a_subtask_without_splits_is_idle_while_others_have_some():
 def test_splits_beyond_the_allowed_time_wait_and_the_others_go_on():
     flow = Flow(strategy=ALIGNED)
     flow.assign(fast=[[100], [200]], slow=[[10], [20], [30]])
-    flow.operator.allow_time(20)
+    flow.operator.update_watermark_alignment(20)
     assert flow.poll()[0] == [["fast100"], ["slow10"], ["slow20"], ["slow30"]]
-    assert flow.operator.reached_time() == 29
-    flow.operator.allow_time(79)
+    assert flow.operator.alignment_watermark() == 29
+    flow.operator.update_watermark_alignment(79)
     assert flow.poll()[0] == [["fast200"]]
 
 
@@ -536,27 +536,27 @@ def test_split_paused_by_watermark_alignment_is_not_idle_and_not_polled():
     strategy = ALIGNED.with_idleness(Duration.of_millis(100))
     flow = Flow(strategy=strategy)
     flow.assign(a=[[100], [200]])
-    flow.operator.allow_time(0)
+    flow.operator.update_watermark_alignment(0)
     flow.poll()
     assert flow.operator.next_poll() is None
     flow.wait(1000)
     assert flow.statuses() == []
-    assert flow.operator.reached_time() == 99
+    assert flow.operator.alignment_watermark() == 99
 
 
 def test_idle_and_finished_sources_have_no_time_that_others_must_wait_for():
     flow = Flow(strategy=ALIGNED.with_idleness(Duration.of_millis(100)))
-    assert flow.operator.reached_time() is None
+    assert flow.operator.alignment_watermark() is None
     flow.assign(a=[[10]])
-    assert flow.operator.reached_time() == MIN
+    assert flow.operator.alignment_watermark() == MIN
     flow.poll()
-    assert flow.operator.reached_time() == 9
+    assert flow.operator.alignment_watermark() == 9
     flow.wait(100)
-    assert flow.operator.reached_time() is None
+    assert flow.operator.alignment_watermark() is None
     ended = Flow(strategy=ALIGNED, bounded=True)
     ended.assign(no_more=True, a=[[1]])
     ended.poll()
-    assert ended.operator.reached_time() is None
+    assert ended.operator.alignment_watermark() is None
 
 
 def test_an_idle_source_costs_little():
@@ -570,5 +570,5 @@ def test_an_idle_source_costs_little():
 
 
 def test_turns_ask_the_real_clocks():
-    assert SideBySide.monotonic() > 0
-    assert SideBySide.cpu_time() > 0
+    assert PipelinedSplitScheduler.monotonic() > 0
+    assert PipelinedSplitScheduler.cpu_time() > 0

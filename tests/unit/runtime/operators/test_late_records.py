@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.metrics import OperatorMetricGroup
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
 
 @pytest.fixture
 def group():
-    return MetricGroup()
+    return OperatorMetricGroup()
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from penstock.connectors.source import (
 )
 from penstock.errors import InvalidProgramError, RecordError
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader, new_part
+from penstock.runtime.operators.redelivery import REDELIVERED, DeduplicatingReader, new_part
 from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.brokers import WILD, Broker
 from tests.builders.examples import examples
@@ -183,7 +183,8 @@ def test_a_batch_without_anything_new_is_passed_over_until_there_was_something_n
     reader = Scripted(batch(0, 2), batch(1, 4), batch(4, 6), batch(0, 3), batch(6, 7))
     dropped = []
     found = [
-        each.records for each in OnceReader(reader, dropped.append).read(SPLIT, 4, ReadLimits())
+        each.records
+        for each in DeduplicatingReader(reader, dropped.append).read(SPLIT, 4, ReadLimits())
     ]
     assert found == [[5, 6], [], [7]]
     assert dropped == [2, 3, 3]
@@ -200,7 +201,7 @@ class Run:
         self.harness.context.auto_watermark_interval = 1e-6  # a watermark after each batch
         self.progress = [SplitProgress(SPLIT, 4)]
 
-    def epoch(self, *batches, deadline=None):
+    def checkpoint_id(self, *batches, deadline=None):
         if batches:
             self.reader.batches = batches
         self.harness.clear()
@@ -222,7 +223,7 @@ class Run:
 
 def test_redelivered_records_within_an_epoch_are_processed_once():
     run = Run(batch(4, 6), batch(3, 8), batch(0, 8), batch(7, 9))
-    assert run.epoch()[0] == [5, 6, 7, 8, 9]
+    assert run.checkpoint_id()[0] == [5, 6, 7, 8, 9]
     assert run.position == 9
     assert run.redelivered == 3 + 8 + 1
     assert run.harness.operator.records == 5
@@ -230,20 +231,20 @@ def test_redelivered_records_within_an_epoch_are_processed_once():
 
 def test_a_position_never_goes_back():
     run = Run(batch(4, 9))
-    run.epoch()
-    assert run.epoch(batch(0, 3), SourceBatch([], 2)) == ([], [])
+    run.checkpoint_id()
+    assert run.checkpoint_id(batch(0, 3), SourceBatch([], 2)) == ([], [])
     assert run.position == 9
-    assert run.epoch(batch(2, 10))[0] == [10]
+    assert run.checkpoint_id(batch(2, 10))[0] == [10]
     assert run.reader.asked == [4, 9, 9]
 
 
 def test_copies_do_not_move_time():
     run = Run(batch(4, 6))
-    assert run.epoch()[1] == [59]
+    assert run.checkpoint_id()[1] == [59]
     wild = SourceBatch([5, 6], 6, [WILD, WILD], positions=[5, 6])
     mixed = SourceBatch([6, 7], 7, [WILD, 70], positions=[6, 7])
-    assert run.epoch(wild) == ([], [])
-    assert run.epoch(wild, mixed, wild) == ([7], [69])
+    assert run.checkpoint_id(wild) == ([], [])
+    assert run.checkpoint_id(wild, mixed, wild) == ([7], [69])
     assert run.harness.output() == [(7, 70)]
 
 
@@ -255,48 +256,48 @@ def test_a_timestamp_assigner_does_not_see_copies():
         return timestamp
 
     run = Run(batch(0, 6), strategy=MONOTONOUS.with_timestamp_assigner(assign))
-    run.epoch()
+    run.checkpoint_id()
     assert seen == [5, 6]
 
 
 def test_a_split_that_gives_nothing_but_copies_turns_idle():
     run = Run(batch(4, 6), strategy=MONOTONOUS.with_idleness(Duration.of_millis(100)))
-    run.epoch()
+    run.checkpoint_id()
     run.harness.clock.advance(100)
-    run.epoch(batch(0, 6))
+    run.checkpoint_id(batch(0, 6))
     assert run.harness.statuses() == [True]
-    run.epoch(batch(0, 6))
+    run.checkpoint_id(batch(0, 6))
     assert run.harness.statuses() == []
-    run.epoch(batch(0, 7))
+    run.checkpoint_id(batch(0, 7))
     assert run.harness.statuses() == [False]
 
 
 def test_a_split_that_gave_nothing_but_copies_has_no_watermark():
     run = Run(batch(0, 4))
-    assert run.epoch() == ([], [])
+    assert run.checkpoint_id() == ([], [])
     assert run.progress[0].watermark == -(2**63)
 
 
 def test_deadline_does_not_stop_a_reader_at_redelivered_records():
     run = Run(batch(0, 2), batch(2, 4), batch(4, 5), batch(5, 6))
-    assert run.epoch(deadline=PAST)[0] == [5]
+    assert run.checkpoint_id(deadline=PAST)[0] == [5]
     assert run.reader.taken == 3
-    run.epoch(batch(5, 6), batch(0, 1), batch(6, 7), deadline=PAST)
+    run.checkpoint_id(batch(5, 6), batch(0, 1), batch(6, 7), deadline=PAST)
     assert run.position == 6
 
 
 def test_copies_do_stop_a_reader_that_has_got_on():
     run = Run()
     clock = iter([False, True])
-    run.harness.context.pace = pace = type(run.harness.context.pace)()
-    pace.due = lambda place, due: place == "split" and next(clock)
-    assert run.epoch(batch(4, 5), batch(0, 5), batch(5, 6))[0] == [5]
+    run.harness.context.decisions = decisions = type(run.harness.context.decisions)()
+    decisions.due = lambda place, due: place == "split" and next(clock)
+    assert run.checkpoint_id(batch(4, 5), batch(0, 5), batch(5, 6))[0] == [5]
     assert run.reader.taken == 2
 
 
 def test_nothing_changes_for_positions_that_are_not_ordered():
     run = Run(SourceBatch(["b"], 3), SourceBatch(["a"], 3), ordered=False)
-    assert run.epoch()[0] == ["b", "a"]
+    assert run.checkpoint_id()[0] == ["b", "a"]
     assert run.position == 3
     assert REDELIVERED not in run.harness.metrics.report()
 
@@ -305,14 +306,14 @@ def test_nothing_changes_for_positions_that_are_not_ordered():
 def test_reader_with_positions_must_declare_them_as_ordered(tells):
     run = Run(batch(4, 6, tells=tells), ordered=False)
     with pytest.raises(InvalidProgramError, match="Scripted sets positions of records"):
-        run.epoch()
+        run.checkpoint_id()
 
 
 def test_a_reader_that_fails_when_it_is_asked_whether_it_is_ordered_is_named():
     run = Run()
     run.reader.ordered = lambda split: split.nothing
     with pytest.raises(UserCodeError, match="AttributeError") as caught:
-        run.epoch()
+        run.checkpoint_id()
     assert "split s" in caught.value.detail
 
 
@@ -336,7 +337,7 @@ def test_the_reader_of_the_documentation_may_deliver_again():
     code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
     page = {}
     exec(compile(code, str(PAGE), "exec"), page)
-    reader = OnceReader(page["TopicReader"](), lambda dropped: None)
+    reader = DeduplicatingReader(page["TopicReader"](), lambda dropped: None)
     split = SourceSplit("topic-0", Partition(), 0)
     found = [each.records for each in reader.read(split, 10, ReadLimits())]
     assert found == [["m10", "m11"], ["m12", "m13", "m14", "m15"]]
@@ -358,7 +359,7 @@ class Attempts:
         for _ in range(MANY_EPOCHS):
             if not any(self.is_open(each) for each in self.progress):
                 return
-            self.epoch()
+            self.checkpoint_id()
         raise AssertionError("the source does not get on")
 
     def is_open(self, progress):
@@ -377,7 +378,7 @@ class Attempts:
             snapshots=self.snapshots,
         )
 
-    def epoch(self):
+    def checkpoint_id(self):
         if not self.subtasks or self.chance.random() < 0.2:
             self.deploy(self.chance.randint(1, 3))
         parallelism = len(self.subtasks)

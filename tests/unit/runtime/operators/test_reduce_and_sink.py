@@ -92,8 +92,8 @@ class Writer(SinkWriter):
         self.count = restored or 0
         log.append(("create", context.job_id, context.subtask, restored))
 
-    def begin(self, epoch):
-        self.log.append(("begin", epoch.epoch, epoch.attempt))
+    def begin(self, checkpoint):
+        self.log.append(("begin", checkpoint.checkpoint_id, checkpoint.attempt))
 
     def write(self, values, timestamps, watermark):
         if "bad" in values:
@@ -131,20 +131,20 @@ def sink_of(*snapshots, sink=None, kept=None):
     return harness, sink.log
 
 
-def next_epoch(harness, attempt):
+def next_checkpoint_id(harness, attempt):
     harness.snapshot()
     harness.context.extras = {**harness.context.extras, "attempt": attempt}
 
 
 def test_a_writer_is_opened_once_and_an_epoch_begins_with_its_first_record():
     harness, log = sink_of()
-    next_epoch(harness, "t2")
+    next_checkpoint_id(harness, "t2")
     assert log == []
     harness.process_batch(RowBatch(["a"], [1]))
     harness.process_watermark(5)
     harness.process_batch(RowBatch(["b", "c"]))
-    next_epoch(harness, "t3")
-    next_epoch(harness, "t4")  # no record, so nothing is begun or ended
+    next_checkpoint_id(harness, "t3")
+    next_checkpoint_id(harness, "t4")  # no record, so nothing is begun or ended
     harness.process_batch(RowBatch(["d"]))
     assert harness.operator.barrier() == ["committable 4"]
     assert log == [

@@ -14,7 +14,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
-from penstock.graph.operator_specs import OperatorSpec, SinkSpec, StateTable, spec_kinds
+from penstock.graph.operator_specs import OperatorSpec, SinkSpec, StateTableDescription, spec_kinds
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.stateless import MapOperator
@@ -49,7 +49,7 @@ class ByAddress(OperatorSpec):
 @dataclass(frozen=True, slots=True)
 class ByClass(OperatorSpec):
     operator = Doubling
-    state_tables = (StateTable("medians", "list", "the values so far", "window"),)
+    state_tables = (StateTableDescription("medians", "list", "the values so far", "window"),)
     operator_states = ("pending",)
 
 

@@ -14,8 +14,8 @@ from penstock.graph.state_backend import StateBackendSettings
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.state import backends
 from penstock.runtime.state.backends import BACKENDS
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
-from penstock.runtime.state.hashmap.state_backend import HashMapBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
+from penstock.runtime.state.hashmap.state_backend import HashMapStateBackendFactory
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.state_backend import StatePlace
 from penstock.testing import OperatorHarness
@@ -61,7 +61,7 @@ def test_only_a_backend_with_a_database_reads_one(tmp_path):
         BACKENDS["hashmap"].read_files(tmp_path, 128)
 
 
-class Loud(HashMapStateBackend):
+class Loud(HashMapKeyedStateBackend):
     """Keeps its snapshots to itself, and says so."""
 
     def begin_snapshot(self, state_io, chain, name, *, force):
@@ -69,7 +69,7 @@ class Loud(HashMapStateBackend):
         return taken, lambda chain, follows: taken
 
 
-class LoudBackend(HashMapBackend):
+class LoudBackend(HashMapStateBackendFactory):
     """A third backend: what a folder of its own would hold."""
 
     def create(self, settings, clock, place, read_chain):

@@ -39,7 +39,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("timer"), TIMES, KEYS),
     st.tuples(st.just("delete timer"), TIMES, KEYS),
     st.tuples(st.just("fire"), TIMES),
-    st.tuples(st.just("relieve")),
+    st.tuples(st.just("trim_cache")),
     st.tuples(st.just("barrier")),
     st.tuples(st.just("barrier without manifest")),
     st.tuples(st.just("crash")),
@@ -124,8 +124,8 @@ class Program:
                 self.timers.fire_until(args[0], lambda *timer: fired.append(timer))
                 assert [timer[0] for timer in fired] == sorted(timer[0] for timer in fired)
                 return sorted(map(repr, fired))
-            case "relieve":
-                backend.relieve()
+            case "trim_cache":
+                backend.trim_cache()
             case "barrier":
                 self.world.barrier()
             case "barrier without manifest":

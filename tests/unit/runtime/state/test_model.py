@@ -250,7 +250,7 @@ def test_state_matches_a_dictionary_model(kind, steps, lives, cleans):
                 job.merge()
             elif name == "write early":
                 for backend in job.backends:
-                    backend.relieve()
+                    backend.trim_cache()
             else:
                 job.close()
                 if args[-1]:

@@ -16,9 +16,9 @@ from penstock.graph.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
-from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.context import StreamingRuntimeContext
 
 
 class Average:
@@ -45,7 +45,7 @@ DESCRIPTORS = {
 
 
 def state_of(kind):
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     backend.current_key = "a"
     return backend.get_state(DESCRIPTORS[kind]), backend
 
@@ -97,7 +97,7 @@ def test_each_key_has_state_of_its_own(kind):
 
 @kinds
 def test_each_window_has_state_of_its_own(kind):
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     backend.current_key, backend.current_namespace = "a", "w1"
     state = backend.get_state(DESCRIPTORS[kind], namespaced=True)
     write(state, kind)
@@ -110,7 +110,7 @@ def test_state_survives_a_snapshot(kind):
     state, backend = state_of(kind)
     write(state, kind)
     deltas = pickle.loads(pickle.dumps(backend.snapshot()))
-    other = HashMapStateBackend(lambda: 0)
+    other = HashMapKeyedStateBackend(lambda: 0)
     other.apply(deltas)
     other.current_key = "a"
     assert read(other.get_state(DESCRIPTORS[kind]), kind) == WRITTEN[kind]
@@ -189,7 +189,7 @@ def test_a_map_state_equals_a_dictionary(steps):
 
 
 def context_of(keyed_state=None):
-    return RuntimeContext(
+    return StreamingRuntimeContext(
         task_name="count",
         subtask=1,
         parallelism=4,
@@ -225,7 +225,7 @@ ACCESSORS = {
 
 @kinds
 def test_each_kind_of_state_has_its_accessor(kind):
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     state = getattr(context_of(backend), ACCESSORS[kind])(DESCRIPTORS[kind])
     assert state.kind == kind
 
@@ -240,7 +240,7 @@ def test_state_needs_a_keyed_stream(kind):
 
 def test_an_accessor_refuses_the_descriptor_of_another_kind():
     with pytest.raises(InvalidProgramError, match="a list state needs a list state descriptor"):
-        context_of(HashMapStateBackend(lambda: 0)).get_list_state(DESCRIPTORS["value"])
+        context_of(HashMapKeyedStateBackend(lambda: 0)).get_list_state(DESCRIPTORS["value"])
 
 
 def test_operator_state_returns_stored_values():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.state_descriptors import ListStateDescriptor, ValueStateDescriptor
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.state.hashmap.panes import HashMapPaneTable
 from penstock.runtime.state.hashmap.table import HashMapTable
 from penstock.runtime.state.table import MISSING
@@ -142,7 +142,7 @@ def contents(backend):
 
 @given(backend_steps, st.integers(1, 5))
 def test_rescaling_gives_every_entry_to_exactly_its_owner(steps, parallelism):
-    backend, chain = HashMapStateBackend(lambda: 0), []
+    backend, chain = HashMapKeyedStateBackend(lambda: 0), []
     for name, key, value in [*steps, ("barrier", 0, 0)]:
         if name == "barrier":
             chain.append(pickle.dumps(backend.snapshot()))
@@ -153,7 +153,7 @@ def test_rescaling_gives_every_entry_to_exactly_its_owner(steps, parallelism):
     merged = {name: {} for name in contents(backend)}
     for subtask in range(parallelism):
         owned = key_group_range(subtask, parallelism, 128)
-        part = HashMapStateBackend(lambda: 0)
+        part = HashMapKeyedStateBackend(lambda: 0)
         for delta in chain:
             part.apply(pickle.loads(delta), lambda key: key_group_of(key, 128) in owned)
         for name, entries in contents(part).items():
@@ -166,7 +166,7 @@ def test_rescaling_gives_every_entry_to_exactly_its_owner(steps, parallelism):
 
 
 def test_a_snapshot_leaves_out_tables_without_changes():
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     backend.table("a").put("k", 1)
     backend.table("b")
     assert list(backend.snapshot()) == ["a"]
@@ -175,14 +175,14 @@ def test_a_snapshot_leaves_out_tables_without_changes():
 
 
 def test_a_table_is_either_per_key_or_per_key_and_window():
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     backend.table("a")
     with pytest.raises(InvalidProgramError, match="both as global state and as window state"):
         backend.table("a", namespaced=True)
 
 
 def test_one_name_is_one_state_of_one_kind():
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     state = backend.get_state(ValueStateDescriptor("n", None))
     assert backend.get_state(ValueStateDescriptor("n", None)) is state
     with pytest.raises(InvalidProgramError, match="registered as value state"):
@@ -190,7 +190,7 @@ def test_one_name_is_one_state_of_one_kind():
 
 
 def test_keys_are_unique_across_windows():
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     windows = backend.table("w", namespaced=True)
     for entry in [("a", 1), ("b", 1), ("a", 2)]:
         windows.put(entry, 0)

@@ -12,7 +12,7 @@ from penstock.graph.state_descriptors import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 
 TTL = 100
 
@@ -68,7 +68,7 @@ class Harness:
         self, kind, *, on_read=False, return_expired=False, configure=None, namespaced=False
     ):
         self.clock = ManualClock()
-        self.backend = HashMapStateBackend(self.clock)
+        self.backend = HashMapKeyedStateBackend(self.clock)
         builder = StateTtlConfig.new_builder(TTL)
         if on_read:
             builder.update_ttl_on_read_and_write()

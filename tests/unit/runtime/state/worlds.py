@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from penstock.checkpoint.state_io import CheckpointStateIO
 from penstock.graph.key_groups import key_group_range
 from penstock.runtime.state.backends import read_chain
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
-from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
+from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory, remove
 from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 from penstock.testing import ManualClock
@@ -29,14 +29,14 @@ class World:
         self.io = CheckpointStateIO(f"{directory}/storage", inline_threshold)
         self.clock = ManualClock(1_000)
         self.chain = None
-        self.epoch = 0
+        self.checkpoint_id = 0
         self.backend = self.create()
 
     def create(self, subtask=0, kind=None):
         if (kind or self.kind) == "hashmap":
-            return HashMapStateBackend(self.clock, "counter", read_chain)
+            return HashMapKeyedStateBackend(self.clock, "counter", read_chain)
         place = LocalDirectory(self.settings.local_dirs, "job", "operator", subtask)
-        return RocksDBStateBackend(
+        return RocksDBKeyedStateBackend(
             self.clock, place, self.settings, MAX_PARALLELISM, "counter", read_chain
         )
 
@@ -47,9 +47,9 @@ class World:
 
     def begin(self, backend=None, chain=None, *, force=False, groups=(0, MAX_PARALLELISM)):
         """Pass a barrier; nothing is written yet."""
-        self.epoch += 1
+        self.checkpoint_id += 1
         name = SimpleNamespace(
-            epoch=self.epoch,
+            checkpoint_id=self.checkpoint_id,
             operator="op",
             subtask=0,
             attempt=f"a{next(_attempts)}",

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.common import clock
 from penstock.runtime.operators import source
-from penstock.runtime.operators.source_turns import SideBySide
+from penstock.runtime.operators.source_turns import PipelinedSplitScheduler
 from penstock.runtime.task import live_task, slot_loop
 
 
@@ -50,5 +50,5 @@ def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
     for module in (live_task, slot_loop, source):
         monkeypatch.setattr(module, "time", shown)
     # A second clock beside this one would make a test depend on how long the machine has been up.
-    monkeypatch.setattr(SideBySide, "monotonic", staticmethod(made.monotonic))
+    monkeypatch.setattr(PipelinedSplitScheduler, "monotonic", staticmethod(made.monotonic))
     return made

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from penstock.graph.stage import BarrierSettings
 from penstock.runtime.network.messages import BarrierMessage
 from penstock.runtime.task.barriers import (
-    Abandon,
-    AlignedBarriers,
-    Begin,
-    Block,
-    CountedBarriers,
-    Unblock,
+    AbandonCheckpoint,
+    AlignedBarrierHandler,
+    BeginCheckpoint,
+    BlockChannel,
+    CountingBarrierHandler,
+    UnblockChannels,
 )
 from penstock.runtime.task.unaligned import create_barriers
 
@@ -43,25 +43,25 @@ class Fed:
 
     def _word(self, decision):
         match decision:
-            case Block(channel):
+            case BlockChannel(channel):
                 return ("block", channel)
-            case Unblock():
+            case UnblockChannels():
                 return "unblock"
-            case Begin(checkpoint=checkpoint):
+            case BeginCheckpoint(checkpoint=checkpoint):
                 return ("begin", checkpoint)
-            case Abandon(checkpoint=checkpoint):
+            case AbandonCheckpoint(checkpoint=checkpoint):
                 return ("abandon", checkpoint)
 
 
 def test_a_channel_waits_for_the_others_and_the_last_one_begins():
-    fed = Fed(AlignedBarriers)
+    fed = Fed(AlignedBarrierHandler)
     assert fed(B, 1) == [("block", B)]
     assert fed(A, 1) == [("block", A)]
     assert fed(C, 1) == [("begin", 1), "unblock"]
 
 
 def test_begin_has_all_barriers_and_the_alignment_duration():
-    core = AlignedBarriers([A, B])
+    core = AlignedBarrierHandler([A, B])
     core.on_barrier(A, barrier(7, "x"), 100.0)
     begin, _ = core.on_barrier(B, barrier(7, "y"), 130.5)
     assert {channel: message.attempt for channel, message in begin.barriers.items()} == {
@@ -71,15 +71,15 @@ def test_begin_has_all_barriers_and_the_alignment_duration():
     assert (begin.first_ms, begin.last_ms) == (100.0, 130.5)
 
 
-@pytest.mark.parametrize("kind", [AlignedBarriers, CountedBarriers])
+@pytest.mark.parametrize("kind", [AlignedBarrierHandler, CountingBarrierHandler])
 def test_one_channel_alone_begins_at_once(kind):
     core = kind([A])
-    assert isinstance(core.on_barrier(A, barrier(1), 0)[0], Begin)
-    assert isinstance(core.on_barrier(A, barrier(2), 0)[0], Begin)
+    assert isinstance(core.on_barrier(A, barrier(1), 0)[0], BeginCheckpoint)
+    assert isinstance(core.on_barrier(A, barrier(2), 0)[0], BeginCheckpoint)
 
 
 def test_at_least_once_counts_concurrent_checkpoints_without_blocking():
-    fed = Fed(CountedBarriers)
+    fed = Fed(CountingBarrierHandler)
     assert fed(A, 1) == []
     assert fed(A, 2) == []
     assert fed(B, 1) == []
@@ -91,8 +91,8 @@ def test_at_least_once_counts_concurrent_checkpoints_without_blocking():
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        pytest.param(AlignedBarriers, ["unblock"], id="exactly once"),
-        pytest.param(CountedBarriers, [], id="at least once"),
+        pytest.param(AlignedBarrierHandler, ["unblock"], id="exactly once"),
+        pytest.param(CountingBarrierHandler, [], id="at least once"),
     ],
 )
 def test_aborted_checkpoint_unblocks_channels(kind, expected):
@@ -106,7 +106,7 @@ def test_aborted_checkpoint_unblocks_channels(kind, expected):
     assert ("begin", 2) in fed(C, 2)
 
 
-@pytest.mark.parametrize("kind", [AlignedBarriers, CountedBarriers])
+@pytest.mark.parametrize("kind", [AlignedBarrierHandler, CountingBarrierHandler])
 def test_checkpoint_can_be_aborted_before_its_first_barrier(kind):
     fed = Fed(kind)
     assert fed.abort(1) == []
@@ -117,7 +117,7 @@ def test_checkpoint_can_be_aborted_before_its_first_barrier(kind):
 
 
 def test_giving_up_a_later_checkpoint_leaves_the_one_under_way_alone():
-    fed = Fed(AlignedBarriers)
+    fed = Fed(AlignedBarrierHandler)
     fed(A, 1)
     assert fed.abort(2) == []
     fed(B, 1)
@@ -126,7 +126,7 @@ def test_giving_up_a_later_checkpoint_leaves_the_one_under_way_alone():
 
 
 def test_a_barrier_of_a_later_checkpoint_abandons_one_that_lacks_barriers():
-    fed = Fed(AlignedBarriers)
+    fed = Fed(AlignedBarrierHandler)
     fed(A, 1)
     assert fed(B, 2) == [("abandon", 1), "unblock", ("block", B)]
     assert fed(C, 1) == []  # of what was abandoned
@@ -135,7 +135,7 @@ def test_a_barrier_of_a_later_checkpoint_abandons_one_that_lacks_barriers():
 
 
 def test_at_least_once_a_checkpoint_that_completes_abandons_those_before_it():
-    fed = Fed(CountedBarriers)
+    fed = Fed(CountingBarrierHandler)
     fed(A, 1)
     fed(A, 3)
     fed(B, 3)
@@ -144,7 +144,7 @@ def test_at_least_once_a_checkpoint_that_completes_abandons_those_before_it():
 
 
 def test_barrier_of_a_finished_checkpoint_is_ignored():
-    fed = Fed(AlignedBarriers)
+    fed = Fed(AlignedBarrierHandler)
     for channel in (A, B, C):
         fed(channel, 5)
     assert fed(A, 4) == []
@@ -154,9 +154,9 @@ def test_barrier_of_a_finished_checkpoint_is_ignored():
 
 
 def test_the_settings_say_who_decides():
-    assert isinstance(create_barriers([A], BarrierSettings()), AlignedBarriers)
+    assert isinstance(create_barriers([A], BarrierSettings()), AlignedBarrierHandler)
     counted = create_barriers([A], BarrierSettings(exactly_once=False))
-    assert isinstance(counted, CountedBarriers)
+    assert isinstance(counted, CountingBarrierHandler)
 
 
 @given(
@@ -165,18 +165,18 @@ def test_the_settings_say_who_decides():
 )
 def test_blocked_channels_are_released_and_each_checkpoint_starts_once(order, aborts):
     """Channels bring barriers 1 to 6 as they get their turn; a blocked one brings nothing."""
-    core = AlignedBarriers([A, B, C])
+    core = AlignedBarrierHandler([A, B, C])
     channels = [A, B, C]
     following = dict.fromkeys(channels, 1)
     blocked, begun, given_up = set(), [], set()
 
     def apply(decisions):
         for decision in decisions:
-            if isinstance(decision, Block):
+            if isinstance(decision, BlockChannel):
                 blocked.add(decision.channel)
-            elif isinstance(decision, Unblock):
+            elif isinstance(decision, UnblockChannels):
                 blocked.clear()
-            elif isinstance(decision, Begin):
+            elif isinstance(decision, BeginCheckpoint):
                 begun.append(decision.checkpoint)
                 assert set(decision.barriers) == set(channels)
 
@@ -200,12 +200,14 @@ def test_blocked_channels_are_released_and_each_checkpoint_starts_once(order, ab
 
 
 def test_at_least_once_a_checkpoint_is_abandoned_once():
-    barriers = CountedBarriers([(0, 0), (0, 1)])
+    barriers = CountingBarrierHandler([(0, 0), (0, 1)])
     messages = {number: BarrierMessage(number, "a", finished=False) for number in (1, 2, 3)}
     barriers.on_barrier((0, 0), messages[1], 0)
     abandoned = []
     for number in (2, 3):
         for channel in ((0, 0), (0, 1)):
             decisions = barriers.on_barrier(channel, messages[number], 0)
-            abandoned += [each.checkpoint for each in decisions if isinstance(each, Abandon)]
+            abandoned += [
+                each.checkpoint for each in decisions if isinstance(each, AbandonCheckpoint)
+            ]
     assert abandoned == [1]

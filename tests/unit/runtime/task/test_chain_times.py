@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.runtime.task import chain_times
-from penstock.runtime.task.chain_times import ChainTimes, Timed
+from penstock.runtime.task.chain_times import ChainTimes, TimedCall
 
 
 class Clock:
@@ -51,14 +51,14 @@ def test_the_time_of_an_operator_is_without_that_of_the_operators_after_it(clock
 
     def head(seconds):
         clock.now += seconds
-        Timed(tail, 1, times)(seconds)
+        TimedCall(tail, 1, times)(seconds)
 
     def tail(seconds):
         clock.now += 3 * seconds
 
     times.begin()
     clock.now += 1.0  # decoding
-    Timed(head, 0, times)(1.0)
+    TimedCall(head, 0, times)(1.0)
     times.end()
     assert times.take() == pytest.approx([0.2, 0.6, 0.2])
 
@@ -106,7 +106,7 @@ def test_an_operator_that_fails_gives_the_turn_back(clock):
     times.begin()
     before = times.enter(0)
     with pytest.raises(ValueError):
-        Timed(fails, 1, times)(None)
+        TimedCall(fails, 1, times)(None)
     clock.now += 1.0
     times.enter(before)
     times.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.runtime.network.messages import STATUS, WATERMARK, BarrierMessage
-from penstock.runtime.task.gates import ChannelError, ImmediateTime, InputGates
+from penstock.runtime.task.gates import ChannelError, ImmediateWatermarks, InputGates
 from tests.builders import pipes
 
 MIN = -(2**63)
@@ -22,7 +22,7 @@ def gates_of(*sources, policy=None):
 
 
 def immediate(valve, channels):
-    return ImmediateTime(valve)
+    return ImmediateWatermarks(valve)
 
 
 def said(outputs):
@@ -62,42 +62,45 @@ def test_channels_are_numbered_separately_and_restart_at_0():
 
 def test_a_channel_waits_from_its_barrier_on_until_the_next_alignment():
     gates = gates_of(1, 1)
-    gates.alignment.on_barrier((1, 0), barrier())
-    assert (gates.alignment.blocks((0, 0)), gates.alignment.blocks((1, 0))) == (False, True)
-    assert not gates.alignment.complete
-    gates.alignment.on_barrier((0, 0), barrier())
-    assert gates.alignment.complete
-    gates.alignment.check(1)
-    gates.start_alignment()
-    assert not gates.alignment.blocks((1, 0))
+    gates.barrier_alignment.on_barrier((1, 0), barrier())
+    assert (gates.barrier_alignment.blocks((0, 0)), gates.barrier_alignment.blocks((1, 0))) == (
+        False,
+        True,
+    )
+    assert not gates.barrier_alignment.complete
+    gates.barrier_alignment.on_barrier((0, 0), barrier())
+    assert gates.barrier_alignment.complete
+    gates.barrier_alignment.check(1)
+    gates.start_barrier_alignment()
+    assert not gates.barrier_alignment.blocks((1, 0))
 
 
 def test_a_checkpoint_needs_the_barriers_of_all_channels():
     gates = gates_of(2, 1)
-    gates.alignment.on_barrier((0, 1), barrier())
+    gates.barrier_alignment.on_barrier((0, 1), barrier())
     with pytest.raises(ChannelError, match="2 of 3 input channels ended without a barrier") as it:
-        gates.alignment.check(1)
+        gates.barrier_alignment.check(1)
     assert it.value.detail == "vertex 'v', subtask 0, (gate, channel) [(0, 0), (1, 0)]"
 
 
 def test_barrier_of_another_checkpoint_is_rejected():
     gates = gates_of(2)
-    gates.alignment.on_barrier((0, 0), barrier(7))
-    gates.alignment.on_barrier((0, 1), barrier(6))
+    gates.barrier_alignment.on_barrier((0, 0), barrier(7))
+    gates.barrier_alignment.on_barrier((0, 1), barrier(6))
     with pytest.raises(ChannelError, match="checkpoint 6 instead of 7") as it:
-        gates.alignment.check(7)
+        gates.barrier_alignment.check(7)
     assert "(0, 1)" in it.value.detail
 
 
 def test_barriers_carry_upstream_attempts_and_end_of_input():
     gates = gates_of(1, 2)
-    gates.alignment.on_barrier((0, 0), barrier(attempt="x", finished=True))
-    gates.alignment.on_barrier((1, 0), barrier(attempt="y", finished=True))
-    gates.alignment.on_barrier((1, 1), barrier(attempt="z"))
+    gates.barrier_alignment.on_barrier((0, 0), barrier(attempt="x", finished=True))
+    gates.barrier_alignment.on_barrier((1, 0), barrier(attempt="y", finished=True))
+    gates.barrier_alignment.on_barrier((1, 1), barrier(attempt="z"))
     assert gates.upstream_attempts() == {("v10", 0): "x", ("v11", 0): "y", ("v11", 1): "z"}
-    assert not gates.alignment.finished
-    gates.alignment.on_barrier((1, 1), barrier(attempt="z", finished=True))
-    assert gates.alignment.finished
+    assert not gates.barrier_alignment.finished
+    gates.barrier_alignment.on_barrier((1, 1), barrier(attempt="z", finished=True))
+    assert gates.barrier_alignment.finished
 
 
 EVENTS = [

@@ -12,7 +12,7 @@ from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of, subtask_of
 from penstock.graph.partitioning import Custom
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.channels import Item
+from penstock.runtime.network.channels import BufferOrEvent
 from penstock.runtime.network.messages import DATA
 from penstock.runtime.network.routing import connected_sources, connected_targets, create_router
 from penstock.runtime.records import RowBatch
@@ -32,7 +32,9 @@ def vertices(partitioning, sources, targets):
 
 
 def data(values, keyed=False):
-    return Item(DATA, RowBatch(list(values), None, [v[0] for v in values] if keyed else None), 0)
+    return BufferOrEvent(
+        DATA, RowBatch(list(values), None, [v[0] for v in values] if keyed else None), 0
+    )
 
 
 class Exchange:

@@ -14,7 +14,7 @@ from penstock.graph.stage import NetworkSettings
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import BARRIER, DATA, LATENCY, LatencyMarker
 from penstock.runtime.records import RowBatch
-from penstock.runtime.task.stage_messages import Aborted, Assign, SlotReport
+from penstock.runtime.task.stage_messages import AssignSplits, CancelCheckpoint, SlotReport
 from tests.builders import pipes, stages
 from tests.builders.live_tasks import SEEN, barrier, batch, ending, reading, summing
 
@@ -74,10 +74,10 @@ def test_a_slow_chain_after_a_source_lets_it_read_few_records_at_once(slow):
         slot.turn()
         assert source.records == 50
         more = SplitProgress(SourceSplit("more", records[50:], 0), 0)
-        slot.tell(Assign(TaskId("v0", 0), (more,)))
+        slot.tell(AssignSplits(TaskId("v0", 0), (more,)))
         slot.turn()
         # This reader gives all that it has, whatever it is asked for; others do not.
-        assert source._flow.limits().batch_size == 5
+        assert source._pipelined_splits.limits().batch_size == 5
         slot.rest()
         assert list(range(100)) == SEEN
 
@@ -97,7 +97,9 @@ def test_source_batch_size_follows_the_receivers(monkeypatch):
         asked.clear()
         for channel in task.subtask.output_channels():
             channel.most_records = 16  # a credit has come
-        slot.tell(Assign(TaskId("v0", 0), (SplitProgress(SourceSplit("more", [(2, 2)], 0), 0),)))
+        slot.tell(
+            AssignSplits(TaskId("v0", 0), (SplitProgress(SourceSplit("more", [(2, 2)], 0), 0),))
+        )
         slot.turn()
         assert max(asked) == 16
 
@@ -173,7 +175,7 @@ def test_counters_continue_across_completed_and_aborted_checkpoints():
             slot.put(1, 0, DATA, batch(1, 2))
             slot.put(1, 0, BARRIER, barrier(number))
             slot.rest()
-            slot.tell(Aborted(number))
+            slot.tell(CancelCheckpoint(number))
         slot.put(1, 0, DATA, batch(3))
         slot.rest()
         assert slot.task(1).subtask.metrics.io()["numRecordsIn"] == 5

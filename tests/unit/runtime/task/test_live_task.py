@@ -25,15 +25,15 @@ from penstock.runtime.network.messages import (
     TaskAck,
 )
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
-from penstock.runtime.task.snapshots import Snapshot
+from penstock.runtime.task.snapshots import PendingSnapshot
 from penstock.runtime.task.stage_messages import (
-    Aborted,
-    Acknowledged,
-    Assign,
-    Completed,
-    Declined,
+    AcknowledgeCheckpoint,
+    AssignSplits,
+    CancelCheckpoint,
+    ConfirmCheckpoint,
+    DeclineCheckpoint,
     SourceFinished,
-    Trigger,
+    TriggerBarrier,
 )
 from penstock.runtime.task.uploads import Upload
 from tests.builders import pipes, stages
@@ -86,7 +86,7 @@ def test_aborted_checkpoint_unblocks_its_channels():
         slot.put(1, 0, DATA, batch(5))
         slot.rest()
         assert SEEN == []
-        slot.tell(Aborted(1))
+        slot.tell(CancelCheckpoint(1))
         slot.rest()
         assert SEEN == [5]
         slot.put(1, 1, BARRIER, barrier(1))
@@ -102,7 +102,7 @@ def test_a_later_barrier_declines_a_checkpoint_that_lacks_barriers():
         slot.put(1, 0, DATA, batch(5))
         slot.put(1, 1, BARRIER, barrier(2))
         slot.rest()
-        (declined,) = slot.of(Declined)
+        (declined,) = slot.of(DeclineCheckpoint)
         assert (declined.checkpoint, declined.task) == (1, TaskId("v1", 0))
         assert SEEN == [5]
         slot.put(1, 0, BARRIER, barrier(2))
@@ -228,7 +228,7 @@ def test_a_source_that_has_read_all_says_so_and_passes_barriers_as_its_end():
         sent = slot.sent(1)
         assert [kind for kind, _ in sent][-2:] == [WATERMARK, END]
         assert sent[-2][1] == MAX_WATERMARK
-        slot.tell(Trigger(1, 0))
+        slot.tell(TriggerBarrier(1, 0))
         slot.rest()
         assert slot.acks(1, 1)[0, 0].finished
         assert slot.sent(1) == [(BARRIER, BarrierMessage(1, slot.acks(1)[0, 0].attempt, True))]
@@ -239,12 +239,12 @@ def test_a_barrier_between_the_last_record_and_the_end_is_not_the_last_one():
         source = slot.task(0).subtask.source
         while not source.finished:
             source.poll()
-        slot.tell(Trigger(1, 0))
+        slot.tell(TriggerBarrier(1, 0))
         slot.rest()
         assert not slot.acks(1, 1)[0, 0].finished
         kinds = [kind for kind, _ in slot.sent(1)]
         assert kinds.index(BARRIER) < kinds.index(END)
-        slot.tell(Trigger(2, 0))
+        slot.tell(TriggerBarrier(2, 0))
         slot.rest()
         assert slot.acks(2, 1)[0, 0].finished
 
@@ -253,7 +253,7 @@ def test_a_drained_source_comes_to_its_end_within_the_checkpoint():
     with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
         slot.rest()
         slot.sent(1)
-        slot.tell(Trigger(1, 0, drain=True))
+        slot.tell(TriggerBarrier(1, 0, drain=True))
         slot.rest()
         assert slot.acks(1, 1)[0, 0].finished
         assert [kind for kind, _ in slot.sent(1)] == [WATERMARK, END, BARRIER]
@@ -263,7 +263,7 @@ def test_a_source_that_is_stopped_reads_nothing_after_the_checkpoint():
     with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
         slot.rest()
         slot.sent(1)
-        slot.tell(Trigger(1, 0, stop=True))
+        slot.tell(TriggerBarrier(1, 0, stop=True))
         slot.rest()
         assert not slot.acks(1, 1)[0, 0].finished
         assert slot.sent(1)[-1][0] == BARRIER
@@ -275,18 +275,18 @@ def test_a_source_that_is_stopped_reads_nothing_after_the_checkpoint():
 
 def test_a_source_that_was_stopped_does_not_read_splits_that_come_later():
     with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
-        slot.tell(Trigger(1, 0, stop=True))
+        slot.tell(TriggerBarrier(1, 0, stop=True))
         slot.rest()
         slot.sent(1)
         later = SplitProgress(SourceSplit("later", [(2, 20)], 0), 0)
-        slot.tell(Assign(TaskId("v0", 0), (later,)))
+        slot.tell(AssignSplits(TaskId("v0", 0), (later,)))
         slot.rest()
         assert slot.sent(1) == []
 
 
 def test_checkpoint_aborted_before_its_start_in_a_source_does_not_start():
     with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
-        slot.tell(Trigger(1, 0), Aborted(1), Trigger(2, 0))
+        slot.tell(TriggerBarrier(1, 0), CancelCheckpoint(1), TriggerBarrier(2, 0))
         slot.rest()
         assert slot.acks(2, 1)
         assert slot.acks(1) == {}
@@ -311,7 +311,7 @@ def test_a_slot_that_ends_writes_no_further_snapshots():
 
         ack = TaskAck(subtask.id, "a", {}, {}, b"")
         for number, each in ((1, write_while_the_slot_ends), (2, write)):
-            slot.loop.upload(Upload(number, subtask, Snapshot(ack, each), BarrierFigures()))
+            slot.loop.upload(Upload(number, subtask, PendingSnapshot(ack, each), BarrierFigures()))
         uploads._thread.join(120)
         closing.join(120)
         assert begun == [1]
@@ -332,8 +332,8 @@ def test_a_snapshot_that_cannot_be_written_is_declined_and_the_subtask_goes_on()
         slot.put(1, 0, BARRIER, barrier(1))
         slot.put(1, 0, DATA, batch(2))
         slot.rest()
-        wait_until(lambda: bool(slot.of(Declined)))
-        (declined,) = slot.of(Declined)
+        wait_until(lambda: bool(slot.of(DeclineCheckpoint)))
+        (declined,) = slot.of(DeclineCheckpoint)
         assert (declined.checkpoint, declined.reason) == (1, "OSError: no space left")
         assert SEEN == [1, 3]
 
@@ -358,11 +358,11 @@ def test_fatal_upload_error_is_raised_by_the_loop():
         def write():
             raise RecordError("the state of an operator cannot be kept")
 
-        slot.loop.upload(Upload(1, task.subtask, Snapshot(None, write), BarrierFigures()))
+        slot.loop.upload(Upload(1, task.subtask, PendingSnapshot(None, write), BarrierFigures()))
         with pytest.raises(RecordError, match="cannot be kept"):
             wait_until(lambda: slot.turn() < 0)
         assert slot.loop.current is task.subtask
-        assert not slot.of(Acknowledged)
+        assert not slot.of(AcknowledgeCheckpoint)
 
 
 class Staged(Sink):
@@ -373,14 +373,14 @@ class Staged(Sink):
 
 
 class _StagedWriter(SinkWriter):
-    def begin(self, epoch):
-        self.epoch, self.values = epoch, []
+    def begin(self, checkpoint):
+        self.checkpoint, self.values = checkpoint, []
 
     def write(self, values, timestamps, watermark):
         self.values += values
 
     def prepare_commit(self):
-        return [(self.epoch.epoch, self.epoch.attempt, tuple(self.values))]
+        return [(self.checkpoint.checkpoint_id, self.checkpoint.attempt, tuple(self.values))]
 
 
 def test_committables_are_handed_over_until_they_are_known_to_be_committed():
@@ -391,12 +391,12 @@ def test_committables_are_handed_over_until_they_are_known_to_be_committed():
             slot.put(1, 0, BARRIER, barrier(number))
         slot.rest()
         first, second = slot.acks(7, 1)[1, 0], slot.acks(8, 1)[1, 0]
-        ((epoch, attempt, values),) = first.committables["v1.0"]
-        assert (epoch, values) == (7, ("a",))
+        ((checkpoint_id, attempt, values),) = first.committables["v1.0"]
+        assert (checkpoint_id, values) == (7, ("a",))
         ((_, other, _),) = second.committables["v1.0"]
         assert other != attempt
         assert second.carried == {7: first.committables}
-        slot.tell(Completed(8))
+        slot.tell(ConfirmCheckpoint(8))
         slot.turn()
         slot.put(1, 0, BARRIER, barrier(9))
         slot.rest()
@@ -408,7 +408,9 @@ def test_splits_that_come_after_a_trigger_are_not_part_of_its_checkpoint():
     source = pipes.vertex(0, spec, level=0)
     with stages.Stepped(stages.stage(source, assignments={(0, 0): pipes.reads()})) as slot:
         later = SplitProgress(SourceSplit("later", [(1, 1)], 0), 0)
-        slot.tell(Trigger(1, 0), Assign(TaskId("v0", 0), (later,)), Trigger(2, 0))
+        slot.tell(
+            TriggerBarrier(1, 0), AssignSplits(TaskId("v0", 0), (later,)), TriggerBarrier(2, 0)
+        )
         slot.turn(3)
         splits = [slot.acks(number, 1)[0, 0].progress for number in (1, 2)]
     assert [[each.split.split_id for each in found] for found in splits] == [[], ["later"]]

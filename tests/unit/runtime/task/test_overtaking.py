@@ -6,18 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.runtime.network.channels import Item
+from penstock.runtime.network.channels import BufferOrEvent
 from penstock.runtime.network.messages import DATA, BarrierFigures, BarrierMessage, TaskAck
 from penstock.runtime.records import RowBatch
-from penstock.runtime.task.barriers import Begin
+from penstock.runtime.task.barriers import BeginCheckpoint
 from penstock.runtime.task.in_flight import Capture, InFlight
-from penstock.runtime.task.overtaking import HeldSnapshots
-from penstock.runtime.task.snapshots import Snapshot
+from penstock.runtime.task.overtaking import UnalignedSnapshots
+from penstock.runtime.task.snapshots import PendingSnapshot
 from penstock.runtime.task.uploads import Upload
 from tests.builders import pipes
 
 VERTEX = pipes.vertex(0, "sends", edges=[pipes.edge(1)])
-STUCK = [Item(DATA, RowBatch(["a", "b"]), 0)]
+STUCK = [BufferOrEvent(DATA, RowBatch(["a", "b"]), 0)]
 
 
 class Stuck:
@@ -29,7 +29,7 @@ class Stuck:
     def holds_barrier(self, message):
         return self.holds
 
-    def hasten_barrier(self, message, overtaken):
+    def expedite_barrier(self, message, overtaken):
         overtaken.add_outputs(0, 0, STUCK)
 
 
@@ -37,15 +37,15 @@ class Holding:
     def __init__(self):
         self.subtask = Stuck()
         self.written = []
-        self.held = HeldSnapshots(self.subtask, self.written.append)
+        self.held = UnalignedSnapshots(self.subtask, self.written.append)
 
-    def hold(self, checkpoint, hasten_at=1100.0):
+    def hold(self, checkpoint, expedite_at=1100.0):
         ack = TaskAck(VERTEX.task(0), "a", {}, {}, b"")
         message = BarrierMessage(checkpoint, "a", finished=False)
-        snapshot = Snapshot(ack, dict, barrier=message)
+        snapshot = PendingSnapshot(ack, dict, barrier=message)
         upload = Upload(checkpoint, SimpleNamespace(), snapshot, BarrierFigures())
-        begin = Begin(checkpoint, {}, 1000.0, 1000.0)
-        self.held.hold(upload, Capture(VERTEX), begin, hasten_at)
+        begin = BeginCheckpoint(checkpoint, {}, 1000.0, 1000.0)
+        self.held.hold(upload, Capture(VERTEX), begin, expedite_at)
         self.held.complete(checkpoint)
 
     @property
@@ -90,7 +90,7 @@ def test_a_barrier_that_has_left_in_time_has_overtaken_nothing(holding):
 
 def test_snapshots_are_written_in_the_order_in_which_they_were_taken(holding):
     holding.hold(1)
-    holding.hold(2, hasten_at=None)
+    holding.hold(2, expedite_at=None)
     assert holding.written == []
     holding.held.check(1100)
     assert list(holding.in_flight) == [1, 2]
@@ -98,7 +98,7 @@ def test_snapshots_are_written_in_the_order_in_which_they_were_taken(holding):
 
 def test_aborted_checkpoint_is_declined_and_does_not_block_others(holding):
     holding.hold(1)
-    holding.hold(2, hasten_at=None)
+    holding.hold(2, expedite_at=None)
     holding.held.drop(1)
     assert [(each.checkpoint, each.declined) for each in holding.written] == [
         (1, "the checkpoint was aborted"),

@@ -17,7 +17,7 @@ from penstock.graph.operator_specs import (
     TimestampsAndWatermarksSpec,
 )
 from penstock.graph.partitioning import Forward
-from penstock.runtime.network.buffers import Row, decode
+from penstock.runtime.network.buffers import BufferedRow, decode
 from penstock.runtime.network.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
 from tests.builders import stages
 from tests.builders.pipes import Numbers, buffer, edge, gate, level, reads, run, vertex
@@ -34,7 +34,7 @@ class Now(ProcessFunction):
 
 
 def control(kind, content, channel=0, sequence=0):
-    return Row(0, 1, 0, channel, sequence, kind, pickle.dumps(content))
+    return BufferedRow(0, 1, 0, channel, sequence, kind, pickle.dumps(content))
 
 
 def former(watermark, floor=-(2**63), **operators):
@@ -68,7 +68,7 @@ def test_a_watermark_behind_the_time_of_the_checkpoint_counts_as_that_time(told,
     deployment = level(1, receiver, next_slots=1, restore={(1, 0): restored(former(100), own=own)})
     rows = [
         control(WATERMARK, told),
-        Row(0, 1, 0, 0, 1, DATA, buffer(["x"], [130])),
+        BufferedRow(0, 1, 0, 0, 1, DATA, buffer(["x"], [130])),
         control(BARRIER, BarrierMessage(1, "a", False), sequence=2),
     ]
     out = run(deployment, rows=rows)

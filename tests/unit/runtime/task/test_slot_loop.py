@@ -18,7 +18,7 @@ from penstock.graph.partitioning import Hash
 from penstock.graph.stage import NetworkSettings
 from penstock.graph.task_id import TaskId
 from penstock.runtime.operators.stateless import MapOperator
-from penstock.runtime.task.stage_messages import Assign, SlotRunning
+from penstock.runtime.task.stage_messages import AssignSplits, SlotRunning
 from tests.builders import pipes, stages
 
 SEEN = []
@@ -119,7 +119,7 @@ def test_checkpoints_flow_through_a_running_job_and_a_restart_goes_on_from_one()
     again.assignments.update({TaskId(f"v{at}", index): each for (at, index), each in more.items()})
     with stages.Running(again) as run:
         progress = SplitProgress(SourceSplit("more", [(1_000_000, 500)], 0), 0)
-        run.tell(0, Assign(TaskId("v0", 0), (progress,)))
+        run.tell(0, AssignSplits(TaskId("v0", 0), (progress,)))
         run.until(lambda: SEEN)
         run.checkpoint(3)
     assert [(0, sum(range(0, 400, 10)) + 1_000_000)] == SEEN

@@ -20,7 +20,7 @@ from penstock.graph.operator_specs import (
     SourceSpec,
 )
 from penstock.graph.partitioning import Forward, Hash, Rebalance
-from penstock.runtime.network.buffers import Row, decode
+from penstock.runtime.network.buffers import BufferedRow, decode
 from penstock.runtime.network.messages import (
     ACK,
     BARRIER,
@@ -91,11 +91,13 @@ def source_vertex(*specs, parallelism=1, bounded=True, partitioning="HASH", targ
 
 
 def data(values, timestamps=None, *, keys=None, channel=0, sequence=0, vertex=1, gate=0):
-    return Row(0, vertex, gate, channel, sequence, DATA, pipes.buffer(values, timestamps, keys))
+    return BufferedRow(
+        0, vertex, gate, channel, sequence, DATA, pipes.buffer(values, timestamps, keys)
+    )
 
 
 def control(kind, content, *, channel=0, sequence=0, vertex=1, gate=0):
-    return Row(0, vertex, gate, channel, sequence, kind, pickle.dumps(content))
+    return BufferedRow(0, vertex, gate, channel, sequence, kind, pickle.dumps(content))
 
 
 def barrier(*, checkpoint=1, finished=False, channel=0, **where):
@@ -139,8 +141,8 @@ def _pairs(row):
 
 def test_rows_for_others_pass_through_untouched():
     deployment = pipes.level(1, pipes.vertex(1, MapSpec(note), gates=[pipes.gate(0)]), next_slots=1)
-    stranger = Row(0, 9, 0, 3, 5, DATA, b"for vertex 9")
-    earlier_ack = Row(0, -1, -1, 0, 0, ACK, b"ack")
+    stranger = BufferedRow(0, 9, 0, 3, 5, DATA, b"for vertex 9")
+    earlier_ack = BufferedRow(0, -1, -1, 0, 0, ACK, b"ack")
     rows = pipes.run(deployment, rows=[stranger, data([1]), earlier_ack, barrier()])
     assert rows[:2] == [stranger, earlier_ack]
     assert LOG == [1]
@@ -255,7 +257,7 @@ def test_a_channel_that_wakes_up_and_falls_asleep_in_one_epoch_is_heard():
         control(STATUS, True),
         *(barrier(checkpoint=2, channel=channel) for channel in (0, 1)),
     ]
-    deployment = pipes.level(1, target, epoch=2, restore={(1, 0): pipes.restore_of(ack)})
+    deployment = pipes.level(1, target, checkpoint_id=2, restore={(1, 0): pipes.restore_of(ack)})
     assert pipes.acks(pipes.run(deployment, rows=second))[1, 0].watermark == 50
 
 
@@ -269,10 +271,10 @@ def keyed_sum():
     )
 
 
-def epoch_of(number, records, *, restore=None, state_io=None, attempt=None):
+def checkpoint_id_of(number, records, *, restore=None, state_io=None, attempt=None):
     options = {"restore": {(1, 0): restore}} if restore else {}
     deployment = pipes.level(
-        1, keyed_sum(), epoch=number, state_io=state_io or pipes.MemoryStateIO(), **options
+        1, keyed_sum(), checkpoint_id=number, state_io=state_io or pipes.MemoryStateIO(), **options
     )
     rows = [
         data([n for _, n in records], keys=[key for key, _ in records]),
@@ -284,28 +286,28 @@ def epoch_of(number, records, *, restore=None, state_io=None, attempt=None):
 @pytest.mark.parametrize("cached", [True, False], ids=["kept alive", "restored"])
 def test_keyed_state_goes_on_in_the_next_epoch(cached):
     state_io = pipes.MemoryStateIO()
-    first = epoch_of(1, [("a", 1), ("b", 10)], state_io=state_io)
+    first = checkpoint_id_of(1, [("a", 1), ("b", 10)], state_io=state_io)
     if not cached:
         subtask_cache._entries.clear()
-    second = epoch_of(2, [("a", 2)], restore=pipes.restore_of(first), state_io=state_io)
+    second = checkpoint_id_of(2, [("a", 2)], restore=pipes.restore_of(first), state_io=state_io)
     subtask_cache._entries.clear()
-    epoch_of(3, [("a", 4), ("b", 20)], restore=pipes.restore_of(second), state_io=state_io)
+    checkpoint_id_of(3, [("a", 4), ("b", 20)], restore=pipes.restore_of(second), state_io=state_io)
     assert LOG == [1, 10, 3, 7, 30]
     assert state_io.stored == [("1.0", 0, True), ("1.0", 0, False), ("1.0", 0, False)]
 
 
 def test_a_failed_attempt_leaves_nothing_behind():
-    first = epoch_of(1, [("a", 1)])
+    first = checkpoint_id_of(1, [("a", 1)])
     restore = pipes.restore_of(first)
-    epoch_of(2, [("a", 100)], restore=restore, attempt="lost")  # its epoch fails elsewhere
-    epoch_of(2, [("a", 2)], restore=restore, attempt="t2")
+    checkpoint_id_of(2, [("a", 100)], restore=restore, attempt="lost")  # its epoch fails elsewhere
+    checkpoint_id_of(2, [("a", 2)], restore=restore, attempt="t2")
     assert LOG == [1, 101, 3]
 
 
 def test_an_epoch_without_records_keeps_the_chain_of_state():
-    first = epoch_of(1, [("a", 1)])
+    first = checkpoint_id_of(1, [("a", 1)])
     state_io = pipes.MemoryStateIO()
-    again = epoch_of(2, [], restore=pipes.restore_of(first), state_io=state_io)
+    again = checkpoint_id_of(2, [], restore=pipes.restore_of(first), state_io=state_io)
     assert again.keyed == first.keyed
     assert state_io.stored == []
 
@@ -462,7 +464,7 @@ def test_a_sink_writer_is_closed_when_its_task_fails():
 
 
 def test_a_failure_from_before_is_passed_on_and_nothing_is_acknowledged():
-    failure = Row(0, -1, -1, 0, 0, FAILURE, b"what happened")
+    failure = BufferedRow(0, -1, -1, 0, 0, FAILURE, b"what happened")
     rows = failing_level(
         MapSpec(note), rows=[data([1]), failure, data([2]), barrier()], next_slots=2
     )
@@ -523,7 +525,7 @@ def test_finish_and_close_come_once_at_the_end_of_input():
     assert LOG == [("f", "open")]
     ack = pipes.acks(rows)[1, 0]
     assert not ack.finished
-    deployment = pipes.level(1, target, epoch=2, restore={(1, 0): pipes.restore_of(ack)})
+    deployment = pipes.level(1, target, checkpoint_id=2, restore={(1, 0): pipes.restore_of(ack)})
     last = [control(WATERMARK, MAX), barrier(checkpoint=2, finished=True)]
     rows = pipes.run(deployment, rows=last)
     assert LOG == [("f", "open"), ("f", "close")]

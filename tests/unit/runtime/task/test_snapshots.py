@@ -76,7 +76,7 @@ class Keyed:
             held.append(value)  # the object that the state holds
             state.update(held)
             self.values[position].setdefault(key, []).append(value)
-        backend.relieve()
+        backend.trim_cache()
 
     def begin(self):
         self.checkpoint += 1

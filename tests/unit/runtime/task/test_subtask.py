@@ -14,11 +14,11 @@ from penstock.graph.operator_specs import KeyedProcessSpec, MapSpec, SourceSpec
 from penstock.graph.partitioning import Hash
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK
-from penstock.runtime.operators.source import Polled
+from penstock.runtime.operators.source import PollResult
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.gates import ImmediateTime
+from penstock.runtime.task.gates import ImmediateWatermarks
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.pace import WallPace
+from penstock.runtime.time.pace import WallClockDecisions
 from penstock.testing import ManualClock
 from tests.builders import pipes
 
@@ -67,21 +67,21 @@ class Sums(KeyedProcessFunction):
         yield ctx.get_current_key(), total, ctx.timer_service().current_watermark()
 
 
-def environment(channels, epoch=1, clock=None):
+def environment(channels, checkpoint_id=1, clock=None):
     return TaskEnvironment(
         settings=JobSettings("job", "job", check_order=True, auto_watermark_interval=1),
-        epoch=epoch,
+        checkpoint_id=checkpoint_id,
         attempt="attempt",
         attempt_number=0,
         staging="/staging",
         state_io=pipes.MemoryStateIO(),
         writer_of=channels.writer_of,
-        pace_of=None if clock is None else lambda task: WallPace(clock),
+        decisions_of=None if clock is None else lambda task: WallClockDecisions(clock),
     )
 
 
 def immediate(valve, channels):
-    return ImmediateTime(valve)
+    return ImmediateWatermarks(valve)
 
 
 SEEN = []
@@ -123,7 +123,7 @@ class Running:
             task = environment(self.channels)
             subtask.open(task, SubtaskRestore())
             subtask.connect(task, {})
-            subtask.begin_epoch(task)
+            subtask.begin_interval(task)
 
     def read(self, index, *records):
         """Let a source find these records, and read them batch by batch."""
@@ -132,7 +132,7 @@ class Running:
             head.add_splits(SourceAssignment([SplitProgress(SourceSplit("s", payload, 0), 0)]))
         payload.extend(records)
         head.on_wakeup()
-        while head.poll() is Polled.MORE:
+        while head.poll() is PollResult.MORE:
             pass
         head.check_time()
 
@@ -142,12 +142,12 @@ class Running:
         while taken:
             taken = False
             for key in self.channels.pending(1, 0):
-                if not self.target.gates.alignment.blocks(key[2:]):
+                if not self.target.gates.barrier_alignment.blocks(key[2:]):
                     self.target.receive_buffer(*key[2:], *self.channels.queues[key].popleft())
                     taken = True
 
-    def begin(self, subtask, epoch):
-        subtask.begin_epoch(environment(self.channels, epoch))
+    def begin(self, subtask, checkpoint):
+        subtask.begin_interval(environment(self.channels, checkpoint))
 
 
 def test_checkpoints_pass_through_a_running_subtask_and_each_has_what_came_before_its_barrier():
@@ -164,12 +164,12 @@ def test_checkpoints_pass_through_a_running_subtask_and_each_has_what_came_befor
     run.begin(run.sources[0], 2)
     run.read(0, (5, 30))  # after the barrier
     run.deliver()
-    assert not run.target.gates.alignment.complete
+    assert not run.target.gates.barrier_alignment.complete
     assert [total for _, total, _ in SEEN] == [1, 4]  # the channel waits for the other one
     run.read(1, (7, 40))  # before the barrier
     run.sources[1].checkpoint(1)
     run.deliver()
-    assert run.target.gates.alignment.complete
+    assert run.target.gates.barrier_alignment.complete
     ack = run.target.checkpoint(1)
     assert [total for _, total, _ in SEEN] == [1, 4, 11]
     assert ack.upstream == {("v0", 0): "attempt", ("v0", 1): "attempt"}
@@ -213,7 +213,7 @@ def test_timers_of_the_wall_clock_fire_without_a_barrier():
     task = environment(channels, clock=clock)
     subtask.open(task, SubtaskRestore())
     subtask.connect(task, {})
-    subtask.begin_epoch(task)
+    subtask.begin_interval(task)
     subtask.receive_buffer(0, 0, 0, DATA, pipes.buffer(["x"], keys=["k"]))
     assert subtask.next_wakeup() == 1050
     clock.advance(49)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from penstock.runtime.network.channels import ChannelId, Inputs, LocalLink, Outputs
 from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage
 from penstock.runtime.task.barriers import (
-    Abandon,
-    Begin,
-    Block,
-    Complete,
-    Drop,
-    Hasten,
-    Unblock,
+    AbandonCheckpoint,
+    BeginCheckpoint,
+    BlockChannel,
+    CompleteInFlight,
+    DropInFlight,
+    ExpediteBarriers,
+    UnblockChannels,
 )
 from penstock.runtime.task.unaligned import UnalignedBarriers
 from tests.builders.examples import examples
@@ -33,33 +33,37 @@ def kinds(decisions):
 
 def test_alignment_timeout_of_zero_starts_with_the_first_barrier():
     barriers = UnalignedBarriers([A, B, C], timeout_ms=0)
-    begin, unblock, hasten = barriers.on_barrier(A, barrier(1), 5)
-    assert (begin.unaligned, begin.barriers.keys(), hasten) == (True, {A}, Hasten(1))
-    assert isinstance(unblock, Unblock)
+    begin, unblock, expedite = barriers.on_barrier(A, barrier(1), 5)
+    assert (begin.unaligned, begin.barriers.keys(), expedite) == (True, {A}, ExpediteBarriers(1))
+    assert isinstance(unblock, UnblockChannels)
     assert barriers.in_flight == {B: (1,), C: (1,)}
     assert barriers.on_barrier(B, barrier(1), 6) == []
-    assert barriers.on_barrier(C, barrier(1), 7) == [Complete(1)]
+    assert barriers.on_barrier(C, barrier(1), 7) == [CompleteInFlight(1)]
     assert barriers.in_flight == {}
 
 
 def test_barriers_that_come_in_time_are_aligned():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
-    assert barriers.on_barrier(A, barrier(1, 1000), 1010) == [Block(A)]
+    assert barriers.on_barrier(A, barrier(1, 1000), 1010) == [BlockChannel(A)]
     assert barriers.deadline_ms == 1100
     begin, *rest = barriers.on_barrier(B, barrier(1, 1000), 1099)
     assert (begin.unaligned, begin.first_ms, begin.last_ms) == (False, 1010, 1099)
-    assert rest == [Unblock(), Complete(1)]
+    assert rest == [UnblockChannels(), CompleteInFlight(1)]
     assert barriers.deadline_ms is None
 
 
 def test_records_may_be_in_flight_for_two_checkpoints():
     barriers = UnalignedBarriers([A, B], timeout_ms=0)
     barriers.on_barrier(A, barrier(1), 5)
-    assert kinds(barriers.on_barrier(A, barrier(2), 6)) == [Begin, Unblock, Hasten]
+    assert kinds(barriers.on_barrier(A, barrier(2), 6)) == [
+        BeginCheckpoint,
+        UnblockChannels,
+        ExpediteBarriers,
+    ]
     assert barriers.in_flight == {B: (1, 2)}
-    assert barriers.on_barrier(B, barrier(1), 7) == [Complete(1)]
+    assert barriers.on_barrier(B, barrier(1), 7) == [CompleteInFlight(1)]
     assert barriers.in_flight == {B: (2,)}
-    assert barriers.on_barrier(B, barrier(2), 8) == [Complete(2)]
+    assert barriers.on_barrier(B, barrier(2), 8) == [CompleteInFlight(2)]
     assert barriers.in_flight == {}
 
 
@@ -79,7 +83,7 @@ def test_when_the_time_is_over_the_checkpoint_begins_without_the_missing_barrier
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     barriers.on_barrier(A, barrier(1, 1000), 1010)
     assert barriers.on_time(1099) == []
-    assert kinds(barriers.on_time(1100)) == [Begin, Unblock, Hasten]
+    assert kinds(barriers.on_time(1100)) == [BeginCheckpoint, UnblockChannels, ExpediteBarriers]
     assert barriers.in_flight == {B: (1,)}
     assert barriers.on_time(1200) == []
 
@@ -88,7 +92,7 @@ def test_a_barrier_that_has_overtaken_begins_before_the_time_is_over():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     barriers.on_barrier(A, barrier(1, 1000), 1010)
     decisions = barriers.on_barrier(B, barrier(1, 1000), 1020, overtakes=True)
-    assert kinds(decisions) == [Begin, Unblock, Complete]
+    assert kinds(decisions) == [BeginCheckpoint, UnblockChannels, CompleteInFlight]
     assert decisions[0].unaligned
 
 
@@ -96,22 +100,22 @@ def test_a_barrier_behind_records_is_hastened_when_its_time_is_over():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     assert barriers.on_announced(barrier(1, 1000), 1010) == []
     assert barriers.deadline_ms == 1100
-    assert barriers.on_time(1100) == [Hasten(1)]
+    assert barriers.on_time(1100) == [ExpediteBarriers(1)]
     assert barriers.deadline_ms is None
-    assert barriers.on_announced(barrier(2, 1000), 1110) == [Hasten(2)]  # it was slow
+    assert barriers.on_announced(barrier(2, 1000), 1110) == [ExpediteBarriers(2)]  # it was slow
 
 
 def test_a_barrier_that_comes_into_a_queue_after_the_beginning_is_hastened():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     barriers.on_barrier(A, barrier(1, 1000), 1200)
-    assert barriers.on_announced(barrier(1, 1000), 1210) == [Hasten(1)]
+    assert barriers.on_announced(barrier(1, 1000), 1210) == [ExpediteBarriers(1)]
 
 
 def test_a_savepoint_is_aligned_however_long_that_takes():
     barriers = UnalignedBarriers([A, B], timeout_ms=0)
     message = barrier(1, 1000, aligned=True)
     assert barriers.on_announced(message, 2000) == []
-    assert barriers.on_barrier(A, message, 2000) == [Block(A)]
+    assert barriers.on_barrier(A, message, 2000) == [BlockChannel(A)]
     assert barriers.deadline_ms is None
     assert barriers.on_time(9000) == []
     begin, *_ = barriers.on_barrier(B, message, 9000)
@@ -121,10 +125,10 @@ def test_a_savepoint_is_aligned_however_long_that_takes():
 def test_an_abort_lets_all_go_on():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     barriers.on_barrier(A, barrier(1, 1000), 1010)
-    assert barriers.on_aborted(1) == [Unblock()]
+    assert barriers.on_aborted(1) == [UnblockChannels()]
     assert barriers.on_barrier(B, barrier(1, 1000), 1020) == []
     barriers.on_barrier(A, barrier(2, 1000), 1200)
-    assert barriers.on_aborted(2) == [Drop(2)]
+    assert barriers.on_aborted(2) == [DropInFlight(2)]
     assert barriers.in_flight == {}
     assert barriers.on_aborted(7) == []
     assert barriers.on_barrier(A, barrier(7), 1300) == []
@@ -136,17 +140,25 @@ def test_later_barrier_abandons_an_earlier_checkpoint(begun):
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     barriers.on_barrier(A, barrier(1, 1000), 1200 if begun else 1010)
     found = barriers.on_barrier(B, barrier(2, 2000), 2010)
-    assert kinds(found) == ([Drop, Abandon, Block] if begun else [Abandon, Unblock, Block])
+    assert kinds(found) == (
+        [DropInFlight, AbandonCheckpoint, BlockChannel]
+        if begun
+        else [AbandonCheckpoint, UnblockChannels, BlockChannel]
+    )
     assert barriers.on_barrier(B, barrier(1, 1000), 2020) == []
 
 
 def test_a_savepoint_may_follow_while_barriers_of_a_checkpoint_are_missing():
     barriers = UnalignedBarriers([A, B], timeout_ms=0)
     barriers.on_barrier(A, barrier(1), 5)
-    assert barriers.on_barrier(A, barrier(2, aligned=True), 6) == [Block(A)]
+    assert barriers.on_barrier(A, barrier(2, aligned=True), 6) == [BlockChannel(A)]
     assert barriers.in_flight == {B: (1,)}
-    assert barriers.on_barrier(B, barrier(1), 7) == [Complete(1)]
-    assert kinds(barriers.on_barrier(B, barrier(2, aligned=True), 8)) == [Begin, Unblock, Complete]
+    assert barriers.on_barrier(B, barrier(1), 7) == [CompleteInFlight(1)]
+    assert kinds(barriers.on_barrier(B, barrier(2, aligned=True), 8)) == [
+        BeginCheckpoint,
+        UnblockChannels,
+        CompleteInFlight,
+    ]
 
 
 class Subtask:
@@ -211,7 +223,7 @@ class Subtask:
 
     def decide(self, decisions, overtaken=None):
         for decision in decisions:
-            if isinstance(decision, Begin):
+            if isinstance(decision, BeginCheckpoint):
                 self.begun[decision.checkpoint] = [list(each) for each in self.processed]
                 self.in_flight[decision.checkpoint] = [[] for _ in self.links]
         if overtaken is not None:
@@ -219,17 +231,17 @@ class Subtask:
             if number in self.in_flight and number not in self.complete:
                 self.in_flight[number][source] += found
         for decision in decisions:
-            if isinstance(decision, Block):
+            if isinstance(decision, BlockChannel):
                 self.inputs.channels[decision.channel].block()
-            elif isinstance(decision, Unblock):
+            elif isinstance(decision, UnblockChannels):
                 self.inputs.unblock_all()
-            elif isinstance(decision, Complete):
+            elif isinstance(decision, CompleteInFlight):
                 self.complete.add(decision.checkpoint)
-            elif isinstance(decision, Drop):
+            elif isinstance(decision, DropInFlight):
                 del self.in_flight[decision.checkpoint]
-            elif isinstance(decision, Hasten):
+            elif isinstance(decision, ExpediteBarriers):
                 for link in self.links:
-                    link.receiver.hasten(
+                    link.receiver.expedite(
                         lambda item, n=decision.checkpoint: (
                             item.kind == BARRIER and item.content.checkpoint == n
                         )

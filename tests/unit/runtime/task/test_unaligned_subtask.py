@@ -10,12 +10,12 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.operator_specs import KeyedProcessSpec, MapSpec
 from penstock.graph.stage import BarrierSettings, NetworkSettings
-from penstock.runtime.network.channels import ChannelId, Inputs, Item
+from penstock.runtime.network.channels import BufferOrEvent, ChannelId, Inputs
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task import task_checkpoints
 from penstock.runtime.task.in_flight import InFlight
-from penstock.runtime.task.stage_messages import Aborted, Declined, Trigger
+from penstock.runtime.task.stage_messages import CancelCheckpoint, DeclineCheckpoint, TriggerBarrier
 from penstock.testing import ManualClock
 from tests.builders import pipes, stages
 from tests.builders.live_tasks import reading
@@ -75,7 +75,7 @@ def barrier(checkpoint, **options):
 
 
 def overtake(slot, source, message):
-    slot.task(1).inputs.channels[0, source].put_first(Item(BARRIER, message, 0))
+    slot.task(1).inputs.channels[0, source].put_first(BufferOrEvent(BARRIER, message, 0))
 
 
 def in_flight(ack):
@@ -279,14 +279,14 @@ def test_state_of_an_aborted_unaligned_checkpoint_is_in_the_next_one():
         slot.rest()
         slot.put(1, 0, BARRIER, barrier(1))
         slot.rest()
-        slot.tell(Aborted(1))
+        slot.tell(CancelCheckpoint(1))
         slot.rest()
         slot.put(1, 1, BARRIER, barrier(1))
         for source in (0, 1):
             slot.put(1, source, BARRIER, barrier(2))
         slot.rest()
         ack = slot.acks(2, 1)[1, 0]
-        assert [each.checkpoint for each in slot.of(Declined)] == [1]
+        assert [each.checkpoint for each in slot.of(DeclineCheckpoint)] == [1]
     assert ack.in_flight is None
     with stages.Stepped(summing(restore=restore_from(ack))) as slot:
         slot.put(1, 0, DATA, batch(10))
@@ -313,7 +313,7 @@ def test_a_record_in_flight_that_cannot_be_pickled_declines_the_checkpoint_and_t
         slot.put(1, 1, BARRIER, barrier(2))
         slot.rest()
         assert slot.acks(2, 1)
-        (declined,) = slot.of(Declined)
+        (declined,) = slot.of(DeclineCheckpoint)
     assert "cannot be pickled" in declined.reason
     assert SEEN[-1] == 5
 
@@ -368,7 +368,7 @@ def stuck():
         hastened = []
         subtask = slot.task(1).subtask
         subtask.holds_barrier = lambda message: message not in hastened
-        subtask.hasten_barrier = lambda message, overtaken: hastened.append(message)
+        subtask.expedite_barrier = lambda message, overtaken: hastened.append(message)
         return hastened
 
     return hold
@@ -393,11 +393,11 @@ def test_checkpoint_aborted_while_its_barrier_is_queued_is_declined(stuck):
         stuck(slot)
         slot.put(1, 0, BARRIER, barrier(1))
         slot.rest()
-        slot.tell(Aborted(1))
+        slot.tell(CancelCheckpoint(1))
         slot.put(1, 0, BARRIER, barrier(2, aligned=True))  # it is written after the first one
         slot.rest()
         assert slot.acks(2, 1)
-        assert [each.checkpoint for each in slot.of(Declined)] == [1]
+        assert [each.checkpoint for each in slot.of(DeclineCheckpoint)] == [1]
 
 
 def test_the_barrier_of_a_savepoint_does_not_overtake_in_an_output_channel(stuck, time):
@@ -423,7 +423,7 @@ def test_the_barrier_of_a_source_overtakes_when_the_trigger_is_old(age_ms, align
     barriers = BarrierSettings(unaligned=True, aligned_timeout_ms=100)
     with stages.Stepped(reading(splits=[[(1, 10)]], barriers=barriers)) as slot:
         slot.rest()
-        slot.tell(Trigger(1, 1_000_000 - age_ms, aligned=aligned))
+        slot.tell(TriggerBarrier(1, 1_000_000 - age_ms, aligned=aligned))
         slot.rest()
         kinds = [kind for kind, _ in slot.sent(1)]
         assert kinds.count(BARRIER) == 1

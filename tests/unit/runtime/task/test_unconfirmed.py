@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.task.unconfirmed import Unconfirmed
+from penstock.runtime.task.unconfirmed import UnconfirmedCommittables
 
 
 def ack(*committables):
@@ -19,7 +19,7 @@ def ack(*committables):
 
 
 def test_committables_are_carried_until_a_checkpoint_that_has_them_is_complete():
-    kept = Unconfirmed()
+    kept = UnconfirmedCommittables()
     assert kept.passed(1, ack("x")).carried == {}
     assert kept.passed(2, ack("y")).carried == {1: {"sink": ["x"]}}
     kept.completed(1)

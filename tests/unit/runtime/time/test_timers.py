@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ArgumentTypeError
-from penstock.runtime.state.hashmap.backend import HashMapStateBackend
-from penstock.runtime.time.timers import TimerManager, TimerService
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
+from penstock.runtime.time.timers import KeyedTimerService, TimerManager
 
 
 def queue_of(timers=()):
-    queue = HashMapStateBackend(lambda: 0).create_timer_queue("timers")
+    queue = HashMapKeyedStateBackend(lambda: 0).create_timer_queue("timers")
     for timer in timers:
         queue.register(*timer)
     return queue
@@ -96,13 +96,13 @@ def test_a_timer_may_delete_another_of_the_same_time():
 
 def restored(backend):
     deltas = pickle.loads(pickle.dumps(backend.snapshot()))
-    other = HashMapStateBackend(lambda: 0)
+    other = HashMapKeyedStateBackend(lambda: 0)
     other.apply(deltas)
     return other
 
 
 def test_pending_timers_survive_a_restore_and_fired_ones_do_not_return():
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     manager = TimerManager(backend)
     for time in (10, 20, 30):
         manager.event.register(time, "a", None)
@@ -130,7 +130,7 @@ actions = st.lists(
 
 @given(actions)
 def test_any_use_equals_a_set_of_timers(steps):
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     queue, model = backend.create_timer_queue("timers"), set()
     for action, time, key in steps:
         if action == "register":
@@ -149,7 +149,7 @@ def test_any_use_equals_a_set_of_timers(steps):
         else:
             backend.snapshot()
             full = backend.full_snapshot()
-            backend = HashMapStateBackend(lambda: 0)
+            backend = HashMapKeyedStateBackend(lambda: 0)
             backend.apply(full)
             queue = backend.create_timer_queue("timers")
         assert len(queue) == len(model)
@@ -157,10 +157,10 @@ def test_any_use_equals_a_set_of_timers(steps):
 
 
 def test_the_timer_service_works_on_the_current_key_and_namespace():
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     manager = TimerManager(backend)
     manager.watermark = 3
-    service = TimerService(manager, lambda: 77, "window")
+    service = KeyedTimerService(manager, lambda: 77, "window")
     backend.current_key = "a"
     service.register_event_time_timer(10)
     service.register_processing_time_timer(11)
@@ -177,10 +177,10 @@ def test_the_timer_service_works_on_the_current_key_and_namespace():
 @pytest.mark.parametrize("method", ["register", "delete"])
 @pytest.mark.parametrize("domain", ["event", "processing"])
 def test_the_time_of_a_timer_is_a_whole_number(domain, method):
-    backend = HashMapStateBackend(lambda: 0)
+    backend = HashMapKeyedStateBackend(lambda: 0)
     backend.current_key = "a"
     manager = TimerManager(backend)
-    service = TimerService(manager, lambda: 0)
+    service = KeyedTimerService(manager, lambda: 0)
     call = getattr(service, f"{method}_{domain}_time_timer")
     for wrong in (1.5, float("nan"), "10", None):
         with pytest.raises(ArgumentTypeError, match="invalid timer timestamp"):

@@ -10,7 +10,7 @@ from penstock.common import Configuration
 from penstock.connectors.kafka.errors import KafkaDataLossError
 from penstock.connectors.kafka.sink import KafkaSink
 from penstock.connectors.sink import CommitRequest, CommitterContext
-from penstock.table.catalog.tables import ObjectPath, PhysicalColumn, ResolvedTable
+from penstock.table.catalog.tables import PhysicalColumn, ResolvedTable, TablePath
 from penstock.table.connectors.kafka.factory import KafkaFactory
 from penstock.table.connectors.providers import TableContext
 from penstock.table.types import IntType
@@ -18,7 +18,7 @@ from tests.unit.connectors.kafka.coordinators import ABORTED, Coordinators
 
 
 def sink_of(**options: str) -> KafkaSink:
-    table = ResolvedTable(ObjectPath("c", "d", "t"), (PhysicalColumn("a", IntType()),))
+    table = ResolvedTable(TablePath("c", "d", "t"), (PhysicalColumn("a", IntType()),))
     given = {
         "connector": "kafka",
         "topic": "orders",

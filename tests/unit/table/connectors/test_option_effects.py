@@ -19,7 +19,7 @@ from penstock.common import Configuration, Row, option_checks
 from penstock.connectors.kafka.serialization import FlinkFixedPartitioner
 from penstock.errors import ConfigurationError, RecordError
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.catalog.tables import ObjectPath, PhysicalColumn, ResolvedTable
+from penstock.table.catalog.tables import PhysicalColumn, ResolvedTable, TablePath
 from penstock.table.connectors import lookups, message_formats
 from penstock.table.connectors.datagen import factory as datagen
 from penstock.table.connectors.files import factory as files
@@ -152,7 +152,7 @@ def test_options_of_kafka_tables_that_others_would_hide_are_refused():
 
 def topic_with(**options: str) -> KafkaTable:
     given = {"topic": "t", "properties.bootstrap.servers": "x:1", "format": "json", **options}
-    path = ObjectPath("default_catalog", "default_database", "t")
+    path = TablePath("default_catalog", "default_database", "t")
     table = ResolvedTable(path, (PhysicalColumn("v", DataTypes.STRING()),))
     return KafkaTable(TableContext(table, given, Configuration()), upserts=False)
 

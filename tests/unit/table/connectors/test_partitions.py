@@ -34,10 +34,18 @@ BY_TIME = CommitTrigger(HOUR_MS, PartitionTimes(("h",), "1970-01-01 $h:00:00"))
 BY_CLOCK = CommitTrigger(HOUR_MS)
 
 
-def file(hour: int, *, epoch: int = 1, created: int = 0) -> InProgressFile:
-    stem = f"part-0-{epoch}-{hour}"
+def file(hour: int, *, checkpoint_id: int = 1, created: int = 0) -> InProgressFile:
+    stem = f"part-0-{checkpoint_id}-{hour}"
     return InProgressFile(
-        f"h={hour}", f".{stem}.inprogress.{epoch}.aa.bb", stem, 0, epoch, 10, 1, created, created
+        f"h={hour}",
+        f".{stem}.inprogress.{checkpoint_id}.aa.bb",
+        stem,
+        0,
+        checkpoint_id,
+        10,
+        1,
+        created,
+        created,
     )
 
 
@@ -72,7 +80,7 @@ def test_a_partition_is_due_when_the_watermark_has_passed_its_time_and_the_delay
 def test_a_partition_is_due_when_the_clock_has_passed_its_creation_and_the_delay(
     now: int, due: list[str]
 ) -> None:
-    files = [file(1), file(2, created=500), file(1, epoch=2, created=900)]
+    files = [file(1), file(2, created=500), file(1, checkpoint_id=2, created=900)]
     _, committed, _ = plan_partitions(request(*files, now_ms=now), AT_ONCE, BY_CLOCK)
     assert committed == due
 
@@ -131,12 +139,15 @@ def test_every_file_is_published_once_and_no_later_than_its_partition_is_committ
     epochs: list[tuple[list[int], int, bool]], policy: CommitPolicy, trigger: CommitTrigger
 ) -> None:
     pending, written, published = None, [], []
-    for epoch, (hours, now, final) in enumerate([*epochs, ([], 0, True)]):
-        ended = epoch == len(epochs)
-        new = [file(hour, epoch=epoch, created=epoch) for hour in dict.fromkeys(hours)]
+    for checkpoint_id, (hours, now, final) in enumerate([*epochs, ([], 0, True)]):
+        ended = checkpoint_id == len(epochs)
+        new = [
+            file(hour, checkpoint_id=checkpoint_id, created=checkpoint_id)
+            for hour in dict.fromkeys(hours)
+        ]
         written += new
         time = now * HOUR_MS
-        given = CommitRequest(epoch, new, final, time, pending, time, ended)
+        given = CommitRequest(checkpoint_id, new, final, time, pending, time, ended)
         some, committed, pending = plan_partitions(given, policy, trigger)
         published += [part for each in some for part in each.parts]
         hidden = [each for each in written if each not in published]

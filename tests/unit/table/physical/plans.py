@@ -9,14 +9,20 @@ from typing import Any
 from penstock.common import Configuration
 from penstock.connectors.collection import CollectionSource
 from penstock.connectors.staged_sinks import CollectSink
-from penstock.table.catalog.tables import ObjectPath, PhysicalColumn, ResolvedTable
+from penstock.table.catalog.tables import PhysicalColumn, ResolvedTable, TablePath
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.connectors.providers import Scanned, TableFactories, Written
+from penstock.table.connectors.providers import ScanProvider, SinkProvider, TableFactories
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex
 from penstock.table.physical.explain import physical_tree
 from penstock.table.physical.planner import PhysicalPlan, Planner
 from penstock.table.physical.settings import PlannerSettings
-from penstock.table.plan.nodes import AssignWatermark, Field, Node, Scan, Schema
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalNode,
+    LogicalTableScan,
+    LogicalWatermarkAssigner,
+    Schema,
+)
 from penstock.table.types import (
     BigIntType,
     BooleanType,
@@ -57,8 +63,8 @@ class Table:
     def bounded(self) -> bool:
         return "unbounded" not in self.options
 
-    def scan(self) -> Scanned:
-        return Scanned(
+    def scan(self) -> ScanProvider:
+        return ScanProvider(
             CollectionSource([]),
             tuple(self.names),
             tuple(self.types[n] for n in self.names),
@@ -94,8 +100,8 @@ class Sink(Table):
         mode = MODES[self.options.get("mode", "append")]
         return ChangelogMode(mode.kinds)
 
-    def write(self, *, overwrite: bool, partition: Any) -> Written:
-        return Written(
+    def write(self, *, overwrite: bool, partition: Any) -> SinkProvider:
+        return SinkProvider(
             CollectSink(None),  # type: ignore[arg-type]
             parallelism=self.parallelism,
             needs_watermarks=self.options.get("needs-watermarks"),
@@ -122,31 +128,33 @@ def table(
 ) -> ResolvedTable:
     """A table of the toy connector."""
     return ResolvedTable(
-        ObjectPath("c", "d", name),
+        TablePath("c", "d", name),
         tuple(PhysicalColumn(each, kind) for each, kind in columns.items()),
         {"connector": "toy", **options},
         primary_key=key,
     )
 
 
-def scan(of: ResolvedTable) -> Scan:
+def scan(of: ResolvedTable) -> LogicalTableScan:
     """All columns of a table."""
-    return Scan(
+    return LogicalTableScan(
         schema=tuple(Field(each.name, each.type) for each in of.columns),  # type: ignore[union-attr]
         table=of,
     )
 
 
-def timed(node: Node, column: int) -> AssignWatermark:
+def timed(node: LogicalNode, column: int) -> LogicalWatermarkAssigner:
     """A node whose column is its time."""
     schema = tuple(
         Field(f.name, f.type, "rowtime" if at == column else f.time)
         for at, f in enumerate(node.schema)
     )
-    return AssignWatermark(schema=schema, input=node, rowtime=column, expression=ref(node, column))
+    return LogicalWatermarkAssigner(
+        schema=schema, input=node, rowtime=column, expression=ref(node, column)
+    )
 
 
-def ref(node: Node, column: int) -> InputRef:
+def ref(node: LogicalNode, column: int) -> InputRef:
     return InputRef(node.schema[column].type, column)
 
 
@@ -177,12 +185,12 @@ def planner(toys: Toys | None = None, batch: bool = False, **options: str) -> Pl
     return Planner(PlannerSettings(factories, configuration, batch=batch))
 
 
-def shown(plan: PhysicalPlan | Node, **details: bool) -> str:
+def shown(plan: PhysicalPlan | LogicalNode, **details: bool) -> str:
     """The tree of a plan."""
     made = plan if isinstance(plan, PhysicalPlan) else planner().plan([plan])
     return physical_tree(made.roots, **details)
 
 
-def kinds(plan: PhysicalPlan | Node) -> list[str]:
+def kinds(plan: PhysicalPlan | LogicalNode) -> list[str]:
     """The names of the nodes of a plan, ends first."""
     return re.findall(r"^[ :+\-]*(\w+)", shown(plan), re.MULTILINE)

@@ -19,7 +19,13 @@ from penstock.columnar.specs.ranks import RankSpec
 from penstock.runtime.records import MAX_WATERMARK
 from penstock.table.errors import ValidationError
 from penstock.table.physical.make import exchange
-from penstock.table.physical.nodes import INSERTS, Changes, Operator, Physical, Traits
+from penstock.table.physical.nodes import (
+    INSERTS,
+    ChangelogTraits,
+    PhysicalNode,
+    PhysicalOperator,
+    PhysicalTraits,
+)
 from penstock.table.physical.planner import PhysicalPlan
 from penstock.table.plan.nodes import Field
 from tests.builders.plan_runs import PlanRun, valid_table
@@ -76,16 +82,16 @@ def test_keys_follow_rows_through_projections_groups_and_ranks() -> None:
     assert found == KEYS
 
 
-def node(changes: Changes, *keys: tuple[int, ...]) -> Physical:
-    return Physical(
+def node(changes: ChangelogTraits, *keys: tuple[int, ...]) -> PhysicalNode:
+    return PhysicalNode(
         schema=tuple(Field(name, INT) for name in "abc"),
-        traits=Traits(changes, frozenset(map(frozenset, keys))),
+        traits=PhysicalTraits(changes, frozenset(map(frozenset, keys))),
     )
 
 
 def test_changes_that_are_sent_by_a_column_outside_of_their_key_lose_the_key() -> None:
     """Two changes of one key may go to two subtasks then, and come from there in any order."""
-    changing = node(Changes(updates=True), (0,), (1, 2), (0, 1))
+    changing = node(ChangelogTraits(updates=True), (0,), (1, 2), (0, 1))
     found = {
         columns: sorted(map(sorted, exchange(changing, columns).traits.keys))
         for columns in ((), (0,), (1,), (1, 2), (0, 2))
@@ -201,7 +207,7 @@ def test_columns_that_an_outer_join_may_fill_with_nulls_are_checked_before_a_not
         names = [
             node.spec.names
             for node in planned(query, tables=strict).nodes
-            if isinstance(node, Operator) and isinstance(node.spec, NotNullSpec)
+            if isinstance(node, PhysicalOperator) and isinstance(node.spec, NotNullSpec)
         ]
         found[kind] = names
     assert found == {"INNER": [], "LEFT": [("y",)], "RIGHT": [("x",)], "FULL": [("x", "y")]}

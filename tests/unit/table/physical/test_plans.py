@@ -11,17 +11,17 @@ from penstock.table.expressions.nodes import AggregateCall
 from penstock.table.physical.advice import advice
 from penstock.table.physical.implement.not_null import not_null_paths
 from penstock.table.plan.nodes import (
-    Aggregate,
     Field,
-    Filter,
-    Join,
-    Over,
-    OverWindow,
-    Project,
-    Sort,
-    Values,
-    WindowTableFunction,
-    Write,
+    LogicalAggregate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalOverAggregate,
+    LogicalOverWindow,
+    LogicalProject,
+    LogicalSink,
+    LogicalSort,
+    LogicalTableFunctionScan,
+    LogicalValues,
 )
 from penstock.table.types import ArrayType, MapType, MultisetType, RowField, RowType
 from tests.unit.table.physical.plans import (
@@ -50,20 +50,20 @@ READ = ["RowsToColumns", "TableSourceScan"]
 
 def grouped(source, *keys):
     schema = (*(source.schema[key] for key in keys), Field("n", LONG))
-    return Aggregate(schema=schema, input=source, keys=keys, aggregates=(count(),))
+    return LogicalAggregate(schema=schema, input=source, keys=keys, aggregates=(count(),))
 
 
 def numbered(source, partition, order, function="ROW_NUMBER"):
-    return Over(
+    return LogicalOverAggregate(
         schema=(*source.schema, Field("rn", LONG)),
         input=source,
-        window=OverWindow(partition, order),
+        window=LogicalOverWindow(partition, order),
         calls=(AggregateCall(function, (), LONG),),
     )
 
 
 def first(source, many):
-    return Filter(
+    return LogicalFilter(
         schema=source.schema,
         input=source,
         condition=call("<=", ref(source, len(source.schema) - 1), number(many)),
@@ -77,20 +77,24 @@ def windows(source, kind="TUMBLE"):
         Field("window_end", TIME, None, "end"),
         Field("window_time", TIME, "rowtime", "time"),
     )
-    return WindowTableFunction(
+    return LogicalTableFunctionScan(
         schema=schema, input=source, window=WindowDefinition(kind, 1000, 500, time=3)
     )
 
 
 def test_projections_and_filters_in_a_row_are_one_operator():
     bids = scan(BIDS)
-    cheap = Filter(schema=bids.schema, input=bids, condition=call("<", ref(bids, 2), number(10)))
-    some = Project(
+    cheap = LogicalFilter(
+        schema=bids.schema, input=bids, condition=call("<", ref(bids, 2), number(10))
+    )
+    some = LogicalProject(
         schema=fields(p=INT, a=INT),
         input=cheap,
         expressions=(call("+", ref(bids, 2), number(1), kind=INT), ref(bids, 0)),
     )
-    more = Filter(schema=some.schema, input=some, condition=call(">", ref(some, 1), number(3)))
+    more = LogicalFilter(
+        schema=some.schema, input=some, condition=call(">", ref(some, 1), number(3))
+    )
     assert kinds(more) == ["Calc", *READ]
     assert (
         "Calc(select=[(price + 1) AS p, auction AS a], where=[((price < 10) AND (auction > 3))])"
@@ -152,7 +156,7 @@ def test_groups_by_window_give_final_rows():
 
 
 def joined(left, right, condition, kind="INNER", temporal=None):
-    return Join(
+    return LogicalJoin(
         schema=(*left.schema, *right.schema),
         left=left,
         right=right,
@@ -222,18 +226,18 @@ def test_a_table_as_of_a_time_is_a_temporal_join():
 
 def test_a_sort_with_a_limit_is_a_rank_and_one_without_is_refused():
     bids = scan(BIDS)
-    top = Sort(schema=bids.schema, input=bids, order=(SortKey(2),), limit=3)
+    top = LogicalSort(schema=bids.schema, input=bids, order=(SortKey(2),), limit=3)
     assert kinds(top) == ["SortLimit", "Exchange", *READ]
     with pytest.raises(ValidationError, match="or LIMIT"):
-        planner().plan([Sort(schema=bids.schema, input=bids, order=(SortKey(2),))])
+        planner().plan([LogicalSort(schema=bids.schema, input=bids, order=(SortKey(2),))])
     times = timed(bids, 3)
-    assert kinds(Sort(schema=times.schema, input=times, order=(SortKey(3),)))[0] == "Sort"
+    assert kinds(LogicalSort(schema=times.schema, input=times, order=(SortKey(3),)))[0] == "Sort"
 
 
 def write(source, **how):
     names = how.pop("names", [f.name for f in source.schema])
     columns = dict(zip(names, (f.type for f in source.schema), strict=True))
-    return Write(schema=source.schema, input=source, table=table("out", columns, **how))
+    return LogicalSink(schema=source.schema, input=source, table=table("out", columns, **how))
 
 
 def test_a_table_that_only_grows_refuses_updates_and_says_who_makes_them():
@@ -258,12 +262,12 @@ def test_upsert_tables_by_another_key_keep_the_rows_of_it():
 
 def test_a_filter_on_a_count_needs_former_rows():
     counts = grouped(scan(BIDS), 1)
-    few = Filter(
+    few = LogicalFilter(
         schema=counts.schema, input=counts, condition=call("<", ref(counts, 1), number(10))
     )
     plan = planner().plan([write(few, mode="upsert", key=("bidder",))])
     assert kinds(plan)[:3] == ["Sink", "DropUpdateBefore", "Calc"]
-    by_key = Filter(
+    by_key = LogicalFilter(
         schema=counts.schema, input=counts, condition=call("<", ref(counts, 0), number(10))
     )
     plan = planner().plan([write(by_key, mode="upsert", key=("bidder",))])
@@ -347,7 +351,7 @@ def test_aggregates_that_can_be_put_together_are_folded_before_they_are_sent():
     ]
     windowed = shown(two.plan([grouped(windows(timed(scan(BIDS), 3)), 4, 5, 0)]))
     assert "LocalWindowAggregate(groupBy=[auction], window=[TUMBLE(size=[1 s])]" in windowed
-    several = Aggregate(
+    several = LogicalAggregate(
         schema=fields(bidder=INT, n=LONG),
         input=scan(BIDS),
         keys=(1,),
@@ -383,7 +387,7 @@ def test_the_same_statement_has_the_same_operator_ids_each_time():
 
 
 def test_watermarks_that_no_scan_emits_heed_the_idle_timeout():
-    values = Values(schema=fields(id=INT, at=TIME), rows=())
+    values = LogicalValues(schema=fields(id=INT, at=TIME), rows=())
     plan = planner(table_exec_source_idle__timeout="5 s").plan([timed(values, 1)])
     assert spec_of(plan, WatermarkSpec).idle_timeout_ms == 5000
 

@@ -13,7 +13,7 @@ import penstock.columnar.specs
 from penstock.graph.operator_specs import OperatorSpec, spec_kinds
 from penstock.graph.state_description import StateDescription, changed_parts
 from penstock.graph.transformations import OperatorTransformation, Transformation
-from penstock.table.physical.nodes import Operator
+from penstock.table.physical.nodes import PhysicalOperator
 from penstock.table.physical.state_descriptions import DESCRIPTIONS, has_state
 from penstock.table.physical.translate import translate
 from tests.builders.cases import check_all
@@ -172,7 +172,7 @@ def test_the_time_to_live_reaches_every_operator_that_forgets() -> None:
         found = {
             name: getattr(node.spec, name)
             for node in plan.nodes
-            if isinstance(node, Operator) and type(node.spec).__name__ == f"{operator}Spec"
+            if isinstance(node, PhysicalOperator) and type(node.spec).__name__ == f"{operator}Spec"
             for name in ("ttl_ms", "left_ttl_ms", "right_ttl_ms")
             if hasattr(node.spec, name)
         }

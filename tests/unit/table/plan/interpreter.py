@@ -12,33 +12,33 @@ from penstock.table.plan import nodes
 Row = tuple[Any, ...]
 
 
-def run(node: nodes.Node, tables: dict[str, list[Row]]) -> list[Row]:
+def run(node: nodes.LogicalNode, tables: dict[str, list[Row]]) -> list[Row]:
     """The rows of a plan."""
     match node:
-        case nodes.Scan():
+        case nodes.LogicalTableScan():
             return tables[node.table.path.name]
-        case nodes.Values():
+        case nodes.LogicalValues():
             return [tuple(value(each, ()) for each in row) for row in node.rows]
-        case nodes.Project():
+        case nodes.LogicalProject():
             below = run(node.input, tables)
             return [tuple(value(each, row) for each in node.expressions) for row in below]
-        case nodes.Filter():
+        case nodes.LogicalFilter():
             return [row for row in run(node.input, tables) if value(node.condition, row) is True]
-        case nodes.Join():
+        case nodes.LogicalJoin():
             return joined(node, run(node.left, tables), run(node.right, tables))
-        case nodes.Aggregate():
+        case nodes.LogicalAggregate():
             return aggregated(node, run(node.input, tables))
-        case nodes.Sort():
+        case nodes.LogicalSort():
             rows = ordered(run(node.input, tables), node.order)
             return rows[node.offset :][: node.limit]
-        case nodes.Over():
+        case nodes.LogicalOverAggregate():
             return ranked(node, run(node.input, tables))
-        case nodes.SetOperation():
+        case nodes.LogicalSetOperation():
             return combined(node, [run(each, tables) for each in node.parts])
     raise AssertionError(type(node))
 
 
-def joined(node: nodes.Join, left: list[Row], right: list[Row]) -> list[Row]:
+def joined(node: nodes.LogicalJoin, left: list[Row], right: list[Row]) -> list[Row]:
     nothing = (None,) * len(node.right.schema)
     found: list[Row] = []
     seen = set()
@@ -61,7 +61,7 @@ def joined(node: nodes.Join, left: list[Row], right: list[Row]) -> list[Row]:
     return found
 
 
-def aggregated(node: nodes.Aggregate, rows: list[Row]) -> list[Row]:
+def aggregated(node: nodes.LogicalAggregate, rows: list[Row]) -> list[Row]:
     found = []
     for subset in node.sets if node.sets is not None else (tuple(range(len(node.keys))),):
         groups: dict[Row, list[Row]] = {} if subset else {(None,) * len(node.keys): []}
@@ -106,7 +106,7 @@ def ordered(rows: list[Row], order: Any) -> list[Row]:
     return rows
 
 
-def ranked(node: nodes.Over, rows: list[Row]) -> list[Row]:
+def ranked(node: nodes.LogicalOverAggregate, rows: list[Row]) -> list[Row]:
     assert [call.function for call in node.calls] == ["ROW_NUMBER"]
     groups: dict[Row, list[Row]] = {}
     for row in rows:
@@ -118,7 +118,7 @@ def ranked(node: nodes.Over, rows: list[Row]) -> list[Row]:
     ]
 
 
-def combined(node: nodes.SetOperation, parts: list[list[Row]]) -> list[Row]:
+def combined(node: nodes.LogicalSetOperation, parts: list[list[Row]]) -> list[Row]:
     if node.kind == "UNION":
         rows = list(itertools.chain(*parts))
         return rows if node.all else list(dict.fromkeys(rows))

@@ -7,16 +7,16 @@ from typing import Any
 from penstock.table.catalog.tables import (
     ComputedColumn,
     MetadataColumn,
-    ObjectPath,
     PhysicalColumn,
     ResolvedTable,
     ResolvedView,
+    TablePath,
 )
 from penstock.table.plan.catalog_reader import UserFunction
 from penstock.table.plan.converter import Converter, PlanSettings
-from penstock.table.plan.nodes import Node, Write
+from penstock.table.plan.nodes import LogicalNode, LogicalSink
 from penstock.table.sql.parser import parse
-from penstock.table.sql.statements import CreateTable, CreateView, Insert
+from penstock.table.sql.statements import CreateTableStatement, CreateViewStatement, InsertStatement
 
 
 class Catalog:
@@ -27,9 +27,9 @@ class Catalog:
         self.functions: dict[str, UserFunction] = {}
         for text in statements:
             (statement,) = parse(text)
-            if isinstance(statement, CreateTable):
+            if isinstance(statement, CreateTableStatement):
                 self.tables[statement.table[-1]] = table_of(statement)
-            elif isinstance(statement, CreateView):
+            elif isinstance(statement, CreateViewStatement):
                 name = statement.view[-1]
                 self.tables[name] = ResolvedView(
                     path(name), statement.query.tree, statement.query.text, statement.columns
@@ -52,11 +52,11 @@ class Catalog:
         return self
 
 
-def path(name: str) -> ObjectPath:
-    return ObjectPath("default_catalog", "default_database", name)
+def path(name: str) -> TablePath:
+    return TablePath("default_catalog", "default_database", name)
 
 
-def table_of(statement: CreateTable) -> ResolvedTable:
+def table_of(statement: CreateTableStatement) -> ResolvedTable:
     columns: list[Any] = []
     for each in statement.columns:
         if each.kind == "physical":
@@ -98,22 +98,22 @@ CATALOG = Catalog(
 )
 
 
-def plan(text: str, catalog: Any = CATALOG, zone: str = "UTC") -> Node:
+def plan(text: str, catalog: Any = CATALOG, zone: str = "UTC") -> LogicalNode:
     """The plan of a statement."""
     (statement,) = parse(text)
     converter = Converter(catalog, PlanSettings(zone))
-    if isinstance(statement, Insert):
+    if isinstance(statement, InsertStatement):
         return converter.insert(statement)
     return converter.query(statement.tree, text)
 
 
-def write_of(text: str) -> Write:
+def write_of(text: str) -> LogicalSink:
     node = plan(text)
-    assert isinstance(node, Write)
+    assert isinstance(node, LogicalSink)
     return node
 
 
-def columns(node: Node) -> str:
+def columns(node: LogicalNode) -> str:
     """The columns of a plan: name, type, and what is special about them."""
     return ", ".join(
         f"{each.name} {each.type}" + (f" *{each.time}*" if each.time else "")
@@ -121,15 +121,15 @@ def columns(node: Node) -> str:
     )
 
 
-def times(node: Node) -> dict[str, str]:
+def times(node: LogicalNode) -> dict[str, str]:
     """The time attributes of a plan."""
     return {each.name: each.time for each in node.schema if each.time}
 
 
-def outline(node: Node) -> str:
+def outline(node: LogicalNode) -> str:
     """The nodes of a plan, the last first; what reads a table is its name."""
-    kind = type(node).__name__
-    if kind == "Scan":
+    kind = type(node).__name__.removeprefix("Logical")
+    if kind == "TableScan":
         return str(node.table.path.name)  # type: ignore[attr-defined]
     if kind in {"Join", "SetOperation"}:
         kind = node.kind  # type: ignore[attr-defined]
@@ -137,7 +137,7 @@ def outline(node: Node) -> str:
     return f"{kind}({inside})"
 
 
-def find(node: Node, kind: type[Any]) -> Any:
+def find(node: LogicalNode, kind: type[Any]) -> Any:
     """The first node of a kind, from the end of the plan."""
     if isinstance(node, kind):
         return node

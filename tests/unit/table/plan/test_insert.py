@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.table.errors import SqlError
-from penstock.table.plan.nodes import Project
+from penstock.table.plan.nodes import LogicalProject
 from tests.unit.table.plan.plans import plan, write_of
 
 
 def written(text: str) -> list[str]:
     node = write_of(text).input
-    assert isinstance(node, Project)
+    assert isinstance(node, LogicalProject)
     return [str(each) for each in node.expressions]
 
 
@@ -36,7 +36,7 @@ def test_partitions_and_overwrite_come_with_the_write() -> None:
 def test_columns_that_fit_are_written_as_they_are() -> None:
     node = write_of("INSERT INTO loose SELECT a, b, c FROM loose")
     assert [each.name for each in node.schema] == ["a", "b", "c"]
-    assert not isinstance(node.input, Project)
+    assert not isinstance(node.input, LogicalProject)
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ import pytest
 
 from penstock.table.plan.catalog_reader import UserFunction
 from penstock.table.plan.nodes import (
-    Aggregate,
-    Correlate,
-    Join,
-    MatchRecognize,
-    Over,
-    Scan,
-    Sort,
-    Values,
-    WindowTableFunction,
+    LogicalAggregate,
+    LogicalCorrelate,
+    LogicalJoin,
+    LogicalMatch,
+    LogicalOverAggregate,
+    LogicalSort,
+    LogicalTableFunctionScan,
+    LogicalTableScan,
+    LogicalValues,
 )
 from penstock.table.types import IntType
 from tests.unit.table.plan.plans import Catalog, columns, find, outline, plan, times
@@ -123,9 +123,9 @@ def test_time_attributes_stay_where_rows_keep_the_order_of_watermarks(
         ("SELECT * FROM s ORDER BY k LIMIT 3", "Sort(s)"),
         ("SELECT v FROM s ORDER BY k LIMIT 3", "Project(Sort(Project(s)))"),
         ("SELECT DISTINCT v FROM s", "Aggregate(Project(s))"),
-        ("SELECT k, COUNT(*) OVER w, SUM(v) OVER w FROM s WINDOW w AS (PARTITION BY k ORDER BY v)", "Project(Over(s))"),
-        ("SELECT k, COUNT(*) OVER (ORDER BY k), SUM(v) OVER (ORDER BY v) FROM s", "Project(Over(Over(s)))"),
-        ("SELECT k FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) = 1", "Project(Filter(Over(s)))"),
+        ("SELECT k, COUNT(*) OVER w, SUM(v) OVER w FROM s WINDOW w AS (PARTITION BY k ORDER BY v)", "Project(OverAggregate(s))"),
+        ("SELECT k, COUNT(*) OVER (ORDER BY k), SUM(v) OVER (ORDER BY v) FROM s", "Project(OverAggregate(OverAggregate(s)))"),
+        ("SELECT k FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) = 1", "Project(Filter(OverAggregate(s)))"),
         ("SELECT 1", "Project(Values())"),
     ],
 )  # fmt: skip
@@ -139,7 +139,7 @@ def test_aggregates_are_computed_once_from_columns() -> None:
             "SELECT channel, COUNT(*), SUM(price + 1), SUM(price + 1) * 2, COUNT(DISTINCT auction) FILTER (WHERE price > 3)"
             " FROM bid GROUP BY channel HAVING COUNT(*) > 1"
         ),
-        Aggregate,
+        LogicalAggregate,
     )
     assert [str(each) for each in node.aggregates] == [
         "COUNT(*)",
@@ -155,14 +155,14 @@ def test_an_aggregate_of_the_user_has_the_filter_that_is_written() -> None:
         name="best", kind="AGGREGATE", function=object(), result_types=(IntType(),)
     )
     query = "SELECT k, best(DISTINCT v) FILTER (WHERE v > 1) FROM s GROUP BY k"
-    (call,) = find(plan(query, catalog), Aggregate).aggregates
+    (call,) = find(plan(query, catalog), LogicalAggregate).aggregates
     assert (call.distinct, call.filter is not None) == (True, True)
 
 
 def test_expressions_of_group_by_are_keys_in_any_place() -> None:
     node = plan("SELECT (price + 1) * 2, r.x FROM bid GROUP BY price + 1, r.x ORDER BY price + 1")
     assert [str(each.type) for each in node.schema] == ["BIGINT", "INT"]
-    assert find(node, Aggregate).keys == (0, 1)
+    assert find(node, LogicalAggregate).keys == (0, 1)
 
 
 def test_a_field_of_a_key_is_grouped() -> None:
@@ -181,7 +181,7 @@ def test_a_field_of_a_key_is_grouped() -> None:
     ],
 )
 def test_grouping_sets_are_subsets_of_the_keys(group: str, wanted: object) -> None:
-    node = find(plan(f"SELECT COUNT(*) FROM bid GROUP BY {group}"), Aggregate)
+    node = find(plan(f"SELECT COUNT(*) FROM bid GROUP BY {group}"), LogicalAggregate)
     assert node.sets == wanted
 
 
@@ -200,7 +200,7 @@ def test_grouping_sets_are_subsets_of_the_keys(group: str, wanted: object) -> No
     ],
 )  # fmt: skip
 def test_window_table_functions_are_defined_by_their_operands(call: str, wanted: object) -> None:
-    window = find(plan(f"SELECT * FROM TABLE({call})"), WindowTableFunction).window
+    window = find(plan(f"SELECT * FROM TABLE({call})"), LogicalTableFunctionScan).window
     found = (
         window.kind,
         window.size,
@@ -221,7 +221,7 @@ def test_group_windows_give_what_their_functions_ask_for() -> None:
             " HOP_START(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR) AS b FROM bid"
             " GROUP BY auction, HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)"
         ),
-        Aggregate,
+        LogicalAggregate,
     )
     assert node.properties == ("end", "start")
     assert (node.window.kind, node.window.size, node.window.slide) == ("HOP", 3_600_000, 60_000)
@@ -241,14 +241,17 @@ def test_group_windows_give_what_their_functions_ask_for() -> None:
 )
 def test_frames_of_over_are_read(frame: str, wanted: object) -> None:
     node = find(
-        plan(f"SELECT SUM(price) OVER (PARTITION BY channel ORDER BY ts {frame}) FROM bid"), Over
+        plan(f"SELECT SUM(price) OVER (PARTITION BY channel ORDER BY ts {frame}) FROM bid"),
+        LogicalOverAggregate,
     )
     assert (node.window.rows, node.window.preceding, node.window.following) == wanted
     assert (node.window.partition, node.window.order[0].index) == ((2,), 3)
 
 
 def test_order_by_says_where_nulls_are() -> None:
-    node = find(plan("SELECT * FROM s ORDER BY k, v DESC, 2 NULLS FIRST LIMIT 5 OFFSET 2"), Sort)
+    node = find(
+        plan("SELECT * FROM s ORDER BY k, v DESC, 2 NULLS FIRST LIMIT 5 OFFSET 2"), LogicalSort
+    )
     assert [(each.index, each.ascending, each.nulls_first) for each in node.order] == [
         (0, True, True),
         (1, False, False),
@@ -261,8 +264,8 @@ def test_hints_come_with_the_table_and_the_join() -> None:
     node = plan(
         "SELECT /*+ STATE_TTL('s' = '1d') */ * FROM s /*+ OPTIONS('a' = 'b') */ JOIN t ON s.k = t.k"
     )
-    assert find(node, Scan).options == {"a": "b"}
-    assert find(node, Join).hints == {"STATE_TTL": {"left": 86_400_000}}
+    assert find(node, LogicalTableScan).options == {"a": "b"}
+    assert find(node, LogicalJoin).hints == {"STATE_TTL": {"left": 86_400_000}}
 
 
 def test_hints_of_lookups_are_about_the_table_that_they_name() -> None:
@@ -272,7 +275,7 @@ def test_hints_of_lookups_are_about_the_table_that_they_name() -> None:
         ("LOOKUP('table' = 'a'), LOOKUP('table' = 'db.T')", ["db.T", "a"]),
         ("LOOKUP('table' = 's')", [None, None]),
     ):
-        second = find(plan(f"SELECT /*+ {hints} */ s.k FROM {pair}"), Join)
+        second = find(plan(f"SELECT /*+ {hints} */ s.k FROM {pair}"), LogicalJoin)
         found = [each.hints.get("LOOKUP", {}).get("table") for each in (second.left, second)]
         assert found == wanted, hints
 
@@ -300,7 +303,7 @@ def test_windows_are_over_tables_and_queries(data: str) -> None:
     named = "TIMECOL => DESCRIPTOR(ts), GAP => INTERVAL '1' HOUR"
     node = find(
         plan(f"SELECT * FROM TABLE(SESSION({data}, {named if '=>' in data else rest}))"),
-        WindowTableFunction,
+        LogicalTableFunctionScan,
     )
     assert "bid" in outline(node)
     assert node.window.partition == ((0,) if partitioned else ())
@@ -312,13 +315,13 @@ def test_temporal_joins_know_the_time_of_the_left_row() -> None:
         plan(
             "SELECT * FROM bid b LEFT JOIN auction FOR SYSTEM_TIME AS OF b.pt AS a ON b.auction = a.id"
         ),
-        Join,
+        LogicalJoin,
     )
     assert (str(node.temporal), node.kind) == ("$7", "LEFT")
 
 
 def test_table_functions_take_columns_of_the_row_to_their_left() -> None:
-    node = find(plan("SELECT * FROM s, UNNEST(ARRAY[k, v]) AS u(x)"), Correlate)
+    node = find(plan("SELECT * FROM s, UNNEST(ARRAY[k, v]) AS u(x)"), LogicalCorrelate)
     assert (node.function, str(node.operands[0]), node.outer) == ("UNNEST", "ARRAY($0, $1)", False)
 
 
@@ -330,7 +333,7 @@ def test_patterns_are_trees_and_columns_belong_to_variables() -> None:
             " AFTER MATCH SKIP TO LAST B PATTERN (A{2,3} B+? C) WITHIN INTERVAL '1' MINUTE"
             " DEFINE A AS price < 10, B AS B.price > LAST(A.price))"
         ),
-        MatchRecognize,
+        LogicalMatch,
     )
     assert [(each.variable, each.least, each.most, each.greedy) for each in node.pattern.parts] == [
         ("A", 2, 3, True),
@@ -363,9 +366,9 @@ def test_patterns_are_trees_and_columns_belong_to_variables() -> None:
 )
 def test_after_match_skip_positions(clause: str, wanted: object) -> None:
     query = f"SELECT * FROM bid MATCH_RECOGNIZE (ORDER BY ts MEASURES A.price AS p {clause} PATTERN (A B) DEFINE A AS price > 1)"
-    assert find(plan(query), MatchRecognize).after_match == wanted
+    assert find(plan(query), LogicalMatch).after_match == wanted
 
 
 def test_values_have_the_type_that_all_rows_have_in_common() -> None:
-    node = find(plan("VALUES (1), (NULL), (CAST(3 AS BIGINT))"), Values)
+    node = find(plan("VALUES (1), (NULL), (CAST(3 AS BIGINT))"), LogicalValues)
     assert columns(node) == "EXPR$0 BIGINT"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.table.errors import SqlError
-from penstock.table.plan.nodes import Aggregate, Join
+from penstock.table.plan.nodes import LogicalAggregate, LogicalJoin
 from tests.unit.table.plan.interpreter import run
 from tests.unit.table.plan.plans import find, outline, plan
 
@@ -148,20 +148,20 @@ def test_exists_and_in_of_where_are_semi_and_anti_joins() -> None:
 
 def test_a_subquery_that_may_give_more_rows_is_guarded() -> None:
     node = plan("SELECT (SELECT w FROM t) AS m FROM s")
-    assert [call.function for call in find(node, Aggregate).aggregates] == ["SINGLE_VALUE"]
+    assert [call.function for call in find(node, LogicalAggregate).aggregates] == ["SINGLE_VALUE"]
     node = plan("SELECT (SELECT w FROM t WHERE t.k = s.k) AS m FROM s")
-    guard = find(node, Aggregate)
+    guard = find(node, LogicalAggregate)
     assert [call.function for call in guard.aggregates] == ["SINGLE_VALUE"]
     assert len(guard.keys) == 1
-    assert find(plan("SELECT (SELECT w FROM t LIMIT 1) AS m FROM s"), Aggregate) is None
-    two = find(plan("SELECT (SELECT w FROM t LIMIT 2) AS m FROM s"), Aggregate)
+    assert find(plan("SELECT (SELECT w FROM t LIMIT 1) AS m FROM s"), LogicalAggregate) is None
+    two = find(plan("SELECT (SELECT w FROM t LIMIT 2) AS m FROM s"), LogicalAggregate)
     assert [call.function for call in two.aggregates] == ["SINGLE_VALUE"]
     first = "SELECT (SELECT w FROM t WHERE t.k = s.k ORDER BY w LIMIT 1) AS m FROM s"
-    assert find(plan(first), Aggregate) is None
+    assert find(plan(first), LogicalAggregate) is None
 
 
 def test_not_in_of_columns_without_null_is_an_equality() -> None:
-    node = find(plan("SELECT * FROM auction WHERE id NOT IN (SELECT id FROM auction)"), Join)
+    node = find(plan("SELECT * FROM auction WHERE id NOT IN (SELECT id FROM auction)"), LogicalJoin)
     assert node.kind == "ANTI"
     assert str(node.condition) == "=($0, $5)"
 

@@ -7,15 +7,15 @@ import pytest
 from penstock.columnar.specs.common import SortKey, WindowDefinition
 from penstock.table.expressions.nodes import AggregateCall, Literal
 from penstock.table.plan.nodes import (
-    Aggregate,
     Field,
-    Filter,
-    Join,
-    Project,
-    SetOperation,
-    Sort,
-    WindowTableFunction,
-    Write,
+    LogicalAggregate,
+    LogicalFilter,
+    LogicalJoin,
+    LogicalProject,
+    LogicalSetOperation,
+    LogicalSink,
+    LogicalSort,
+    LogicalTableFunctionScan,
 )
 from tests.unit.table.physical.plans import (
     BOOL,
@@ -42,7 +42,7 @@ USERS = table("users", {"id": INT, "name": TEXT}, can=ALL)
 
 
 def only(node, *columns):
-    return Project(
+    return LogicalProject(
         schema=tuple(node.schema[at] for at in columns),
         input=node,
         expressions=tuple(ref(node, at) for at in columns),
@@ -50,12 +50,12 @@ def only(node, *columns):
 
 
 def where(node, condition):
-    return Filter(schema=node.schema, input=node, condition=condition)
+    return LogicalFilter(schema=node.schema, input=node, condition=condition)
 
 
 def joined(left, right, condition, kind="INNER"):
     schema = left.schema if kind in {"SEMI", "ANTI"} else (*left.schema, *right.schema)
-    return Join(schema=schema, left=left, right=right, kind=kind, condition=condition)
+    return LogicalJoin(schema=schema, left=left, right=right, kind=kind, condition=condition)
 
 
 def right_ref(left, right, column):
@@ -85,7 +85,7 @@ def test_a_source_learns_how_many_rows_are_needed():
     toys = Toys()
     bids = scan(BIDS)
     some = only(bids, 1)
-    planner(toys).plan([Sort(schema=some.schema, input=some, offset=2, limit=3)])
+    planner(toys).plan([LogicalSort(schema=some.schema, input=some, offset=2, limit=3)])
     assert toys.made[0].limit == 5
 
 
@@ -93,7 +93,7 @@ def test_a_source_gives_all_rows_if_the_first_ones_are_chosen_by_an_order():
     toys = Toys()
     bids = scan(BIDS)
     planner(toys).plan(
-        [Sort(schema=bids.schema, input=bids, order=(SortKey(2, False, False),), limit=3)]
+        [LogicalSort(schema=bids.schema, input=bids, order=(SortKey(2, False, False),), limit=3)]
     )
     assert toys.made[0].limit is None
 
@@ -150,7 +150,7 @@ def test_a_join_whose_condition_is_never_true_keeps_the_rows_that_need_no_partne
 
 def test_conditions_on_keys_move_below_an_aggregate_and_others_stay():
     bids = scan(BIDS)
-    groups = Aggregate(
+    groups = LogicalAggregate(
         schema=(bids.schema[1], Field("n", LONG)), input=bids, keys=(1,), aggregates=(count(),)
     )
     both = call("AND", call("<", ref(groups, 0), number(1)), call("<", ref(groups, 1), number(2)))
@@ -161,7 +161,7 @@ def test_conditions_on_keys_move_below_an_aggregate_and_others_stay():
 def test_conditions_move_below_windows_unless_they_are_about_them():
     bids = timed(scan(BIDS), 3)
     schema = (*bids.schema, *(Field(f"w{n}", TIME) for n in range(3)))
-    windows = WindowTableFunction(
+    windows = LogicalTableFunctionScan(
         schema=schema, input=bids, window=WindowDefinition("TUMBLE", 1000, time=3)
     )
     both = call("AND", call("<", ref(windows, 2), number(1)), call("IS NULL", ref(windows, 4)))
@@ -177,7 +177,7 @@ def test_a_table_that_two_branches_read_is_read_once():
         for each, sign, at in zip(bids, "<>", (0, 1), strict=True)
     )
     plan = planner(toys).plan(
-        [SetOperation(schema=cheap.schema, parts=(cheap, dear), kind="UNION", all=True)]
+        [LogicalSetOperation(schema=cheap.schema, parts=(cheap, dear), kind="UNION", all=True)]
     )
     assert len(toys.made) == 1
     assert toys.made[0].names == ["auction", "bidder", "price"]
@@ -187,7 +187,9 @@ def test_a_table_that_two_branches_read_is_read_once():
 def test_a_table_that_is_read_with_other_options_is_read_again():
     first, second = (scan(table("bids", {"auction": INT}, start=each)) for each in ("1", "2"))
     for other, times in ((first, 1), (second, 2)):
-        both = SetOperation(schema=first.schema, parts=(first, other), kind="UNION", all=True)
+        both = LogicalSetOperation(
+            schema=first.schema, parts=(first, other), kind="UNION", all=True
+        )
         assert kinds(both).count("TableSourceScan") == times
 
 
@@ -197,7 +199,9 @@ def test_a_table_that_two_inserts_of_a_job_read_is_read_once():
     for name in ("one", "two"):
         bids = scan(BIDS)
         some = only(bids, 1)
-        writes.append(Write(schema=some.schema, input=some, table=table(name, {"bidder": INT})))
+        writes.append(
+            LogicalSink(schema=some.schema, input=some, table=table(name, {"bidder": INT}))
+        )
     plan = planner(toys).plan(writes)
     assert len(toys.made) == 1
     assert kinds(plan).count("Reused") == 1
@@ -215,9 +219,13 @@ def test_parts_that_give_other_rows_each_time_are_not_shared():
     bids = scan(BIDS)
 
     def chance():
-        return Project(schema=(Field("r", INT),), input=bids, expressions=(call("RAND", kind=INT),))
+        return LogicalProject(
+            schema=(Field("r", INT),), input=bids, expressions=(call("RAND", kind=INT),)
+        )
 
-    both = SetOperation(schema=chance().schema, parts=(chance(), chance()), kind="UNION", all=True)
+    both = LogicalSetOperation(
+        schema=chance().schema, parts=(chance(), chance()), kind="UNION", all=True
+    )
     assert kinds(both).count("Calc") == 2
 
 
@@ -233,7 +241,7 @@ def test_parts_that_give_other_rows_each_time_are_not_shared():
 )
 def test_set_operations_are_made_of_nodes_that_run(kind, every, expected):
     one, other = only(scan(BIDS), 0), only(scan(USERS), 0)
-    whole = SetOperation(schema=one.schema, parts=(one, other), kind=kind, all=every)
+    whole = LogicalSetOperation(schema=one.schema, parts=(one, other), kind=kind, all=every)
     assert kinds(whole)[: len(expected)] == expected
 
 
@@ -241,7 +249,7 @@ def test_grouping_sets_give_each_row_once_per_set():
     bids = scan(BIDS)
     calls = (count(), AggregateCall("GROUPING_ID", (ref(bids, 0), ref(bids, 1)), LONG))
     schema = (bids.schema[0], bids.schema[1], Field("n", LONG), Field("g", LONG))
-    rollup = Aggregate(
+    rollup = LogicalAggregate(
         schema=schema, input=bids, keys=(0, 1), aggregates=calls, sets=((0, 1), (0,), ())
     )
     text = shown(rollup)
@@ -253,13 +261,13 @@ def test_parts_with_a_processing_time_are_shared():
     bids = scan(BIDS)
 
     def now():
-        return Project(
+        return LogicalProject(
             schema=(Field("a", INT), Field("p", TIME, "proctime")),
             input=bids,
             expressions=(ref(bids, 0), call("PROCTIME", kind=TIME)),
         )
 
-    both = SetOperation(schema=now().schema, parts=(now(), now()), kind="UNION", all=True)
+    both = LogicalSetOperation(schema=now().schema, parts=(now(), now()), kind="UNION", all=True)
     assert kinds(both).count("Calc") == 1
 
 
@@ -268,8 +276,8 @@ def test_sources_of_changes_leave_out_nothing_before_their_changes_are_understoo
     changing = table("t", {"id": INT, "v": INT}, key=("id",), mode="upsert", can=ALL)
     rows = scan(changing)
     some = where(rows, call("=", ref(rows, 1), number(1)))
-    plan = planner(toys).plan([Sort(schema=some.schema, input=some, limit=3)])
-    planner(toys).plan([Sort(schema=rows.schema, input=rows, limit=3)])
+    plan = planner(toys).plan([LogicalSort(schema=some.schema, input=some, limit=3)])
+    planner(toys).plan([LogicalSort(schema=rows.schema, input=rows, limit=3)])
     assert [(each.filters, each.limit) for each in toys.made] == [([], None), ([], None)]
     text = shown(plan)
     assert text.index("where=[(v = 1)]") < text.index("ChangelogNormalize")

@@ -7,13 +7,19 @@ from dataclasses import replace
 import pytest
 
 from penstock.columnar.specs.aggregates import GroupAggregateSpec, OverAggregateSpec
-from penstock.columnar.specs.joins import IntervalJoinSpec, WindowJoinSpec
+from penstock.columnar.specs.joins import ColumnarIntervalJoinSpec, WindowJoinSpec
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.table import DataTypes
 from penstock.table.expressions.nodes import Rex, UserCall, walk
 from penstock.table.function_runners import AsyncCallSettings, AsyncRunner
 from penstock.table.plan.catalog_reader import UserFunction
-from penstock.table.plan.nodes import Aggregate, Field, Filter, Project, SetOperation
+from penstock.table.plan.nodes import (
+    Field,
+    LogicalAggregate,
+    LogicalFilter,
+    LogicalProject,
+    LogicalSetOperation,
+)
 from penstock.table.rules.async_calls import set_async_options
 from penstock.table.rules.united_writes import unite_writes
 from penstock.table.udf import udf
@@ -48,29 +54,31 @@ def test_a_condition_on_rows_stays_behind_sessions() -> None:
 
 def test_groups_that_two_read_with_different_conditions_are_made_once() -> None:
     bids = scan(table("bids", {"auction": INT, "bidder": INT}))
-    counts = Aggregate(
+    counts = LogicalAggregate(
         schema=(bids.schema[1], Field("n", LONG)), input=bids, keys=(1,), aggregates=(count(),)
     )
     parts = tuple(
-        Filter(schema=counts.schema, input=counts, condition=call(sign, ref(counts, 0), number(5)))
+        LogicalFilter(
+            schema=counts.schema, input=counts, condition=call(sign, ref(counts, 0), number(5))
+        )
         for sign in "<>"
     )
-    both = SetOperation(schema=counts.schema, parts=parts, kind="UNION", all=True)
+    both = LogicalSetOperation(schema=counts.schema, parts=parts, kind="UNION", all=True)
     assert kinds(both).count("GroupAggregate") == 1
 
 
 def test_aggregates_whose_filter_is_chance_run_apart() -> None:
     bids = scan(table("bids", {"auction": INT, "bidder": INT}))
 
-    def counted(what: Rex) -> Aggregate:
+    def counted(what: Rex) -> LogicalAggregate:
         some = replace(count(), filter=call("<", what, number(5)))
         schema = (bids.schema[1], Field("n", LONG))
-        return Aggregate(schema=schema, input=bids, keys=(1,), aggregates=(some,))
+        return LogicalAggregate(schema=schema, input=bids, keys=(1,), aggregates=(some,))
 
     found = []
     for what in (call("RAND", kind=INT), ref(bids, 0)):
         parts = (counted(what), counted(what))
-        both = SetOperation(schema=parts[0].schema, parts=parts, kind="UNION", all=True)
+        both = LogicalSetOperation(schema=parts[0].schema, parts=parts, kind="UNION", all=True)
         found.append(kinds(both).count("GroupAggregate"))
     assert found == [2, 1]
 
@@ -167,7 +175,7 @@ def test_conditions_on_two_times_are_an_interval_of_the_left_one() -> None:
         query = (
             f"SELECT l.id, r.id FROM visits l JOIN visits r ON l.person = r.person AND {condition}"
         )
-        spec = spec_of(planned(query), IntervalJoinSpec)
+        spec = spec_of(planned(query), ColumnarIntervalJoinSpec)
         found[condition] = (spec.lower, spec.upper)
     assert found == INTERVALS
 
@@ -285,7 +293,7 @@ def test_asynchronous_functions_get_the_options_and_stay_apart() -> None:
         )
     settings = AsyncCallSettings(capacity=3)
     (node,) = set_async_options([logical_plan("SELECT f(a), g(a), f(b) FROM t", tables)], settings)
-    assert isinstance(node, Project)
+    assert isinstance(node, LogicalProject)
     f, g, again = (
         part.function
         for each in node.expressions

@@ -6,7 +6,7 @@ import random
 
 from penstock.table.errors import SqlParseError
 from penstock.table.sql.parser import parse
-from penstock.table.sql.tokens import Source, tokenize
+from penstock.table.sql.tokens import SqlText, tokenize
 from tests.unit.table.sql.test_errors import WRONG
 from tests.unit.table.sql.test_queries import EXPRESSIONS, QUERIES
 
@@ -31,7 +31,7 @@ def texts() -> list[str]:
 
 def mutated(text: str, others: list[str], rng: random.Random) -> str:
     try:
-        tokens = [text[token.start : token.end] for token in tokenize(Source(text))[:-1]]
+        tokens = [text[token.start : token.end] for token in tokenize(SqlText(text))[:-1]]
     except SqlParseError:
         tokens = text.split(" ")
     for _ in range(rng.randint(1, 3)):

@@ -8,7 +8,7 @@ from sqlglot import exp
 from penstock.table.sql import trees
 from penstock.table.sql.dialect import to_sql
 from penstock.table.sql.parser import parse, parse_expression, position_of
-from penstock.table.sql.statements import Query
+from penstock.table.sql.statements import QueryStatement
 from penstock.table.sql.trees import function_path, hints_of, name_parts
 from tests.builders.cases import by_name, check_all
 
@@ -74,12 +74,12 @@ def test_a_query_is_read_and_written_as_the_same_tree() -> None:
     def check(case: tuple[str, str | None]) -> None:
         text, again = case
         (statement,) = parse(text)
-        assert isinstance(statement, Query)
+        assert isinstance(statement, QueryStatement)
         assert statement.text == text
         written = to_sql(statement.tree)
         assert written == (again or text)
         (second,) = parse(written)
-        assert isinstance(second, Query)
+        assert isinstance(second, QueryStatement)
         assert second.tree == statement.tree
 
     check_all(by_name(QUERIES, lambda case: case[0]), check)
@@ -211,7 +211,7 @@ def test_all_functions_are_calls_by_the_name_that_was_written() -> None:
 def test_names_know_their_parts() -> None:
     assert name_parts(parse_expression("a.b.c.d.e")) == ("a", "b", "c", "d", "e")
     (query,) = parse("SELECT t.* FROM c.d.t")
-    assert isinstance(query, Query)
+    assert isinstance(query, QueryStatement)
     assert name_parts(query.tree.expressions[0]) == ("t", "*")
     assert name_parts(query.tree.args["from_"].this) == ("c", "d", "t")
 
@@ -221,7 +221,7 @@ def test_hints_are_read_with_their_options() -> None:
         "SELECT /*+ STATE_TTL('a'='1d') LOOKUP('table'='d', 'async'='true') */ *\n"
         "FROM t /*+ OPTIONS('k'='v') */ x"
     )
-    assert isinstance(query, Query)
+    assert isinstance(query, QueryStatement)
     ttl, lookup = hints_of(query.tree)
     assert (ttl.name, ttl.options) == ("STATE_TTL", {"a": "1d"})
     assert (lookup.name, lookup.options) == ("LOOKUP", {"table": "d", "async": "true"})
@@ -231,7 +231,7 @@ def test_hints_are_read_with_their_options() -> None:
 
 def test_nodes_know_where_they_are_written() -> None:
     (query,) = parse("SELECT a,\n  upper(b) AS c\nFROM t\nWHERE x = 1")
-    assert isinstance(query, Query)
+    assert isinstance(query, QueryStatement)
     tree = query.tree
     assert position_of(tree.expressions[1]) == (2, 3)
     assert position_of(tree.expressions[1].this.expressions[0]) == (2, 9)
@@ -245,7 +245,7 @@ def test_patterns_are_structured() -> None:
     (query,) = parse(
         "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A (B C)+? D{2,3}) DEFINE A AS TRUE)"
     )
-    assert isinstance(query, Query)
+    assert isinstance(query, QueryStatement)
     found = query.tree.args["from_"].this
     assert isinstance(found, trees.MatchRecognize)
     first, group, last = found.args["pattern"].expressions

@@ -13,7 +13,7 @@ from penstock.graph.state_descriptors import (
     ValueStateDescriptor,
 )
 from penstock.runtime.state.rocksdb import state_backend
-from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend, entries_of
+from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend, entries_of
 from penstock.runtime.state.rocksdb.store import after
 from penstock.windowing import TimeWindow
 from tests.unit.runtime.state.worlds import MAX_PARALLELISM, contents
@@ -105,7 +105,7 @@ EVERYTHING = {
 
 @pytest.mark.parametrize("groups", [range(1), range(MOST_GROUPS - 256, MOST_GROUPS)])
 def test_state_of_the_first_and_the_last_key_groups_is_read_and_removed(groups):
-    backend = RocksDBStateBackend.temporary(lambda: 0, MOST_GROUPS)
+    backend = RocksDBKeyedStateBackend.temporary(lambda: 0, MOST_GROUPS)
     key = in_group(groups)
     fill(backend, key)
     found = contents(backend)
@@ -156,6 +156,8 @@ def test_several_snapshots_are_taken_over_whole(rocks):
 def test_another_backend_reads_all_of_a_database(rocks):
     fill(rocks.backend, "k")
     rocks.barrier()
-    read = state_backend.RocksDBBackend().read(rocks.io, rocks.chain, MAX_PARALLELISM, None)
+    read = state_backend.RocksDBStateBackendFactory().read(
+        rocks.io, rocks.chain, MAX_PARALLELISM, None
+    )
     found = {name: list(d.written.values()) for deltas in read for name, d in deltas.items()}
     assert found == {name: [value] for name, value in EVERYTHING.items()}

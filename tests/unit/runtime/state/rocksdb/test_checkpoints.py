@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.checkpoint.handles import DamagedStateError, StateChain, epoch_of_file
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.handles import DamagedStateError, StateChain, checkpoint_id_of_file
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import temporary
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of
@@ -242,8 +242,8 @@ def restored_from_a_damaged_copy(world):
 
 
 def test_local_copies_of_old_checkpoints_go_away(rocks):
-    for epoch in range(6):
-        fill(rocks.backend, [epoch])
+    for checkpoint_id in range(6):
+        fill(rocks.backend, [checkpoint_id])
         rocks.barrier()
     assert len(list(rocks.directory.glob("local/**/snap-*"))) == 2
     assert len(list(rocks.directory.glob("local/**/work-*"))) == 1
@@ -252,15 +252,15 @@ def test_local_copies_of_old_checkpoints_go_away(rocks):
 
 
 def test_the_files_of_a_database_are_known_by_their_epoch(rocks):
-    rocks.epoch = 41
+    rocks.checkpoint_id = 41
     fill(rocks.backend, range(10))
     chain = rocks.barrier()
-    assert {epoch_of_file(name) for name in chain.files()} == {42}
+    assert {checkpoint_id_of_file(name) for name in chain.files()} == {42}
 
 
 def test_another_job_uploads_all_files_again(rocks, tmp_path):
     fill(rocks.backend, range(100))
-    chain = rocks.barrier().relocated(CheckpointStorage(f"{tmp_path}/storage"))
+    chain = rocks.barrier().relocated(CheckpointFileSystem(f"{tmp_path}/storage"))
     assert all(name.startswith("/") for name in chain.files())
     other = World("rocksdb", tmp_path / "other")
     other.chain = chain

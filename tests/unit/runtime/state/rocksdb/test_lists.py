@@ -36,8 +36,8 @@ def state_of(world, key="key", *, expires=False):
 def grow(world, epochs, size=10, key="key"):
     """Append numbers that go on from epoch to epoch."""
     state = state_of(world, key)
-    for epoch in range(epochs):
-        for number in range(epoch * size, (epoch + 1) * size):
+    for checkpoint_id in range(epochs):
+        for number in range(checkpoint_id * size, (checkpoint_id + 1) * size):
             state.add(number)
         world.barrier()
 
@@ -45,8 +45,8 @@ def grow(world, epochs, size=10, key="key"):
 def test_append_writes_and_reads_only_new_elements(rocks, monkeypatch):
     state = state_of(rocks)
     written = []
-    for epoch in range(100):
-        if epoch == 1:
+    for checkpoint_id in range(100):
+        if checkpoint_id == 1:
             store = rocks.backend.store
             write = store.write
             monkeypatch.setattr(
@@ -76,7 +76,7 @@ def test_elements_that_were_appended_count_as_kept_in_memory(tmp_path):
     state = state_of(world)
     for number in range(1000):
         state.add(number)
-        world.backend.relieve()
+        world.backend.trim_cache()
         assert world.backend.table("state/list").pending() <= 52
     assert list(state) == [*range(1000)]
     world.backend.close()
@@ -196,7 +196,7 @@ def test_any_history_of_lists_is_that_of_python_lists(steps, tmp_path_factory):
                     world.crash(lose_local=True)
                     now = dict(saved)
                 case "write early":
-                    world.backend.relieve()
+                    world.backend.trim_cache()
                 case "keys":
                     found = world.backend.keys("state/list")
                     assert sorted(found) == sorted(key for key in now if now[key])

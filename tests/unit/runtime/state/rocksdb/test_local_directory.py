@@ -16,7 +16,7 @@ from penstock.common import temporary
 from penstock.errors import ConfigurationError, FileError
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.state.rocksdb import local_directory
-from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
+from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
 
 A_WEEK_AGO = time.time() - 7 * 24 * 3600
@@ -159,7 +159,7 @@ def test_subtasks_are_spread_over_the_directories(tmp_path):
 
 def test_a_backend_for_tests_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    backend = RocksDBStateBackend.temporary(lambda: 0)
+    backend = RocksDBKeyedStateBackend.temporary(lambda: 0)
     backend.current_key = "k"
     backend.get_state(ValueStateDescriptor("v")).update(1)
     backend.snapshot()

@@ -105,7 +105,7 @@ def test_entries_beyond_the_limit_are_written_early(tmp_path):
     for key in range(6):
         world.backend.current_key = key
         state.update("x")
-        world.backend.relieve()
+        world.backend.trim_cache()
         kept.append(world.backend.table("state/count").pending())
     assert kept == [1, 2, 3, 4, 5, 0]
     world.backend.close()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint import shared_files
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.rocksdb import store as rocksdb_store
@@ -58,7 +58,7 @@ class Filled:
         database.flush()
         database.compact_range(None, None)
 
-    def epoch(self, *keys):
+    def checkpoint_id(self, *keys):
         """Run an epoch; return the bytes that its checkpoint has added."""
         before = {path.name for path in self.world.files()}
         self.update(keys)
@@ -84,7 +84,7 @@ def waits(chain):
 
 def test_compacted_files_are_uploaded_in_parts(filled):
     filled.merge()
-    added = [filled.epoch(epoch, epoch + 1) for epoch in range(40)]
+    added = [filled.checkpoint_id(checkpoint_id, checkpoint_id + 1) for checkpoint_id in range(40)]
     assert max(added) < AT_ONCE + 5_000
     assert sum(added) > KEYS * 100
     assert not waits(filled.world.chain)
@@ -97,22 +97,22 @@ def test_compacted_files_are_uploaded_in_parts(filled):
 @pytest.mark.parametrize("epochs", [1, 2, 5, 40])
 def test_a_restore_finds_everything_at_any_time(filled, epochs, lose_local):
     filled.merge()
-    for epoch in range(epochs):
-        filled.epoch(epoch, 7)
+    for checkpoint_id in range(epochs):
+        filled.checkpoint_id(checkpoint_id, 7)
     filled.remove(8)
-    filled.epoch(9)
+    filled.checkpoint_id(9)
     assert waits(filled.world.chain) == (epochs < 40)
     filled.world.crash(lose_local=lose_local)
     filled.check()
-    filled.epoch(10)
+    filled.checkpoint_id(10)
     filled.world.crash(lose_local=True)
     filled.check()
 
 
 def test_several_databases_may_start_from_a_snapshot_that_waits(filled):
     filled.merge()
-    filled.epoch(1)
-    filled.epoch(2)
+    filled.checkpoint_id(1)
+    filled.checkpoint_id(2)
     assert waits(filled.world.chain)
     groups = [filled.world.rescaled([filled.world.chain], index, 2) for index in range(2)]
     found = [contents(backend)["state/count"] for backend in groups]
@@ -124,7 +124,7 @@ def test_several_databases_may_start_from_a_snapshot_that_waits(filled):
 
 def test_the_other_backend_reads_a_snapshot_that_waits(filled):
     filled.merge()
-    filled.epoch(1)
+    filled.checkpoint_id(1)
     assert waits(filled.world.chain)
     backend = filled.world.create(kind="hashmap")
     backend.restore(filled.world.io, (filled.world.chain,), None, 16)
@@ -143,11 +143,15 @@ def database(directory, lineage, **files):
 
 @pytest.mark.parametrize("lineage", ["same", "other"])
 def test_files_written_ahead_count_only_in_databases_that_go_on_from_them(tmp_path, lineage):
-    storage = CheckpointStorage(str(tmp_path / "storage"))
+    storage = CheckpointFileSystem(str(tmp_path / "storage"))
 
-    def upload(directory, epoch, base):
+    def upload(directory, checkpoint_id, base):
         name = SimpleNamespace(
-            epoch=epoch, operator="op", subtask=0, attempt=f"a{epoch}", key_groups=(0, 1)
+            checkpoint_id=checkpoint_id,
+            operator="op",
+            subtask=0,
+            attempt=f"a{checkpoint_id}",
+            key_groups=(0, 1),
         )
         return shared_files.upload(storage, directory, name, base)
 
@@ -169,26 +173,26 @@ def test_files_written_ahead_count_only_in_databases_that_go_on_from_them(tmp_pa
 
 def test_deferred_uploads_continue_from_a_local_copy(filled):
     filled.merge()
-    filled.epoch(1)
+    filled.checkpoint_id(1)
     ahead = {file.name for file in filled.world.chain.database.files if "later/" in file.local}
     filled.world.crash()
-    filled.epoch(2)
+    filled.checkpoint_id(2)
     assert ahead <= {file.name for file in filled.world.chain.database.files}
 
 
 def test_an_epoch_that_changes_much_puts_nothing_off(filled):
     filled.merge()
-    filled.epoch(*range(KEYS))
+    filled.checkpoint_id(*range(KEYS))
     assert not waits(filled.world.chain)
 
 
 def test_nothing_is_put_off_when_changes_are_not_known(filled, monkeypatch):
     monkeypatch.setattr(rocksdb_store, "_MOST_CHANGED_BYTES", 100)
     filled.merge()
-    filled.epoch(1, 2, 3)
+    filled.checkpoint_id(1, 2, 3)
     assert not waits(filled.world.chain)
     filled.merge()
-    assert filled.epoch() == 0
+    assert filled.checkpoint_id() == 0
     filled.world.crash(lose_local=True)
     filled.check()
 
@@ -200,8 +204,8 @@ def test_a_restore_has_a_limited_number_of_changes_to_apply(filled, monkeypatch,
     monkeypatch.setattr(shared_files, limit, value)
     filled.merge()
     waited = []
-    for epoch in range(6):
-        filled.epoch(epoch)
+    for checkpoint_id in range(6):
+        filled.checkpoint_id(checkpoint_id)
         waited.append(waits(filled.world.chain))
     assert waited == [True, True, True, False, False, False]
 
@@ -209,7 +213,7 @@ def test_a_restore_has_a_limited_number_of_changes_to_apply(filled, monkeypatch,
 def test_without_incremental_checkpoints_nothing_is_put_off(tmp_path):
     filled = Filled(World("rocksdb", tmp_path, incremental=False))
     filled.merge()
-    assert filled.epoch(1) > AT_ONCE
+    assert filled.checkpoint_id(1) > AT_ONCE
     assert not waits(filled.world.chain)
     filled.world.backend.close()
 

@@ -249,11 +249,11 @@ def test_timers_count_as_long_as_they_are_kept_as_objects(tmp_path):
     for time in range(8):
         queue.register(time, time, None)
     assert queue.pending() == 8
-    world.backend.relieve()
+    world.backend.trim_cache()
     assert queue.pending() == 8
     for time in range(8, 11):
         queue.register(time, time, None)
-    world.backend.relieve()
+    world.backend.trim_cache()
     assert queue.pending() == 0  # written early
     for time in range(3):
         queue.delete(time, time, None)
@@ -278,7 +278,7 @@ TIMES = st.sampled_from([FIRST, 0, 1, 2, LAST])
 STEPS = st.one_of(
     st.tuples(st.sampled_from(["register", "delete"]), TIMES, st.sampled_from("ab")),
     st.tuples(st.just("fire"), TIMES),
-    st.tuples(st.sampled_from(["barrier", "relieve", "crash"])),
+    st.tuples(st.sampled_from(["barrier", "trim_cache", "crash"])),
 )
 
 
@@ -305,8 +305,8 @@ def test_any_use_equals_a_set_of_timers(steps):
                 case "barrier":
                     world.barrier()
                     kept = set(model)
-                case "relieve":
-                    world.backend.relieve()
+                case "trim_cache":
+                    world.backend.trim_cache()
                 case "crash":
                     world.crash()
                     queue, model = queue_of(world), set(kept)

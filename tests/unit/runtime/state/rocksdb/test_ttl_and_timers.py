@@ -91,13 +91,13 @@ def test_unread_expired_entries_are_removed_gradually(rocks):
 def test_expired_entries_are_looked_for_as_fast_in_epochs_that_write_early(tmp_path):
     world = World("rocksdb", tmp_path, spill_entries=50)
     state = world.backend.get_state(expiring(ValueStateDescriptor("v")))
-    for epoch in range(2):
+    for checkpoint_id in range(2):
         for key in range(1_000):
-            world.backend.current_key = (epoch, key)
+            world.backend.current_key = (checkpoint_id, key)
             state.update("x")
-            world.backend.relieve()
+            world.backend.trim_cache()
         world.barrier()
-        world.clock.advance(100 * (epoch == 0))
+        world.clock.advance(100 * (checkpoint_id == 0))
     assert stored_keys(world, "state/v") == 1_000
     world.backend.close()
 
