@@ -27,10 +27,10 @@ from penstock.rest.reporters.prometheus import expose
 from penstock.rest.reporters.starting import gather
 from penstock.rest.routes import Services
 from penstock.runtime.operators.source import SourceOperator
-from penstock.runtime.task import slot_task
+from penstock.runtime.task import epoch_slot
 from penstock.runtime.task.chain_times import ChainTimes
 from penstock.runtime.task.slot_metrics import SlotMetrics
-from penstock.runtime.task.turn_clock import SubtaskStopwatch
+from penstock.runtime.task.subtask_stopwatch import SubtaskStopwatch
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 
@@ -165,7 +165,7 @@ def switched(switch: Switch, mode: str) -> Iterator[None]:
             (SubtaskStopwatch, "begin", turn_begins),
             (SubtaskStopwatch, "end", turn_ends),
             (SlotMetrics, "take", switch.timed(SlotMetrics.take)),
-            (slot_task, "_report", switch.timed(slot_task._report)),  # noqa: SLF001
+            (epoch_slot, "_report", switch.timed(epoch_slot._report)),  # noqa: SLF001
         ):
             stack.enter_context(mock.patch.object(owner, name, instead))
         yield

@@ -20,9 +20,9 @@ import zmq
 
 from penstock.graph.stage import NetworkSettings, StageKeys
 from penstock.runtime.network import transport
+from penstock.runtime.network.authentication import guard, identify, make_keys
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
-from penstock.runtime.network.keys import guard, identify, make_keys
 from penstock.runtime.network.messages import DATA
 from penstock.runtime.records import RowBatch
 

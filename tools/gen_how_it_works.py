@@ -39,8 +39,8 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.network import messages
 from penstock.runtime.network.buffers import BufferedRow, decode
+from penstock.runtime.task.epoch_slot import run_slot
 from penstock.runtime.task.local_pipe import deliver
-from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 

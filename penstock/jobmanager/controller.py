@@ -22,7 +22,7 @@ from penstock.errors import (
 )
 from penstock.graph.execution_graph import ExecutionJobVertex
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.diagnosis.gathering import examine
+from penstock.jobmanager.diagnosis.diagnosable_job import examine
 from penstock.jobmanager.failures import explain_exception
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_description import (

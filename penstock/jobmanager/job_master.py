@@ -88,7 +88,7 @@ from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.state.backends import remove_local_state
-from penstock.runtime.task.stage_messages import SlotReport
+from penstock.runtime.task.slot_messages import SlotReport
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _log = logging.getLogger(__name__)

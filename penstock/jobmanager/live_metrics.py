@@ -16,7 +16,7 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.metrics import added
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task import task_metrics as names
-from penstock.runtime.task.stage_messages import SlotReport
+from penstock.runtime.task.slot_messages import SlotReport
 from penstock.runtime.task.task_metrics import LatencyHistogram, merged, number
 
 LATENCY_WINDOW_MS: Final = 10_000  # latencies are over the last ten seconds

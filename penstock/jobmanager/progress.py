@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.checkpoint.manifest import Manifest
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.live_metrics import LiveMetrics, VertexMetrics
-from penstock.jobmanager.totals import Counts
+from penstock.jobmanager.metric_totals import Counts
 from penstock.runtime.task.task_metrics import LatencyHistogram
 
 if TYPE_CHECKING:

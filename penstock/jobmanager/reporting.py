@@ -13,6 +13,7 @@ from penstock.jobmanager.autoscaler import ScalingDecision
 from penstock.jobmanager.dropped_records import DroppedRecordLog, DroppedRecords, find_dropped
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.live_metrics import LiveMetrics
+from penstock.jobmanager.metric_totals import Counts, MetricTotals
 from penstock.jobmanager.progress import CheckpointReport, Progress, ProgressReport
 from penstock.jobmanager.requests import RescaleRequest
 from penstock.jobmanager.running.driver import CheckpointSpan, Driver
@@ -23,8 +24,7 @@ from penstock.jobmanager.suspicious_records import (
     SuspiciousRecords,
     find_suspicious,
 )
-from penstock.jobmanager.totals import Counts, MetricTotals
-from penstock.runtime.task.stage_messages import SlotReport
+from penstock.runtime.task.slot_messages import SlotReport
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from penstock.graph.stage_plan import StageVertex
 from penstock.jobmanager.autoscaler import Autoscaler, ScalingDecision
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.load import IntervalObservation, SourceObservation
+from penstock.jobmanager.metric_totals import Counts
 from penstock.jobmanager.replanning import rescaled
-from penstock.jobmanager.sources import SourceCoordinator
-from penstock.jobmanager.totals import Counts
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 
 _log = logging.getLogger(__name__)
 

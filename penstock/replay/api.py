@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from penstock.replay.debugging import Breakpoint, Debugger
 from penstock.replay.epochs import EpochReplay
-from penstock.replay.intervals import IntervalReplay
+from penstock.replay.pipelined import IntervalReplay
 from penstock.replay.recording import Attempt, find_interval
 from penstock.replay.result import ReplayResult
 from penstock.replay.running import Replay, ReplayTarget

@@ -14,15 +14,15 @@ from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.levels import deploy_levels
 from penstock.graph.task_id import TaskId
+from penstock.replay.decisions import ReplayedDecisions
 from penstock.replay.errors import ReplayError
-from penstock.replay.pace import ReplayedDecisions
 from penstock.replay.running import Replay, ReplayedFailure, ReplayTarget, ReplayWatcher, quiet
 from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.task import subtask_cache
-from penstock.runtime.task.slot_task import run_slot
+from penstock.runtime.task.epoch_slot import run_slot
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.pace import SlotTrace, SubtaskTrace
+from penstock.runtime.time.decisions import SlotTrace, SubtaskTrace
 
 _UNTRACED_FACTOR = 10
 UNTRACED_S = 5.0

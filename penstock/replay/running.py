@@ -22,7 +22,7 @@ from penstock.replay.sinks import CollectedOutput, switch_off_sinks
 from penstock.replay.state_check import ReplayStateIO, StateComparison, compare, wrote_full
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.pace import SlotTrace
+from penstock.runtime.time.decisions import SlotTrace
 from penstock.runtime.user_code import user_traceback
 
 

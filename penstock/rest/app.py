@@ -21,12 +21,12 @@ from starlette.requests import Request as IncomingRequest
 from starlette.types import Message, Receive, Scope, Send
 
 from penstock.rest.audit import Audit
-from penstock.rest.flights import InFlightRequests
+from penstock.rest.in_flight_requests import InFlightRequests
 from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import HttpError, Request, Response, error_response
 from penstock.rest.routes import Role, Route, RouteTable, Services, call
 from penstock.rest.security import Access, Principal
-from penstock.rest.turnstile import RequestThrottle
+from penstock.rest.throttling import RequestThrottle
 
 # Keys in the state of requests, set by their connection
 PEER = "peer"  # the common name in the client's certificate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.common.logs.book import LogEntry, log_book
 from penstock.common.logs.lines import TEXT
+from penstock.common.logs.log_buffer import LogEntry, log_book
 from penstock.rest.messages import Response
 
 _LONGEST: Final = 5_000_000  # the last characters of a log that are sent

@@ -82,8 +82,8 @@ class Publisher:
 
     def serve(self, candidate: ClusterMember, configuration: Configuration) -> str:
         """Start to answer clients, or redirect them to the leader; return the address."""
-        from penstock.rest.announcing import announce
         from penstock.rest.endpoint import TOKEN_VARIABLE, Binding, Endpoint
+        from penstock.rest.standby_announcement import announce
 
         with self._working:
             if self.endpoint is None:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from penstock.rest.audit import Audit
-from penstock.rest.flights import InFlightRequests
+from penstock.rest.in_flight_requests import InFlightRequests
 from penstock.rest.limits import RequestLimits
 from penstock.rest.processes import is_loopback
 from penstock.rest.routes import Route, Services

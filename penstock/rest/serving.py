@@ -12,7 +12,7 @@ import uvicorn
 
 from penstock.rest.app import Application
 from penstock.rest.audit import Audit
-from penstock.rest.flights import InFlightRequests
+from penstock.rest.in_flight_requests import InFlightRequests
 from penstock.rest.limits import RequestLimits
 from penstock.rest.protocol import Connection
 from penstock.rest.routes import Route, Services

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from penstock.common.logs.book import LOCAL
+from penstock.common.logs.log_buffer import LOCAL
 from penstock.errors import PenstockError
 from penstock.rest.published_jobs import Controller, PublishedJobs
 from penstock.runtime.inspection.requests import SlotId, SlotInfo, ThreadDump, ThreadInfo

@@ -11,7 +11,7 @@ from typing import Any, Final
 from penstock.checkpoint.manifest import Manifest, SubtaskSnapshot, VertexSnapshot
 from penstock.common.pickling import dumps
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
-from penstock.savepoint.lenient import INNER, load_leniently
+from penstock.savepoint.lenient_pickle import INNER, load_leniently
 from penstock.savepoint.open_json import UnopenedPickle
 
 # All other values of operators belong to their old subtasks.

@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError
 from penstock.jobmanager.dispatcher.dispatcher import Dispatcher
 from penstock.jobmanager.dispatcher.job_store import FileJobStore, JobStore, MemoryJobStore
 from penstock.jobmanager.dispatcher.submission import Submission
-from penstock.jobmanager.high_availability.campaign import LeaderCampaign
+from penstock.jobmanager.high_availability.leader_campaign import LeaderCampaign
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.resources.resource_manager import ResourceManager

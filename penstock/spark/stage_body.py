@@ -29,7 +29,7 @@ def stage_body(level: LevelDeployment) -> Body:
     def body(slot: int, pairs: Iterable[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        from penstock.runtime.task.slot_task import run_slot
+        from penstock.runtime.task.epoch_slot import run_slot
 
         _prepare(level.settings, TaskContext.get())
         attempt = f"{TaskContext.get().taskAttemptId()}{uuid.uuid4().hex[:8]}"
@@ -71,7 +71,7 @@ def barrier_body(
 def _run_slot(run: RunSlot | None) -> RunSlot:
     if run is not None:
         return run
-    from penstock.runtime.task.slot_loop import run_stage_slot
+    from penstock.runtime.task.pipelined_slot import run_stage_slot
 
     return run_stage_slot
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock.errors import CheckpointError, PenstockError, RestoreRefusedError
-from penstock.savepoint.lenient import INNER, load_leniently
+from penstock.savepoint.lenient_pickle import INNER, load_leniently
 from penstock.savepoint.open_json import UnopenedPickle
 
 

@@ -34,7 +34,7 @@ from penstock.jobmanager.running.modes import AUTO, EPOCHS, MODES
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.local_pipe import run_pipe_locally
 from penstock.runtime.task.local_stage import run_stage_locally
-from penstock.runtime.task.slot_loop import StopSignal
+from penstock.runtime.task.pipelined_slot import StopSignal
 
 _ENDING_S = 2.0  # how long the end of the process waits for the slots of its jobs
 

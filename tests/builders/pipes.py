@@ -29,7 +29,7 @@ from penstock.graph.levels import count_slots
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.records import RowBatch
-from penstock.runtime.task.slot_task import run_slot
+from penstock.runtime.task.epoch_slot import run_slot
 
 
 class Numbers(Source):

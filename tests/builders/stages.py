@@ -10,12 +10,12 @@ import time
 from penstock.graph.deployment import JobSettings
 from penstock.graph.stage import BarrierSettings, NetworkSettings, StageDeployment
 from penstock.graph.task_id import TaskId
+from penstock.runtime.network.authentication import make_keys
 from penstock.runtime.network.channels import BufferOrEvent, ChannelId, Inputs, LocalLink, Outputs
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
-from penstock.runtime.network.keys import make_keys
 from penstock.runtime.task.local_stage import run_stage_locally
-from penstock.runtime.task.slot_loop import SlotLoop, StopSignal
-from penstock.runtime.task.stage_messages import (
+from penstock.runtime.task.pipelined_slot import SlotLoop, StopSignal
+from penstock.runtime.task.slot_messages import (
     AcknowledgeCheckpoint,
     ConfirmCheckpoint,
     Connect,

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar import session_store, slice_store, slots, state
+from penstock.columnar import accumulator_columns, session_store, slice_store, state
 from penstock.columnar.aggregates import distinct, marked
-from penstock.columnar.joins import pairs, room, timed
+from penstock.columnar.joins import memory, pairs, timed
 from penstock.columnar.operators import final_table, group_aggregate, over_time, rank, window_rank
 from penstock.columnar.over import calls
-from penstock.columnar.store import index, rows, spilled
+from penstock.columnar.store import key_index, rows, spilled
 
 _FEW = 2
 _CONSTANTS: tuple[tuple[Any, str, int], ...] = (
-    (room, "RESIDENT_BYTES", 0),
-    (room, "LOOK_EVERY", 1),
+    (memory, "RESIDENT_BYTES", 0),
+    (memory, "LOOK_EVERY", 1),
     (rows, "_WORTH_IT", 0),
     (rows, "_FEW", _FEW),
     (rows, "_ALIKE", _FEW),
     (spilled, "_KEYS_AT_ONCE", 1),
-    (index, "MOST_PAIRS", _FEW),
+    (key_index, "MOST_PAIRS", _FEW),
     (pairs, "_AT_ONCE", _FEW),
     (timed, "_MOST_SLOTS", _FEW),
     (rank, "_MANY", _FEW),
@@ -37,7 +37,7 @@ _CONSTANTS: tuple[tuple[Any, str, int], ...] = (
     (session_store, "_MERGE_AT", _FEW),
 )
 _BOUNDED = (
-    slots.SlotStore,
+    accumulator_columns.SlotStore,
     slice_store.SliceStore,
     distinct.SeenValues,
     marked.MarkedValues,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.logs.book import log_book
+from penstock.common.logs.log_buffer import log_book
 from penstock.rest.routes import Services
 from penstock.rest.taskmanagers import TaskManagers
 from tests.builders.environments import configured

@@ -22,7 +22,7 @@ from zoo_runs import (
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.task import subtask, subtask_cache
 from penstock.testing.faults import MOMENTS, StepFault, moments, protocol_faults

@@ -11,9 +11,9 @@ import polars as pl
 from penstock.columnar.specs.common import column
 from penstock.columnar.state import is_empty, read_many
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import GrowingArray
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.growing_array import GrowingArray
 from penstock.columnar.store.integers import NumberTable
+from penstock.columnar.store.key_index import KeyIndex
 
 BOUND: Final = 4_000_000
 _SLOT: Final = "$slot"

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from penstock.columnar.accumulator_columns import Mask
 from penstock.columnar.aggregates.columns import SIGN
 from penstock.columnar.aggregates.plan import RowCall
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.keys import keys_of
-from penstock.columnar.slots import Mask
 from penstock.columnar.specs.common import column
 from penstock.columnar.state import KeyedCache
 from penstock.columnar.values import column_of, listed

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from penstock.table.expressions.java_letters import ZONE_LETTERS, parts_of
+from penstock.table.expressions.java_date_patterns import ZONE_LETTERS, parts_of
 
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
 _STRFTIME = {

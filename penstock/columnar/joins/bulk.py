@@ -10,7 +10,7 @@ import polars as pl
 from penstock.columnar.joins.pairs import JoinPairs, gather_from
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex, RowIndex
+from penstock.columnar.store.key_index import KeyIndex, RowIndex
 
 
 def join_frames(

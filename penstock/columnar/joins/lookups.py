@@ -15,7 +15,7 @@ from penstock.columnar.joins.pairs import JoinPairs, gather_from, nulls
 from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.joins import LookupJoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex, RowIndex
+from penstock.columnar.store.key_index import KeyIndex, RowIndex
 from penstock.columnar.user_functions import open_functions
 from penstock.columnar.values import series_of, values_of_series
 from penstock.errors import RecordError

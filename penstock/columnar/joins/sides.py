@@ -10,8 +10,8 @@ import polars as pl
 
 from penstock.columnar.keys import keys_of
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import GrowingArray
-from penstock.columnar.store.index import KeyIndex, RowIndex
+from penstock.columnar.store.growing_array import GrowingArray
+from penstock.columnar.store.key_index import KeyIndex, RowIndex
 from penstock.columnar.store.rows import RowStore, only
 from penstock.columnar.store.spilled import SpilledRows
 

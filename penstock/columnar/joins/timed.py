@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import GrowingArray
-from penstock.columnar.store.index import KeyIndex, RowIndex
+from penstock.columnar.store.growing_array import GrowingArray
+from penstock.columnar.store.key_index import KeyIndex, RowIndex
 from penstock.columnar.store.rows import RowStore, only
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 

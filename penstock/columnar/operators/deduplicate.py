@@ -8,11 +8,11 @@ import polars as pl
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.joins.pairs import JoinChanges
 from penstock.columnar.keys import physical
-from penstock.columnar.operators.kept_rows import KeyedRowOperator
+from penstock.columnar.operators.keyed_row import KeyedRowOperator
 from penstock.columnar.specs.common import INSERT, UPDATE_AFTER, UPDATE_BEFORE, column
 from penstock.columnar.specs.ranks import DeduplicateSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import rounds_of
+from penstock.columnar.store.key_index import rounds_of
 from penstock.columnar.store.rows import only
 
 

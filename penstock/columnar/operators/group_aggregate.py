@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from penstock.columnar.accumulator_columns import Mask, Slots, SlotStore
 from penstock.columnar.aggregates.distinct import DistinctState
 from penstock.columnar.aggregates.plan import ROWS, AggregatePlan, older
 from penstock.columnar.aggregates.row_state import RowState
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.keys import keys_of, series_of_keys
-from penstock.columnar.slots import Mask, Slots, SlotStore
 from penstock.columnar.specs.common import (
     DELETE,
     INSERT,

@@ -14,7 +14,7 @@ from penstock.columnar.joins.timed import TimedSide, forget_slots
 from penstock.columnar.specs.common import column
 from penstock.columnar.specs.joins import ColumnarIntervalJoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.key_index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.columnar.times import millis
 from penstock.runtime.operators.base import OperatorContext, StreamOperator

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.joins.memory import JoinMemory
 from penstock.columnar.joins.pairs import Gather, JoinChanges, JoinPairs, gather_from, kinds_of
-from penstock.columnar.joins.room import JoinMemory
 from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.specs.common import (
     DELETE,
@@ -27,7 +27,7 @@ from penstock.columnar.specs.common import (
 )
 from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.key_index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 

@@ -28,7 +28,7 @@ from penstock.columnar.specs.changes import MatchRecognizeSpec
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.rows import only
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.columnar.times import millis_array
 from penstock.columnar.user_functions import open_functions
 from penstock.graph.operator_specs.patterns import RUNS

@@ -7,11 +7,11 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.joins.pairs import JoinChanges, kinds_of
-from penstock.columnar.operators.kept_rows import KeyedRowOperator
+from penstock.columnar.operators.keyed_row import KeyedRowOperator
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.common import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import rounds_of
+from penstock.columnar.store.key_index import rounds_of
 from penstock.columnar.store.rows import only
 
 

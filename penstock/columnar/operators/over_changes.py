@@ -9,8 +9,8 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.memory import JoinMemory
 from penstock.columnar.joins.pairs import JoinChanges, kinds_of
-from penstock.columnar.joins.room import JoinMemory
 from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.keys import physical
 from penstock.columnar.operators.join import net_by_key, net_by_row
@@ -28,9 +28,9 @@ from penstock.columnar.specs.common import (
     column,
 )
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.key_index import KeyIndex
 from penstock.columnar.store.rows import only
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.columnar.times import millis
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK

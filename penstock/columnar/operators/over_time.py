@@ -10,7 +10,7 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
-from penstock.columnar.joins.room import JoinMemory
+from penstock.columnar.joins.memory import JoinMemory
 from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.keys import keys_of
 from penstock.columnar.operators.window_join import no_timer
@@ -22,9 +22,9 @@ from penstock.columnar.specs.aggregates import OverAggregateSpec
 from penstock.columnar.specs.common import column
 from penstock.columnar.state import BOUND
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.key_index import KeyIndex
 from penstock.columnar.store.rows import only
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.columnar.times import millis_array
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords

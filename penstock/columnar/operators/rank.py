@@ -13,8 +13,8 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.memory import JoinMemory
 from penstock.columnar.joins.pairs import JoinChanges
-from penstock.columnar.joins.room import JoinMemory
 from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.operators.join import net_by_key, net_by_row
 from penstock.columnar.ordering import Ordering, dense_ranks, fresh_groups, ranks, row_numbers
@@ -27,8 +27,8 @@ from penstock.columnar.specs.common import (
 )
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import GrowingArray
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.growing_array import GrowingArray
+from penstock.columnar.store.key_index import KeyIndex
 from penstock.columnar.store.rows import only
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 

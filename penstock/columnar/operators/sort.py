@@ -17,7 +17,7 @@ from penstock.columnar.specs.common import DELETE, KIND, UPDATE_BEFORE, column
 from penstock.columnar.specs.ranks import SortSpec
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.rows import only
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.columnar.times import millis_array
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords

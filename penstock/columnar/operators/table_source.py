@@ -18,7 +18,7 @@ from penstock.errors import PenstockError, RecordError
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import MIN_WATERMARK
-from penstock.runtime.time.assigning import Assignment, EmitBatch, EmitWatermark
+from penstock.runtime.time.timestamp_assignment import Assignment, EmitBatch, EmitWatermark
 from penstock.runtime.time.timestamp_check import TimestampCheck
 from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex

@@ -9,15 +9,15 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.joins.bulk import comparable
+from penstock.columnar.joins.memory import JoinMemory
 from penstock.columnar.joins.pairs import JoinPairs, gather_from, kinds_of
-from penstock.columnar.joins.room import JoinMemory
 from penstock.columnar.joins.sides import JoinSide
 from penstock.columnar.specs.common import DELETE, INSERT, KIND, UPDATE_BEFORE, column
 from penstock.columnar.specs.joins import TemporalJoinSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.key_index import KeyIndex
 from penstock.columnar.store.rows import only
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.columnar.times import millis_array
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 

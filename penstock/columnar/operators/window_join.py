@@ -12,7 +12,7 @@ from penstock.columnar.joins.pairs import JoinPairs
 from penstock.columnar.specs.common import column
 from penstock.columnar.specs.joins import WindowJoinSpec
 from penstock.columnar.store.rows import only
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords

@@ -14,9 +14,9 @@ from penstock.columnar.ordering import Ordering, fresh_groups, row_numbers
 from penstock.columnar.specs.common import column
 from penstock.columnar.specs.ranks import WindowRankSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import KeyIndex
+from penstock.columnar.store.key_index import KeyIndex
 from penstock.columnar.store.rows import only
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords

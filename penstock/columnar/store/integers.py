@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.growing_array import GrowingArray
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX: Final = np.uint64(0xFF51AFD7ED558CCD)

@@ -18,7 +18,7 @@ import polars as pl
 
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers, group_keys, key_groups
-from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.growing_array import GrowingArray
 from penstock.errors import InvalidProgramError
 
 _NUMBER: Final = "$number"  # the column that rows are known by in the state

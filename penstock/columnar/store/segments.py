@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.growing import GrowingArray
+from penstock.columnar.store.growing_array import GrowingArray
 
 NONE: Final = -1
 _DEEPEST: Final = 32  # segments of a list, before they become one

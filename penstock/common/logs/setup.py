@@ -10,9 +10,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.common.logs.book import log_book
 from penstock.common.logs.handler import show_lines, take_prints, take_records
 from penstock.common.logs.lines import TEXT, LogLine
+from penstock.common.logs.log_buffer import log_book
 from penstock.common.logs.scope import LogScope, set_process_scope
 from penstock.common.logs.sending import LineSender, LogAddress
 

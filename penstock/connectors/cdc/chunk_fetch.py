@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from penstock.connectors.cdc.bounded_queue import BoundedQueue
 from penstock.connectors.cdc.catalog import connect, load_types
 from penstock.connectors.cdc.chunks import SnapshotChunk
-from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import Segment, parse_lsn
 from penstock.connectors.cdc.values import PostgresTypes

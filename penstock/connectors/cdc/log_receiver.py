@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from penstock.connectors.cdc.bounded_queue import BoundedQueue
 from penstock.connectors.cdc.catalog import (
     ServerUnavailableError,
     connect,
@@ -19,7 +20,6 @@ from penstock.connectors.cdc.catalog import (
     primary_key,
     quoted,
 )
-from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.pgoutput import POSTGRES_EPOCH_US, PgOutputRelation, decode
 from penstock.connectors.cdc.positions import StreamPosition, format_lsn

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.connectors.batching import BatchLimits, RequestBatch
 from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter
 from penstock.connectors.http.client import RETRIED_STATUSES, HttpClient, HttpResponse
 from penstock.connectors.rejections import OnRejected, RejectedRecord, Rejections
+from penstock.connectors.request_batch import BatchLimits, RequestBatch
 from penstock.connectors.retrying import Backoff
 from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import AccessRefusedError, ConnectionFailedError

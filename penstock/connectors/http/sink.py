@@ -16,7 +16,6 @@ from typing import Any
 
 from penstock.common.serialization import SerializationSchema
 from penstock.connectors.arguments import check_callable, check_int, check_one_of, check_texts
-from penstock.connectors.batching import BatchLimits, RequestBatch
 from penstock.connectors.http.client import HttpClient, HttpResponse
 from penstock.connectors.rejections import (
     FAIL,
@@ -25,6 +24,7 @@ from penstock.connectors.rejections import (
     Rejections,
     check_on_rejected,
 )
+from penstock.connectors.request_batch import BatchLimits, RequestBatch
 from penstock.connectors.retrying import Backoff
 from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, RecordError

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.connectors.arguments import check_callable, check_int, check_text
-from penstock.connectors.batching import BatchLimits, RequestBatch
 from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.redis.client import Connect, RedisCalls, check_connect
 from penstock.connectors.redis.commands import commands_of, show, size_of
@@ -23,6 +22,7 @@ from penstock.connectors.rejections import (
     Rejections,
     check_on_rejected,
 )
+from penstock.connectors.request_batch import BatchLimits, RequestBatch
 from penstock.connectors.retrying import Backoff
 from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.staged_sinks import StagingBuffer

@@ -6,10 +6,10 @@ import enum
 from typing import Any, Self
 
 from penstock.connectors.arguments import check_int, check_text
-from penstock.connectors.batching import BatchLimits
 from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter
 from penstock.connectors.elasticsearch.sink import BulkSettings, ElasticsearchSink
 from penstock.connectors.rejections import FAIL, OnRejected, RejectedRecord, check_on_rejected
+from penstock.connectors.request_batch import BatchLimits
 from penstock.connectors.retrying import Backoff
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError

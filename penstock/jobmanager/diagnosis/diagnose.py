@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Diagnosis
+from penstock.jobmanager.diagnosis.metrics import JobFigures
 from penstock.jobmanager.diagnosis.rules import RULES
 
 _OVER = frozenset({"FINISHED", "CANCELED", "FAILED", "SUSPENDED"})

@@ -16,7 +16,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobSuspendedError
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.high_availability.campaign import LeaderCampaign
+from penstock.jobmanager.high_availability.leader_campaign import LeaderCampaign
 from penstock.jobmanager.high_availability.results import JobResult, JobResults
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.job_master import JobMaster

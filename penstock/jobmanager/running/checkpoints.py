@@ -48,6 +48,7 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_failures import CheckpointFailures
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.running.checkpoint_cleaner import CheckpointCleaner
 from penstock.jobmanager.running.checkpoint_plan import (
     create_committer,
     create_committers,
@@ -55,8 +56,7 @@ from penstock.jobmanager.running.checkpoint_plan import (
     operator_plans,
 )
 from penstock.jobmanager.running.driver import ExecutionFailedError, Listener
-from penstock.jobmanager.running.tidying import CheckpointCleaner
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.operators.redelivery import REDELIVERED
 

@@ -19,10 +19,10 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 from penstock.runtime.network.messages import TaskAck, TaskFailure
-from penstock.runtime.task.stage_messages import SlotReport
+from penstock.runtime.task.slot_messages import SlotReport
 
 
 class ExecutionFailedError(PenstockError, RuntimeError):

@@ -37,7 +37,7 @@ from penstock.graph.deployment import JobSettings, LevelDeployment, VertexDeploy
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
-from penstock.runtime.time.pace import SlotTrace
+from penstock.runtime.time.decisions import SlotTrace
 
 VERSION = 3
 _SIGNED = "journal"

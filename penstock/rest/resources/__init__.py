@@ -25,9 +25,9 @@ from penstock.rest.resources import (
     session,
     state,
     taskmanagers,
+    unsupported,
     vertex_metrics,
     vertices,
-    without_meaning,
 )
 from penstock.rest.routes import Route
 
@@ -55,6 +55,6 @@ ROUTES: tuple[Route, ...] = (
     *applications.ROUTES,
     *logs.ROUTES,
     *programs.ROUTES,
-    *without_meaning.ROUTES,
+    *unsupported.ROUTES,
     *session.ROUTES,
 )

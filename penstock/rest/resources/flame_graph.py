@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Final
 
 from penstock.graph.task_id import TaskId
-from penstock.rest.finding import find_vertex
 from penstock.rest.flame_graphs import TERMINATED, FlameGraphType
 from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.request_targets import find_vertex
 from penstock.rest.routes import Route, Services
 
 

@@ -6,7 +6,7 @@ import platform
 import sys
 from http import HTTPStatus
 
-from penstock.common.logs.book import JOBMANAGER
+from penstock.common.logs.log_buffer import JOBMANAGER
 from penstock.rest.configuration import job_manager_configuration
 from penstock.rest.log_files import log_list, log_text
 from penstock.rest.messages import HttpError, Request, Response

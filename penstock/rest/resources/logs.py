@@ -7,8 +7,8 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from penstock.common.logs.book import LogEntry, log_book
 from penstock.common.logs.lines import FORMATS, JSON
+from penstock.common.logs.log_buffer import LogEntry, log_book
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routes import Route, Services
 

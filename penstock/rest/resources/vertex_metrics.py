@@ -9,7 +9,6 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from penstock.rest import vertex_shapes
-from penstock.rest.finding import find_subtask, find_vertex
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.metric_values import (
     AGGREGATIONS,
@@ -18,6 +17,7 @@ from penstock.rest.metric_values import (
     task_values,
     vertex_values,
 )
+from penstock.rest.request_targets import find_subtask, find_vertex
 from penstock.rest.routes import Route, Schema, Services
 
 _MOST_SUBTASKS: Final = 1 << 15  # in a range: Flink's upper bound of the parallelism

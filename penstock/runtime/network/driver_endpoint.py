@@ -11,7 +11,7 @@ import zmq
 from penstock.common.pickling import dumps
 from penstock.graph.stage import StageKeys
 from penstock.runtime.network import inspection, sockets
-from penstock.runtime.network.keys import ZapAuthenticator, guard
+from penstock.runtime.network.authentication import ZapAuthenticator, guard
 from penstock.runtime.network.wakeup import Wakeup
 
 _LAST_COMMANDS_MS: Final = 500

@@ -19,7 +19,7 @@ from penstock.common.pickling import dumps
 from penstock.errors import PenstockError
 from penstock.graph.stage import StageKeys
 from penstock.runtime.network import sockets
-from penstock.runtime.network.keys import identify
+from penstock.runtime.network.authentication import identify
 from penstock.runtime.network.wakeup import Wakeup
 
 _MOST_AT_ONCE: Final = 4  # concurrent requests per slot

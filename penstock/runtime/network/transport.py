@@ -19,6 +19,7 @@ import zmq
 from penstock.common.pickling import dumps
 from penstock.graph.stage import NetworkSettings, StageKeys
 from penstock.runtime.network import frames, sockets
+from penstock.runtime.network.authentication import ZapAuthenticator, guard, identify
 from penstock.runtime.network.channels import (
     ChannelId,
     InputChannel,
@@ -30,7 +31,6 @@ from penstock.runtime.network.channels import (
 from penstock.runtime.network.credits import windows
 from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED
 from penstock.runtime.network.frames import TransportError
-from penstock.runtime.network.keys import ZapAuthenticator, guard, identify
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
 from penstock.runtime.network.wakeup import Wakeup
 

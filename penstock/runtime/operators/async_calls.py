@@ -23,7 +23,7 @@ from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.async_loop import StepLoop
 from penstock.runtime.operators.async_queue import AsyncQueueEntry
-from penstock.runtime.time.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, RuntimeDecisions
+from penstock.runtime.time.decisions import ANSWERS_TAKEN, CALL_FAILED, WALL, RuntimeDecisions
 
 # How long a cancelled call may take to end before it is abandoned.
 _GRACE_S = 1.0

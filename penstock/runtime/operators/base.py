@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from penstock.common.user_errors import UserCodeError, shorten
 from penstock.runtime.records import Batch
-from penstock.runtime.time.pace import WALL, RuntimeDecisions
+from penstock.runtime.time.decisions import WALL, RuntimeDecisions
 
 
 class Output(Protocol):

@@ -17,7 +17,7 @@ from penstock.errors import InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.malformed import route_malformed
 from penstock.runtime.operators.redelivery import REDELIVERED, DeduplicatingReader
-from penstock.runtime.operators.source_turns import (
+from penstock.runtime.operators.split_schedulers import (
     EpochSplitScheduler,
     PipelinedSplitScheduler,
     SplitReading,
@@ -25,9 +25,9 @@ from penstock.runtime.operators.source_turns import (
 )
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, batch_of
 from penstock.runtime.state.operator_state import EMITTED, IDLE
-from penstock.runtime.time.assigning import Assignment, TimestampAssignment
+from penstock.runtime.time.timestamp_assignment import Assignment, TimestampAssignment
 from penstock.runtime.time.timestamp_check import TimestampCheck
-from penstock.runtime.time.valve import combine
+from penstock.runtime.time.watermark_valve import combine
 from penstock.runtime.user_code import RecordFailedError
 
 # Polling many empty splits is interrupted after this many seconds, so that other subtasks of the slot can run.

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
-from penstock.runtime.time.assigning import TimestampAssignment
+from penstock.runtime.time.timestamp_assignment import TimestampAssignment
 from penstock.runtime.time.timestamp_check import TimestampCheck
 from penstock.runtime.user_code import RecordFailedError
 

@@ -11,7 +11,7 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.task.snapshots import StateIO
-from penstock.runtime.time.pace import RuntimeDecisions
+from penstock.runtime.time.decisions import RuntimeDecisions
 
 
 class PipelinedEnvironment(Protocol):

@@ -12,7 +12,7 @@ from penstock.errors import PenstockError, suppresses_restarts
 from penstock.runtime.network.messages import TaskFailure
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.pace import SlotTrace
+from penstock.runtime.time.decisions import SlotTrace
 from penstock.runtime.user_code import user_traceback
 
 

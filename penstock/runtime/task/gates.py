@@ -12,7 +12,7 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import WATERMARK, BarrierMessage
 from penstock.runtime.network.routing import connected_sources
 from penstock.runtime.records import MIN_WATERMARK
-from penstock.runtime.time.valve import NOTHING, InputValves, ValveOutput
+from penstock.runtime.time.watermark_valve import NOTHING, InputValves, ValveOutput
 
 Channel = tuple[int, int]  # gate, source subtask
 

@@ -13,7 +13,7 @@ from penstock.errors import JobCancelledError
 from penstock.graph.deployment import LevelDeployment
 from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import ACK, FAILURE, TaskAck, TaskFailedError, TaskFailure
-from penstock.runtime.task.slot_task import run_slot
+from penstock.runtime.task.epoch_slot import run_slot
 
 
 def run_pipe_locally(

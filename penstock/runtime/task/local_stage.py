@@ -6,7 +6,7 @@ import pickle
 import threading
 
 from penstock.graph.stage import StageDeployment
-from penstock.runtime.task.slot_loop import StopSignal, run_stage_slot
+from penstock.runtime.task.pipelined_slot import StopSignal, run_stage_slot
 
 _HOST = "127.0.0.1"
 

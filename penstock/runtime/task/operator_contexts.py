@@ -11,7 +11,7 @@ from penstock.runtime.operators.base import OperatorContext, Output, StreamOpera
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.task.context import StreamingRuntimeContext
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.time.pace import RuntimeDecisions
+from penstock.runtime.time.decisions import RuntimeDecisions
 from penstock.runtime.time.timers import TimerManager
 
 

@@ -24,8 +24,8 @@ from penstock.runtime.task.gates import PolicyOf, pipelined_time
 from penstock.runtime.task.in_flight import Capture
 from penstock.runtime.task.snapshots import PendingSnapshot
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.calls import CallKind, CallLog
-from penstock.runtime.time.pace import (
+from penstock.runtime.time.call_log import CallKind, CallLog
+from penstock.runtime.time.decisions import (
     PIPELINED_MAX_RUNS,
     PackedRuns,
     RecordedDecisions,

@@ -9,7 +9,7 @@ from penstock.common.clock import now_ms
 from penstock.common.process_figures import ProcessFigures
 from penstock.graph.task_id import TaskId
 from penstock.runtime.task import task_metrics as names
-from penstock.runtime.task.live_task import PipelinedTask
+from penstock.runtime.task.pipelined_task import PipelinedTask
 
 
 class SlotMetrics:

@@ -40,14 +40,14 @@ from penstock.runtime.task.gates import Channel, InputGates, PolicyOf, epoch_tim
 from penstock.runtime.task.in_flight import Capture, RestoredInFlight
 from penstock.runtime.task.operator_contexts import create_context, job_extras
 from penstock.runtime.task.snapshots import KeyedSnapshots, PendingSnapshot, pack_local
-from penstock.runtime.time.pace import (
+from penstock.runtime.time.decisions import (
     WALL,
     RecordedDecisions,
     RuntimeDecisions,
     WallClockDecisions,
     wall_clock,
 )
-from penstock.runtime.time.valve import ValveOutput
+from penstock.runtime.time.watermark_valve import ValveOutput
 
 
 class Receiver(Protocol):

@@ -11,7 +11,7 @@ from penstock.common.clock import now
 from penstock.graph.stage import StageDeployment
 from penstock.runtime.network.channels import BufferOrEvent, InputChannel, Inputs
 from penstock.runtime.network.messages import BARRIER, BarrierFigures, BarrierMessage
-from penstock.runtime.task.barriers import (
+from penstock.runtime.task.barrier_handlers import (
     AbandonCheckpoint,
     BeginCheckpoint,
     BlockChannel,
@@ -23,11 +23,11 @@ from penstock.runtime.task.barriers import (
 )
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.in_flight import Capture
-from penstock.runtime.task.overtaking import UnalignedSnapshots
-from penstock.runtime.task.stage_messages import DeclineCheckpoint, TriggerBarrier
+from penstock.runtime.task.slot_messages import DeclineCheckpoint, TriggerBarrier
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.task.unaligned import create_barriers
-from penstock.runtime.task.unconfirmed import UnconfirmedCommittables
+from penstock.runtime.task.unaligned_barrier_handler import create_barriers
+from penstock.runtime.task.unaligned_snapshots import UnalignedSnapshots
+from penstock.runtime.task.unconfirmed_committables import UnconfirmedCommittables
 from penstock.runtime.task.uploads import Upload
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import BarrierFigures, TaskAck
+from penstock.runtime.task.slot_messages import AcknowledgeCheckpoint, DeclineCheckpoint
 from penstock.runtime.task.snapshots import PendingSnapshot
-from penstock.runtime.task.stage_messages import AcknowledgeCheckpoint, DeclineCheckpoint
 from penstock.runtime.task.subtask import Subtask
 
 _JOIN_S = 5.0  # how long a slot that ends waits for a snapshot that is being written

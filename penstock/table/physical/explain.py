@@ -138,6 +138,6 @@ def _mode(node: PhysicalNode) -> str:
 
 
 def _all(roots: Sequence[PhysicalNode]) -> list[PhysicalNode]:
-    from penstock.table.physical.changes import inputs_first
+    from penstock.table.physical.changelog_traits import inputs_first
 
     return inputs_first(roots)

@@ -11,7 +11,7 @@ from penstock.graph.compiler import Plans, compile_program, execution_plan_json
 from penstock.graph.drawing import draw_svg
 from penstock.graph.settings import GraphSettings
 from penstock.table.function_runners import AsyncCallSettings
-from penstock.table.physical.changes import inputs_first, prune_update_before
+from penstock.table.physical.changelog_traits import inputs_first, prune_update_before
 from penstock.table.physical.implement import (
     aggregates,
     calcs,
@@ -30,7 +30,7 @@ from penstock.table.plan import nodes as plan
 from penstock.table.rules.async_calls import set_async_options
 from penstock.table.rules.nodes import LogicalExpand, LogicalRank
 from penstock.table.rules.optimizer import optimize
-from penstock.table.rules.united_writes import unite_writes
+from penstock.table.rules.unite_writes import unite_writes
 
 IMPLEMENTATIONS: dict[type[plan.LogicalNode], Implement] = {
     plan.LogicalTableScan: scans.implement_scan,

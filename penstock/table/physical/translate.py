@@ -19,7 +19,7 @@ from penstock.graph.transformations import (
     UnionTransformation,
 )
 from penstock.table.expressions.nodes import Literal
-from penstock.table.physical.changes import inputs_first
+from penstock.table.physical.changelog_traits import inputs_first
 from penstock.table.physical.explain import kind_of, line_of
 from penstock.table.physical.lineage import Lineage
 from penstock.table.physical.nodes import (

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.table.plan.nodes import LogicalNode
-from penstock.table.rules.distinct_split import split_distinct
-from penstock.table.rules.filters import push_filters
-from penstock.table.rules.folding import fold_constants
-from penstock.table.rules.grouping_sets import expand_grouping_sets
-from penstock.table.rules.limits import push_limits
-from penstock.table.rules.pruning import prune
-from penstock.table.rules.ranks import recognise_ranks
-from penstock.table.rules.set_operations import rewrite_set_operations
-from penstock.table.rules.sharing import share
-from penstock.table.rules.watermarks import push_watermark
+from penstock.table.rules.expand_grouping_sets import expand_grouping_sets
+from penstock.table.rules.fold_constants import fold_constants
+from penstock.table.rules.prune_columns import prune
+from penstock.table.rules.push_down_filters import push_filters
+from penstock.table.rules.push_down_limits import push_limits
+from penstock.table.rules.push_down_watermarks import push_watermark
+from penstock.table.rules.recognize_ranks import recognise_ranks
+from penstock.table.rules.rewrite_set_operations import rewrite_set_operations
+from penstock.table.rules.share_subplans import share
+from penstock.table.rules.split_distinct import split_distinct
 
 # Rules for a single plan; the others consider all plans of a job.
 RULES = (rewrite_set_operations, expand_grouping_sets, recognise_ranks, push_limits)

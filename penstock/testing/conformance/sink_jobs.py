@@ -13,7 +13,7 @@ from penstock.testing.conformance.jobs import (
     wait_for_end,
     wait_until,
 )
-from penstock.testing.conformance.killed import (
+from penstock.testing.conformance.killed_jobs import (
     KILLS,
     UNCOMMITTED,
     WritingJob,

@@ -22,7 +22,7 @@ from penstock.testing.conformance.jobs import (
     wait_for_end,
     wait_until,
 )
-from penstock.testing.conformance.killed import KILLS, ReadingJob, run_killed
+from penstock.testing.conformance.killed_jobs import KILLS, ReadingJob, run_killed
 from penstock.testing.conformance.rules import broken, does_not_apply, expect_each_once, step
 from penstock.testing.conformance.setups import SourceSetup
 from penstock.testing.conformance.source_rules import SOURCE_RULES, filled

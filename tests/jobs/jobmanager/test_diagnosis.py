@@ -10,8 +10,8 @@ from penstock.common import Duration, WatermarkStrategy
 from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.jobmanager.diagnosis import gathering
-from penstock.jobmanager.diagnosis.gathering import examine
+from penstock.jobmanager.diagnosis import diagnosable_job
+from penstock.jobmanager.diagnosis.diagnosable_job import examine
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource, SplitsOnce
 from tests.builders.environments import configured
@@ -117,7 +117,7 @@ def _records_in(controller):
 
 
 def test_a_job_with_many_faults_is_told_all_of_them(controller, monkeypatch):
-    monkeypatch.setattr(gathering, "time", EXAMINED)
+    monkeypatch.setattr(diagnosable_job, "time", EXAMINED)
     remember = controller.master.job.plan.vertices[1]
     diagnoses = []
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.jobmanager.diagnosis.figures import read_figures
+from penstock.jobmanager.diagnosis.metrics import read_figures
 from penstock.jobmanager.diagnosis.rules.late import late_records
 from penstock.rest import shapes
 from penstock.rest.resources.job_graph import job_graph

@@ -90,7 +90,7 @@ def test_samples_of_a_stuck_task_show_it_waiting(start):
     assert stacks.samples == 10
     ((stack, (on, off)),) = stacks.counts.items()
     assert (on, off) == (0, 10)
-    assert stack[0].startswith("penstock.runtime.task.slot_loop.SlotLoop.turn:")
+    assert stack[0].startswith("penstock.runtime.task.pipelined_slot.SlotLoop.turn:")
     assert any("StuckUntilLetGo.map:" in each for each in stack)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager.metric_totals import MetricTotals
 from penstock.jobmanager.progress import (
     CheckpointReport,
 )
-from penstock.jobmanager.totals import MetricTotals
 from penstock.testing.mini_cluster import MiniCluster
 
 

@@ -27,7 +27,7 @@ from penstock.datastream.functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
-from penstock.jobmanager.diagnosis.figures import read_figures
+from penstock.jobmanager.diagnosis.metrics import read_figures
 from penstock.jobmanager.diagnosis.rules.suspicious import suspicious_records
 from penstock.table import (
     DataTypes,

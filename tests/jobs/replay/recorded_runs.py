@@ -16,8 +16,8 @@ from penstock.datastream import _execution
 from penstock.errors import JobExecutionError
 from penstock.replay import replay
 from penstock.runtime.task import subtask, subtask_cache
+from penstock.runtime.task.epoch_slot import run_slot
 from penstock.runtime.task.local_pipe import deliver
-from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import MiniCluster, mini_cluster
 from tests.builders.environments import configured
 

@@ -18,10 +18,10 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.running import journal as epoch_journal
 from penstock.jobmanager.running.journal import read_record, record_name
 from penstock.replay import ReplayError, ReplayRequest, debug, recording, replay
-from penstock.replay.pace import ReplayedBatches
+from penstock.replay.decisions import ReplayedBatches
 from penstock.replay.recording import find_interval
 from penstock.replay.targets import find_target
-from penstock.runtime.time.pace import RecordedDecisions
+from penstock.runtime.time.decisions import RecordedDecisions
 from tests.jobs.replay import failing_jobs, with_breakpoints
 from tests.jobs.replay.recorded_runs import record_run
 from tests.jobs.replay.test_failures import BAD_RECORD, OFTEN, record_failure, scripted

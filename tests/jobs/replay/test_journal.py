@@ -16,13 +16,13 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running import journal as epoch_journal
 from penstock.jobmanager.running.journal import list_records, read_record, record_name
 from penstock.replay import ReplayError, epochs, replay
-from penstock.replay.pace import (
+from penstock.replay.decisions import (
     ReplayedBatches,
     ReplayedClock,
     ReplayedDecisions,
     ReplayedIntervalDecisions,
 )
-from penstock.runtime.time.pace import ClockLog, PackedRuns, RecordedDecisions, RunLog
+from penstock.runtime.time.decisions import ClockLog, PackedRuns, RecordedDecisions, RunLog
 from tests.jobs.replay import failing_jobs, programs
 from tests.jobs.replay.recorded_runs import record_run
 
@@ -184,7 +184,7 @@ def test_unknown_subtask_is_rejected(tmp_path):
 def test_missing_input_is_reported(tmp_path, monkeypatch):
     run = record(tmp_path)
     monkeypatch.setattr(programs, "BATCHES", 0)
-    monkeypatch.setattr("penstock.replay.pace._TIMEOUT_S", 0.0)
+    monkeypatch.setattr("penstock.replay.decisions._TIMEOUT_S", 0.0)
     with pytest.raises(ReplayError, match="split 's0' no longer returns the records"):
         replay(run.directory, 2)
 
@@ -262,7 +262,7 @@ def test_clock_readings_before_the_epoch_are_separate():
 
 def test_a_clock_without_readings_stays_within_the_epoch(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("penstock.replay.pace.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("penstock.replay.decisions.time.monotonic", lambda: now[0])
     clock = ReplayedClock(None, 5_000, 6_000)
     assert clock() == 5_000
     now[0] += 0.25

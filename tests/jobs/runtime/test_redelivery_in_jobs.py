@@ -36,7 +36,7 @@ def test_failures_between_the_steps_of_a_checkpoint(tells, caplog):
     ]
     source = Broker(LENGTHS, tells=tells)
     with (
-        caplog.at_level(logging.INFO, "penstock.jobmanager.sources"),
+        caplog.at_level(logging.INFO, "penstock.jobmanager.source_coordinator"),
         MiniCluster() as cluster,
         protocol_faults(*faults) as injected,
     ):

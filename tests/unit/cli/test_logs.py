@@ -12,8 +12,8 @@ import pytest
 
 from penstock.cli import main
 from penstock.common.job_status import JobStatus
-from penstock.common.logs.book import log_book
 from penstock.common.logs.lines import LogLine
+from penstock.common.logs.log_buffer import log_book
 from penstock.common.logs.scope import LogScope
 from penstock.rest import processes
 from penstock.rest.routes import Services

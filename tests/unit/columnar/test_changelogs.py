@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar.joins import room
+from penstock.columnar.joins import memory
 from penstock.columnar.specs.changes import (
     ChangelogNormalizeSpec,
     DropKindsSpec,
@@ -32,8 +32,8 @@ def test_upserts_become_updates_of_what_was_there(
     backend: str, update_before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if backend == "rocksdb":
-        monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
-        monkeypatch.setattr(room, "LOOK_EVERY", 3)
+        monkeypatch.setattr(memory, "RESIDENT_BYTES", 500)
+        monkeypatch.setattr(memory, "LOOK_EVERY", 3)
     rng = random.Random(4)
     kinds = ["+I", "+U", "+U", "-D", "-U"]
     rows: list[Change] = [(rng.choice(kinds), _row(rng)) for _ in range(150)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar.joins import room
+from penstock.columnar.joins import memory
 from penstock.columnar.specs.ranks import DeduplicateSpec
 from penstock.table.data_types import DataTypes
 from tests.unit.columnar.changes import cut, table_of
@@ -43,8 +43,8 @@ def test_one_row_of_each_key_is_kept(
     backend: str, by_time: bool, last: bool, update_before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if backend == "rocksdb":
-        monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
-        monkeypatch.setattr(room, "LOOK_EVERY", 3)
+        monkeypatch.setattr(memory, "RESIDENT_BYTES", 500)
+        monkeypatch.setattr(memory, "LOOK_EVERY", 3)
     rng = random.Random(7)
     rows = [(rng.choice("abcdefgh"), n, _moment(rng.randrange(12))) for n in range(200)]
     spec = DeduplicateSpec(TYPES, (0,), 2 if by_time else None, last, update_before)

@@ -11,7 +11,7 @@ import pytest
 from penstock.columnar.expressions.java_time import formatted
 from penstock.errors import PenstockError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.expressions.java_letters import parts_of
+from penstock.table.expressions.java_date_patterns import parts_of
 from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
 from tests.builders.tables import rows

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.joins import room
+from penstock.columnar.joins import memory
 from penstock.columnar.routing import targets_of
 from penstock.columnar.specs.joins import JoinSpec
-from penstock.columnar.store import index
+from penstock.columnar.store import key_index
 from penstock.table.data_types import DataTypes
 from penstock.table.expressions.nodes import Call, InputRef
 from penstock.testing.harness import OperatorHarness
@@ -95,10 +95,10 @@ def test_a_join_gives_the_table_that_it_is(
     if backend == "rocksdb" and kind in {"RIGHT", "SEMI"} and not SOAK:
         pytest.skip("the others are enough, except where there is time")
     if condition is not None:  # with room for few pairs at once
-        monkeypatch.setattr(index, "MOST_PAIRS", 5)
+        monkeypatch.setattr(key_index, "MOST_PAIRS", 5)
     if backend == "rocksdb":  # with so little memory that most rows are not there
-        monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
-        monkeypatch.setattr(room, "LOOK_EVERY", 3)
+        monkeypatch.setattr(memory, "RESIDENT_BYTES", 500)
+        monkeypatch.setattr(memory, "LOOK_EVERY", 3)
     for seed, unique in ((1, None), (2, 1)) if retracts else ((3, None),):
         spec = JoinSpec(
             kind,
@@ -141,8 +141,8 @@ def _part(batch: Any, key: int, subtask: int, parallelism: int) -> Any:
 def test_join_is_restored_with_another_parallelism_and_backend(
     kind: str, backends: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
-    monkeypatch.setattr(room, "LOOK_EVERY", 2)
+    monkeypatch.setattr(memory, "RESIDENT_BYTES", 500)
+    monkeypatch.setattr(memory, "LOOK_EVERY", 2)
     rng = random.Random(17)
     changes = kind == "FULL"
     spec = JoinSpec(kind, LEFT, RIGHT, (0,), (0,), left_retracts=changes, right_retracts=changes)

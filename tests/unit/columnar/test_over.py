@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.columnar.joins import room
+from penstock.columnar.joins import memory
 from penstock.columnar.ordering import fresh_groups
 from penstock.columnar.over.frames import frames_of
 from penstock.columnar.specs.aggregates import OverAggregateSpec
@@ -413,8 +413,8 @@ def test_rows_are_counted_without_reading_a_column(frame: tuple[bool, int | None
 def test_rows_on_disk_count_too(
     frame: tuple[bool, int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
-    monkeypatch.setattr(room, "LOOK_EVERY", 3)
+    monkeypatch.setattr(memory, "RESIDENT_BYTES", 500)
+    monkeypatch.setattr(memory, "LOOK_EVERY", 3)
     spec = OverAggregateSpec(
         TYPES, (0,), TIME, AGGREGATES, rowtime=True, rows=frame[0], preceding=frame[1]
     )
@@ -652,8 +652,8 @@ def test_a_row_that_replaces_another_is_its_update() -> None:
 
 
 def test_rows_that_change_may_be_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
-    monkeypatch.setattr(room, "LOOK_EVERY", 3)
+    monkeypatch.setattr(memory, "RESIDENT_BYTES", 500)
+    monkeypatch.setattr(memory, "LOOK_EVERY", 3)
     order = (SortKey(1), SortKey(5))
     spec = OverAggregateSpec(
         TYPES,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar.joins import room
+from penstock.columnar.joins import memory
 from penstock.columnar.operators import rank
 from penstock.columnar.specs.common import SortKey
 from penstock.columnar.specs.ranks import RankSpec
@@ -129,8 +129,8 @@ def _run(spec: RankSpec, changes: list[Change], backend: str, seed: int) -> list
 
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
-    monkeypatch.setattr(room, "LOOK_EVERY", 3)
+    monkeypatch.setattr(memory, "RESIDENT_BYTES", 500)
+    monkeypatch.setattr(memory, "LOOK_EVERY", 3)
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)

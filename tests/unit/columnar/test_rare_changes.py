@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar.joins import room
+from penstock.columnar.joins import memory
 from penstock.columnar.specs.aggregates import GroupAggregateSpec, WindowAggregateSpec
 from penstock.columnar.specs.changes import UpsertMaterializeSpec
 from penstock.columnar.specs.common import SortKey, WindowDefinition
@@ -309,8 +309,8 @@ def test_a_row_that_is_over_finds_no_late_partner_though_it_is_still_stored() ->
 def test_the_limit_of_a_key_moves_with_it_when_others_make_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(room, "RESIDENT_BYTES", 0)
-    monkeypatch.setattr(room, "LOOK_EVERY", 1)
+    monkeypatch.setattr(memory, "RESIDENT_BYTES", 0)
+    monkeypatch.setattr(memory, "LOOK_EVERY", 1)
     types = (TEXT, INT)
     spec = RankSpec(types, (0,), (SortKey(1),), 1, 1, strategy="APPEND")
     running = Stopped(spec, "rocksdb")

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.columnar.store import rows, spilled
 from penstock.columnar.store.rows import RowStore
-from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.store.waiting_rows import WaitingRows
 from penstock.runtime.state.backends import BACKENDS
 
 SCHEMA = {"c0": pl.Int64(), "c1": pl.Int64()}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar.joins import room
+from penstock.columnar.joins import memory
 from penstock.columnar.specs.joins import ColumnarIntervalJoinSpec, TemporalJoinSpec, WindowJoinSpec
-from penstock.columnar.store import index
+from penstock.columnar.store import key_index
 from penstock.table.data_types import DataTypes
 from penstock.table.expressions.nodes import Call, InputRef
 from tests.unit.columnar.changes import table_of
@@ -76,7 +76,7 @@ def test_an_interval_join_gives_the_pairs_near_each_other(
         pytest.skip("one of them is enough")
     condition = MORE if lower == 20 else None
     if condition is not None:  # with room for few pairs at once
-        monkeypatch.setattr(index, "MOST_PAIRS", 5)
+        monkeypatch.setattr(key_index, "MOST_PAIRS", 5)
     events = _streams(random.Random(7))
     spec = ColumnarIntervalJoinSpec(kind, LEFT, RIGHT, (0,), (0,), 2, 1, lower, upper, condition)
     running = _run(spec, backend, events, (LEFT, RIGHT))
@@ -225,8 +225,8 @@ def test_a_temporal_join_finds_the_version_of_the_time(
     kind: str, condition: Any, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if backend == "rocksdb":
-        monkeypatch.setattr(room, "RESIDENT_BYTES", 300)
-        monkeypatch.setattr(room, "LOOK_EVERY", 3)
+        monkeypatch.setattr(memory, "RESIDENT_BYTES", 300)
+        monkeypatch.setattr(memory, "LOOK_EVERY", 3)
     rng = random.Random(11)
     events: list[Any] = []
     for what, content in _streams(rng, 80):

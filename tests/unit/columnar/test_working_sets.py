@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar import slice_store, slots
+from penstock.columnar import accumulator_columns, slice_store
 from penstock.columnar.aggregates import distinct
 from penstock.columnar.operators import group_aggregate, window_aggregate
 from penstock.columnar.specs.aggregates import GroupAggregateSpec, WindowAggregateSpec
@@ -41,7 +41,9 @@ def rows_of(seed: int) -> list[Any]:
 
 
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots.SlotStore, "__init__", _bounded(slots.SlotStore, 20))
+    monkeypatch.setattr(
+        accumulator_columns.SlotStore, "__init__", _bounded(accumulator_columns.SlotStore, 20)
+    )
     monkeypatch.setattr(slice_store.SliceStore, "__init__", _bounded(slice_store.SliceStore, 20))
     for seen in (distinct.SeenValues, distinct.MarkedValues):
         monkeypatch.setattr(seen, "__init__", _bounded(seen, 20))
@@ -75,7 +77,7 @@ def test_groups_that_were_let_go_come_back(
     spec = GroupAggregateSpec(TYPES, (0,), CALLS, retracts=retracts)
     expected = results(spec, backend)
     small(monkeypatch)
-    assert group_aggregate.SlotStore is slots.SlotStore
+    assert group_aggregate.SlotStore is accumulator_columns.SlotStore
     assert results(spec, backend) == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.common import clock
 from penstock.errors import ConfigurationError
-from penstock.runtime.time.pace import wall_clock
+from penstock.runtime.time.decisions import wall_clock
 from penstock.testing.clock_shift import clock_shift, clock_shift_environment
 
 

@@ -14,9 +14,9 @@ import types
 import pytest
 
 from penstock.common.logs import handler, sending
-from penstock.common.logs.book import LogBuffer
 from penstock.common.logs.handler import LineFormatter, LogRecordFactory, PrintedLines
 from penstock.common.logs.lines import LONGEST_TEXT, LogLine
+from penstock.common.logs.log_buffer import LogBuffer
 from penstock.common.logs.scope import LogScope, current_scope, working_for
 from penstock.common.logs.sending import LineReceiver, LineSender, LogAddress
 from tests.builders.waiting import wait_until
@@ -138,7 +138,7 @@ def test_the_book_has_the_lines_of_each_job_in_order():
 
 
 def test_the_book_forgets_the_oldest_lines_of_a_job_and_says_how_many(monkeypatch):
-    monkeypatch.setattr("penstock.common.logs.book.LINES_OF_A_JOB", 3)
+    monkeypatch.setattr("penstock.common.logs.log_buffer.LINES_OF_A_JOB", 3)
     book = LogBuffer()
     for number in range(5):
         book.add(LogLine(number, "INFO", "m", str(number), LogScope("a")))

@@ -11,7 +11,7 @@ from penstock.connectors.source import ReadLimits
 from penstock.datastream.connectors import CollectionSource, NumberSequenceSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.errors import ArgumentTypeError, InvalidProgramError
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 from tests.builders.connector_helpers import hybrid
 from tests.builders.scripted import Script
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.checkpoint.manifest import Pickled, SourceSnapshot
 from penstock.connectors.source import Boundedness, Source, SourceSplit, SplitEnumerator
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 
 
 class Chunks(Source):

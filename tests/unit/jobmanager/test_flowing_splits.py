@@ -12,7 +12,7 @@ from penstock.connectors.source import (
     SplitEnumerator,
 )
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 
 
 class Found(Source):

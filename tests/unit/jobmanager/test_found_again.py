@@ -14,7 +14,7 @@ from penstock.connectors.source import (
     SplitEnumerator,
     SplitProgress,
 )
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
 from tests.builders.forgetful import Forgetful
 
 

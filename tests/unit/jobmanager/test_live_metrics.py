@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.live_metrics import LATENCY_WINDOW_MS, LiveMetrics, describe_reports
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.task.stage_messages import SlotReport
+from penstock.runtime.task.slot_messages import SlotReport
 from penstock.runtime.task.task_metrics import LatencyHistogram, merged
 
 SOURCE, SINK = "source", "sink"

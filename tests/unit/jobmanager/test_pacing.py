@@ -12,8 +12,8 @@ import pytest
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.mailbox import Mailbox
-from penstock.jobmanager.running.epochs.pacing import EpochSchedule
 from penstock.jobmanager.running.epochs.reading_time import EpochReadingTime
+from penstock.jobmanager.running.epochs.schedule import EpochSchedule
 from tests.builders.counting_job import environment, totals
 
 

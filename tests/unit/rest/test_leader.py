@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.rest.announcing import announce
 from penstock.rest.peers import KNOWN_S, Peers
+from penstock.rest.standby_announcement import announce
 from tests.builders.rest_fakes import TOKEN
 from tests.builders.waiting import wait_until
 

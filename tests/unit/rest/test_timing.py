@@ -13,13 +13,13 @@ from uvicorn.server import ServerState
 
 from penstock.rest.app import Application
 from penstock.rest.audit import Audit
-from penstock.rest.flights import InFlightRequests
+from penstock.rest.in_flight_requests import InFlightRequests
 from penstock.rest.limits import RequestLimits
 from penstock.rest.messages import Response
 from penstock.rest.protocol import Connection
 from penstock.rest.routes import Role, Route, Services
 from penstock.rest.security import Access
-from penstock.rest.turnstile import RequestThrottle
+from penstock.rest.throttling import RequestThrottle
 
 TOKEN = "a-token"
 PART = b" " * (1 << 16)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding
+from penstock.jobmanager.diagnosis.metrics import JobFigures
 from penstock.jobmanager.diagnosis.rules.backlog import source_backlog
 from penstock.jobmanager.diagnosis.rules.bottleneck import bottleneck
 from penstock.jobmanager.diagnosis.rules.checkpoints import (

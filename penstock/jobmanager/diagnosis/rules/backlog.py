@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.jobmanager.diagnosis.figures import Backlog, JobFigures, VertexFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, percent, size
+from penstock.jobmanager.diagnosis.metrics import Backlog, JobFigures, VertexFigures
 
 _NOISE_S: Final = 2.0  # input that is read within this time is not a backlog
 _LAG_MS: Final = 60_000

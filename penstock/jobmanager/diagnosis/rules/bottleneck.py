@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.jobmanager.diagnosis.figures import JobFigures, VertexFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
+from penstock.jobmanager.diagnosis.metrics import JobFigures, VertexFigures
 from penstock.jobmanager.diagnosis.rules.skew import skewed_subtask
 
 _WAITS: Final = 0.1  # share from which a vertex counts as backpressured, as in Flink

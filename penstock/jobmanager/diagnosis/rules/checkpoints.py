@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.jobmanager.diagnosis.figures import CheckpointFigures, JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, percent, size
+from penstock.jobmanager.diagnosis.metrics import CheckpointFigures, JobFigures
 
 _SLOW_OF_INTERVAL: Final = 0.5
 _SLOW_OF_TIMEOUT: Final = 0.5

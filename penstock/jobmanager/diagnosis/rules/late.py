@@ -12,8 +12,8 @@ from penstock.common.dropped_records import (
     REASONS,
     SKIPPED,
 )
-from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
+from penstock.jobmanager.diagnosis.metrics import JobFigures
 from penstock.jobmanager.dropped_records import RECORDS
 
 _MANY: Final = 0.01

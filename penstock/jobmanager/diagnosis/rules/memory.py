@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent, size
+from penstock.jobmanager.diagnosis.metrics import JobFigures
 
 _TIGHT: Final = 0.8
 _DANGEROUS: Final = 0.95

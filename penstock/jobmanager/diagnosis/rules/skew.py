@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.diagnosis.figures import JobFigures, VertexFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
+from penstock.jobmanager.diagnosis.metrics import JobFigures, VertexFigures
 from penstock.runtime.inspection.requests import FrequentKeys
 
 _FEWEST_RECORDS: Final = 1000

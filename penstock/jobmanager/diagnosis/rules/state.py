@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from penstock.jobmanager.diagnosis.figures import CheckpointFigures, JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, size
+from penstock.jobmanager.diagnosis.metrics import CheckpointFigures, JobFigures
 
 _FEWEST: Final = 4  # checkpoints for a trend
 _SMALL: Final = 1 << 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity
+from penstock.jobmanager.diagnosis.metrics import JobFigures
 
 
 def suspicious_records(job: JobFigures) -> Iterator[Finding]:

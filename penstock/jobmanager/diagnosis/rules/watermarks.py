@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.jobmanager.diagnosis.figures import JobFigures, VertexFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration
+from penstock.jobmanager.diagnosis.metrics import JobFigures, VertexFigures
 from penstock.runtime.inspection.requests import SplitTime
 
 _MIN: Final = -(2**63) + 1

@@ -17,9 +17,9 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.running.checkpoints import Checkpoints, StepHook
 from penstock.jobmanager.running.driver import CheckpointSpan, Interrupts, Listener
-from penstock.jobmanager.running.epochs.pacing import EpochSchedule, discover
 from penstock.jobmanager.running.epochs.pipe import EpochPipe, EpochSettings, Pipe
 from penstock.jobmanager.running.epochs.runner import EpochRunner
+from penstock.jobmanager.running.epochs.schedule import EpochSchedule, discover
 from penstock.jobmanager.running.journal import Journal
 from penstock.jobmanager.running.plan_view import PlanView
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo

@@ -17,7 +17,6 @@ from penstock.common import clock
 from penstock.connectors.source import SourceAssignment
 from penstock.graph.placement import StageLayout, count_slots, lay_out
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.alignment import WatermarkAlignmentGroups
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
@@ -34,13 +33,14 @@ from penstock.jobmanager.running.driver import (
 from penstock.jobmanager.running.journal import Journal
 from penstock.jobmanager.running.modes import check_capacity
 from penstock.jobmanager.running.pipelined.discovery import Discovery, DiscoveryOutcome
-from penstock.jobmanager.running.pipelined.interval_notes import IntervalJournal
+from penstock.jobmanager.running.pipelined.interval_journal import IntervalJournal
 from penstock.jobmanager.running.pipelined.stage_watch import StageFailed, StagePhase, StageRunning
 from penstock.jobmanager.running.pipelined.stages import StageAttempt, StageEvent, Stages
 from penstock.jobmanager.running.plan_view import PlanView
-from penstock.jobmanager.sources import SourceCoordinator
+from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.watermark_alignment import WatermarkAlignmentGroups
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
-from penstock.runtime.task.stage_messages import (
+from penstock.runtime.task.slot_messages import (
     AcknowledgeCheckpoint,
     AlignmentReport,
     AssignSplits,
@@ -53,7 +53,7 @@ from penstock.runtime.task.stage_messages import (
     SplitsFinished,
     TriggerBarrier,
 )
-from penstock.runtime.time.pace import SlotTrace
+from penstock.runtime.time.decisions import SlotTrace
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _LONGEST_WAIT_S: Final = 1.0

@@ -15,7 +15,7 @@ from penstock.errors import PenstockError
 from penstock.graph.placement import StageLayout
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import TaskFailedError
-from penstock.runtime.task.stage_messages import (
+from penstock.runtime.task.slot_messages import (
     Command,
     Connect,
     SlotFailed,
@@ -24,7 +24,7 @@ from penstock.runtime.task.stage_messages import (
     SourceFinished,
     StopSlot,
 )
-from penstock.runtime.time.pace import SlotTrace
+from penstock.runtime.time.decisions import SlotTrace
 
 
 class SlotLostError(PenstockError, RuntimeError):

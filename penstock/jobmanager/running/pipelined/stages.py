@@ -27,10 +27,10 @@ from penstock.jobmanager.running.pipelined.stage_watch import (
     StageWatch,
 )
 from penstock.runtime.inspection.requests import SlotId, SlotInfo
+from penstock.runtime.network.authentication import make_keys
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
 from penstock.runtime.network.inspection import InspectionAnswer
-from penstock.runtime.network.keys import make_keys
-from penstock.runtime.task.stage_messages import (
+from penstock.runtime.task.slot_messages import (
     Command,
     SlotFailed,
     SlotListening,
@@ -39,7 +39,7 @@ from penstock.runtime.task.stage_messages import (
     SourceFinished,
     StopSlot,
 )
-from penstock.runtime.time.pace import SlotTrace
+from penstock.runtime.time.decisions import SlotTrace
 
 _log = logging.getLogger(__name__)
 

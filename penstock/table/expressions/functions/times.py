@@ -22,7 +22,7 @@ from penstock.table.expressions.functions.definitions import (
     wrong_operand,
 )
 from penstock.table.expressions.functions.operators import comparable, shifted_type
-from penstock.table.expressions.java_letters import parts_of
+from penstock.table.expressions.java_date_patterns import parts_of
 from penstock.table.expressions.nodes import Call, Literal, Rex, Symbol
 
 EXTRACTED = frozenset(

@@ -27,7 +27,7 @@ from penstock.table.physical.nodes import (
 )
 from penstock.table.plan.nodes import Field, LogicalAggregate, LogicalOverAggregate
 from penstock.table.rules.expressions import refs
-from penstock.table.rules.pruning import calls_read, placed_call
+from penstock.table.rules.prune_columns import calls_read, placed_call
 
 
 class AggregateInput:

@@ -12,7 +12,7 @@ from penstock.common.types import RowKind
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.errors import ValidationError
-from penstock.table.physical.changes import loses_updates
+from penstock.table.physical.changelog_traits import loses_updates
 from penstock.table.physical.implement.context import PhysicalPlanContext
 from penstock.table.physical.implement.materialize import materialized
 from penstock.table.physical.implement.not_null import Path, not_null_paths, shown_path

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from penstock.connectors.cdc import chunk_reader as chunk_reader_module
+from penstock.connectors.cdc.bounded_queue import BoundedQueue
 from penstock.connectors.cdc.catalog import CdcTable, KeyColumn
 from penstock.connectors.cdc.chunk_fetch import Fetched
 from penstock.connectors.cdc.chunk_reader import ChunkReader
 from penstock.connectors.cdc.chunks import SnapshotChunk
-from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import Segment
 from penstock.connectors.cdc.values import PostgresTypes

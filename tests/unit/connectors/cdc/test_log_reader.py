@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.connectors.cdc import log_reader as log_reader_module
+from penstock.connectors.cdc.bounded_queue import BoundedQueue
 from penstock.connectors.cdc.catalog import ServerUnavailableError
 from penstock.connectors.cdc.log_reader import LogReader
 from penstock.connectors.cdc.log_receiver import ReachedPosition, ReceivedMessage
-from penstock.connectors.cdc.mailbox import BoundedQueue
 from penstock.connectors.cdc.options import CdcOptions
 from penstock.connectors.cdc.positions import StreamPosition, TableSnapshot
 from penstock.connectors.cdc.values import PostgresTypes

@@ -9,14 +9,14 @@ import pytest
 from penstock.common.dropped_records import LATE, REASONS
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.diagnosis.diagnose import diagnose
-from penstock.jobmanager.diagnosis.figures import (
+from penstock.jobmanager.diagnosis.findings import Diagnosis, Severity
+from penstock.jobmanager.diagnosis.metrics import (
     Backlog,
     CheckpointFigures,
     JobFigures,
     SubtaskFigures,
     VertexFigures,
 )
-from penstock.jobmanager.diagnosis.findings import Diagnosis, Severity
 from penstock.jobmanager.diagnosis.rules.backlog import source_backlog
 from penstock.jobmanager.diagnosis.rules.bottleneck import bottleneck
 from penstock.jobmanager.diagnosis.rules.checkpoints import (

@@ -24,7 +24,7 @@ from penstock.jobmanager.running.pipelined import stages as stages_module
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from penstock.runtime.network.driver_endpoint import SlotMessage
 from penstock.runtime.network.messages import TaskAck, TaskFailure
-from penstock.runtime.task.stage_messages import (
+from penstock.runtime.task.slot_messages import (
     AcknowledgeCheckpoint,
     Connect,
     DeclineCheckpoint,

@@ -15,7 +15,7 @@ from penstock.connectors.source import (
 )
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.pipelined.discovery import Discovery, DiscoveryOutcome
-from penstock.jobmanager.sources import DiscoveredSplits, SourceCoordinator
+from penstock.jobmanager.source_coordinator import DiscoveredSplits, SourceCoordinator
 from tests.builders.waiting import wait_until
 
 TIMEOUT_S = 60

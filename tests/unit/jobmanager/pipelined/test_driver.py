@@ -14,7 +14,7 @@ from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.running.driver import ExecutionFailedError
 from penstock.runtime.inspection.requests import ThreadDump
 from penstock.runtime.network.driver_endpoint import ConnectionLost
-from penstock.runtime.task.stage_messages import (
+from penstock.runtime.task.slot_messages import (
     AssignSplits,
     CancelCheckpoint,
     ConfirmCheckpoint,

@@ -16,7 +16,7 @@ from penstock.jobmanager.running.pipelined.stage_watch import (
     StageWatch,
 )
 from penstock.runtime.network.messages import TaskFailedError, TaskFailure
-from penstock.runtime.task.stage_messages import (
+from penstock.runtime.task.slot_messages import (
     Connect,
     SlotFailed,
     SlotListening,

@@ -9,6 +9,7 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from penstock.graph.stage import NetworkSettings
+from penstock.runtime.network.authentication import make_keys
 from penstock.runtime.network.channels import (
     BufferOrEvent,
     ChannelId,
@@ -17,7 +18,6 @@ from penstock.runtime.network.channels import (
     OutputChannel,
     Outputs,
 )
-from penstock.runtime.network.keys import make_keys
 from penstock.runtime.network.transport import Network
 
 HOST = "127.0.0.1"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.graph.stage import NetworkSettings, StageKeys
+from penstock.runtime.network.authentication import make_keys
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
-from penstock.runtime.network.keys import make_keys
 from penstock.runtime.network.messages import WATERMARK
 from penstock.runtime.network.transport import Network
 from tests.unit.runtime.network.slots import HOST

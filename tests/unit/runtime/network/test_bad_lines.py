@@ -13,9 +13,9 @@ import pytest
 
 from penstock.graph.stage import NetworkSettings
 from penstock.runtime.network import transport
+from penstock.runtime.network.authentication import make_keys
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
 from penstock.runtime.network.frames import TransportError
-from penstock.runtime.network.keys import make_keys
 from penstock.runtime.network.messages import WATERMARK
 from penstock.runtime.network.transport import Network
 from tests.unit.runtime.network.slots import FOREVER_S, HOST, TIMEOUT_S

@@ -15,9 +15,9 @@ import zmq
 
 from penstock.graph.stage import NetworkSettings, StageKeys
 from penstock.runtime.network import sockets
+from penstock.runtime.network.authentication import identify, make_keys
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint, SlotMessage
 from penstock.runtime.network.frames import TransportError
-from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.sockets import Connections
 from penstock.runtime.network.transport import Network
 from tests.builders.waiting import wait_until

@@ -9,9 +9,9 @@ import pytest
 
 from penstock.errors import ArgumentError
 from penstock.runtime.network import inspection
+from penstock.runtime.network.authentication import identify, make_keys
 from penstock.runtime.network.driver_endpoint import DriverEndpoint
 from penstock.runtime.network.inspection import InspectionAnswer, InspectionLine, InspectionQuestion
-from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.sockets import Connections
 from tests.unit.runtime.network.slots import HOST, TIMEOUT_S, Handshakes
 

@@ -18,12 +18,12 @@ import zmq
 
 from penstock.graph.stage import DebloatSettings, NetworkSettings
 from penstock.runtime.network import frames, transport
+from penstock.runtime.network.authentication import identify, make_keys
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
 from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED, BufferSize
 from penstock.runtime.network.frames import TransportError
-from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.network.transport import Network
 from penstock.runtime.records import RowBatch

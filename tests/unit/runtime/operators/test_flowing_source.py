@@ -20,10 +20,10 @@ from penstock.connectors.source import (
 )
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.task_id import TaskId
-from penstock.replay.pace import ReplayedDecisions
+from penstock.replay.decisions import ReplayedDecisions
 from penstock.runtime.operators.source import PollResult
-from penstock.runtime.operators.source_turns import PipelinedSplitScheduler
-from penstock.runtime.time.pace import RecordedDecisions
+from penstock.runtime.operators.split_schedulers import PipelinedSplitScheduler
+from penstock.runtime.time.decisions import RecordedDecisions
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

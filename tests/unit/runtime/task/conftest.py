@@ -9,8 +9,8 @@ import pytest
 
 from penstock.common import clock
 from penstock.runtime.operators import source
-from penstock.runtime.operators.source_turns import PipelinedSplitScheduler
-from penstock.runtime.task import live_task, slot_loop
+from penstock.runtime.operators.split_schedulers import PipelinedSplitScheduler
+from penstock.runtime.task import pipelined_slot, pipelined_task
 
 
 class WallClock:
@@ -47,7 +47,7 @@ class Stopwatch:
 def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
     made = Stopwatch()
     shown = SimpleNamespace(monotonic=made.monotonic)
-    for module in (live_task, slot_loop, source):
+    for module in (pipelined_task, pipelined_slot, source):
         monkeypatch.setattr(module, "time", shown)
     # A second clock beside this one would make a test depend on how long the machine has been up.
     monkeypatch.setattr(PipelinedSplitScheduler, "monotonic", staticmethod(made.monotonic))

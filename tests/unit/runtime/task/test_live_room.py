@@ -14,7 +14,7 @@ from penstock.graph.stage import NetworkSettings
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import BARRIER, DATA, LATENCY, LatencyMarker
 from penstock.runtime.records import RowBatch
-from penstock.runtime.task.stage_messages import AssignSplits, CancelCheckpoint, SlotReport
+from penstock.runtime.task.slot_messages import AssignSplits, CancelCheckpoint, SlotReport
 from tests.builders import pipes, stages
 from tests.builders.live_tasks import SEEN, barrier, batch, ending, reading, summing
 

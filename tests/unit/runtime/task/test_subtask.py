@@ -18,7 +18,7 @@ from penstock.runtime.operators.source import PollResult
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import ImmediateWatermarks
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.time.pace import WallClockDecisions
+from penstock.runtime.time.decisions import WallClockDecisions
 from penstock.testing import ManualClock
 from tests.builders import pipes
 

@@ -15,7 +15,7 @@ from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierM
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task import task_checkpoints
 from penstock.runtime.task.in_flight import InFlight
-from penstock.runtime.task.stage_messages import CancelCheckpoint, DeclineCheckpoint, TriggerBarrier
+from penstock.runtime.task.slot_messages import CancelCheckpoint, DeclineCheckpoint, TriggerBarrier
 from penstock.testing import ManualClock
 from tests.builders import pipes, stages
 from tests.builders.live_tasks import reading

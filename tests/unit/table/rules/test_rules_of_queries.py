@@ -21,7 +21,7 @@ from penstock.table.plan.nodes import (
     LogicalSetOperation,
 )
 from penstock.table.rules.async_calls import set_async_options
-from penstock.table.rules.united_writes import unite_writes
+from penstock.table.rules.unite_writes import unite_writes
 from penstock.table.udf import udf
 from tests.builders.plan_runs import PlanRun
 from tests.unit.table.physical.plans import (

@@ -1,0 +1,134 @@
+"""Collects the metrics of a running job: its description, and the results of inspection requests to its subtasks.
+
+All requests are sent at once, so the diagnosis takes as long as the longest one: a second, to count keys where there is skew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from penstock.errors import PenstockError
+from penstock.graph.task_id import TaskId
+from penstock.jobmanager.diagnosis.diagnose import diagnose
+from penstock.jobmanager.diagnosis.findings import Diagnosis
+from penstock.jobmanager.diagnosis.metrics import Backlog, JobFigures, read_figures
+from penstock.jobmanager.diagnosis.rules.skew import skewed_subtask
+from penstock.runtime.inspection.requests import (
+    InspectionRequest,
+    KeySamples,
+    ProcessDetails,
+    SlotId,
+    SlotInfo,
+    SplitTime,
+    TaskDetail,
+    TaskDetails,
+)
+
+_MOST_TASKS: Final = 64  # inspected per kind of request
+_WATCH_S: Final = 1.0
+_TIMEOUT_S: Final = 5.0
+
+Question = tuple[str, Any, TaskId | SlotId, InspectionRequest]  # purpose, name, target, request
+
+
+class DiagnosableJob(Protocol):
+    """The controller of a job, as the diagnosis uses it."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the job."""
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the running slots that can be inspected."""
+
+    def inspect(self, target: TaskId | SlotId, request: InspectionRequest, /) -> Future[Any]:
+        """Send an inspection request to a task or slot."""
+
+    def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
+        """Return the watermarks of the splits of sources at the last checkpoint, by task."""
+
+    def backlogs(self) -> dict[str, tuple[int, str]]:
+        """Return the backlogs of unbounded sources, by vertex, with their units."""
+
+
+def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
+    """Diagnose a job."""
+    slots = diagnosable.slots()
+    job = read_figures(diagnosable.describe(), now_ms, slots)
+    begun = time.monotonic()
+    before = diagnosable.backlogs()
+    asked = [
+        (what, name, diagnosable.inspect(target, request))
+        for what, name, target, request in questions(job)
+    ]
+    wait([each for _, _, each in asked], _WATCH_S + _TIMEOUT_S)
+    if before:
+        time.sleep(max(begun + _WATCH_S - time.monotonic(), 0.0))
+    after, seconds = diagnosable.backlogs(), time.monotonic() - begun
+    answers: dict[str, dict[Any, Any]] = {"keys": {}, "details": {}, "processes": {}}
+    unknown: dict[str, None] = {}
+    for what, name, future in asked:
+        error = _error_of(future)
+        if error is None:
+            answers[what][name] = future.result()
+        else:
+            unknown[f"{_NAMES[what]}: {error}"] = None
+    if not slots and job.status == "RUNNING":
+        unknown[_EPOCH_MODE] = None
+        # Fall back to the watermarks of the last checkpoint.
+        answers["details"] = {
+            task: TaskDetail(each) for task, each in diagnosable.split_times().items()
+        }
+    job = replace(
+        job,
+        keys=answers["keys"],
+        details=answers["details"],
+        processes=answers["processes"],
+        backlogs=dict(_backlogs(before, after, seconds)),
+    )
+    return diagnose(job, unknown)
+
+
+_NAMES: Final = {"keys": "frequent keys", "details": "splits and states", "processes": "memory"}
+_EPOCH_MODE: Final = (
+    "keys, states and memory: tasks can only be inspected in pipelined mode while the job runs"
+)
+
+
+def questions(job: JobFigures) -> Iterator[Question]:
+    """Yield the inspection requests: keys where there is skew, splits of sources, states, and memory."""
+    if not job.slots:
+        return
+    running = {task for slot in job.slots for task in slot.tasks}
+    places = {(slot.host, slot.process): slot for slot in reversed(job.slots)}
+    for (host, process), slot in list(places.items())[:_MOST_TASKS]:
+        yield "processes", f"process {process} on {host}", slot.id, ProcessDetails()
+    for vertex in job.vertices:
+        tasks = [vertex.task(n) for n in range(vertex.parallelism)]
+        tasks = [task for task in tasks if task in running][:_MOST_TASKS]
+        for task in tasks if vertex.is_source else tasks[:1]:
+            yield "details", task, task, TaskDetails(task)
+        if "HASH" in vertex.partitioned_by and skewed_subtask(vertex) is not None:
+            for task in tasks:
+                yield "keys", task, task, KeySamples(task, _WATCH_S)
+
+
+def _error_of(future: Future[Any]) -> str | None:
+    if not future.done():
+        return "no response in time"
+    error = future.exception()
+    if error is None:
+        return None
+    return error.message if isinstance(error, PenstockError) else str(error)
+
+
+def _backlogs(
+    before: Mapping[str, tuple[int, str]], after: Mapping[str, tuple[int, str]], seconds: float
+) -> Iterator[tuple[str, Backlog]]:
+    for vertex, (now, unit) in after.items():
+        then, former = before.get(vertex, (None, None))
+        if then is not None and former == unit:
+            yield vertex, Backlog(then, now, seconds, unit)
