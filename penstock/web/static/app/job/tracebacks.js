@@ -4,7 +4,7 @@
 /** @import { Exceptions, Failure } from "../../../types.d.ts" */
 
 /**
- * The root cause: for an error in user code the user's own exception, not Penstock's that reports it.
+ * The root cause: for an error in user code the user's own exception, not the one that reports it.
  * @param {Failure} failure
  */
 export function headline(failure) {
