@@ -77,7 +77,7 @@ def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
         else:
             unknown[f"{_NAMES[what]}: {error}"] = None
     if not slots and job.status == "RUNNING":
-        unknown[_EPOCH_MODE] = None
+        unknown[_NOT_INSPECTED] = None
         # Fall back to the watermarks of the last checkpoint.
         answers["details"] = {
             task: TaskDetail(each) for task, each in diagnosable.split_times().items()
@@ -93,9 +93,7 @@ def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
 
 
 _NAMES: Final = {"keys": "frequent keys", "details": "splits and states", "processes": "memory"}
-_EPOCH_MODE: Final = (
-    "keys, states and memory: tasks can only be inspected in pipelined mode while the job runs"
-)
+_NOT_INSPECTED: Final = "keys, states and memory: the job runs in epoch mode or is starting; only pipelined tasks can be inspected"
 
 
 def questions(job: JobFigures) -> Iterator[Question]:

@@ -366,5 +366,5 @@ def test_a_program_without_the_exchange_that_records_were_in_flight_on_is_refuse
     )
     numbers = env.from_source(Fast(), WatermarkStrategy.no_watermarks(), "in").uid("in")
     numbers.map(Slow()).uid("slow").sink_to(Committing("counts")).uid("out")
-    with pytest.raises(RestoreRefusedError, match="records in flight"):
+    with pytest.raises(RestoreRefusedError, match="in-flight records of vertex"):
         env.execute("another")

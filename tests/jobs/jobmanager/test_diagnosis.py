@@ -191,6 +191,6 @@ def test_of_a_job_in_epochs_it_is_told_what_is_not_known():
         wait_until(lambda: len(_splits_that_have_spoken(controller)) == 2)
         diagnosis = examine(controller, int(time.time() * 1000))
         client.cancel().result(TIMEOUT_S)
-    assert any("epochs" in each for each in diagnosis.unknown)
+    assert any("epoch mode" in each for each in diagnosis.unknown)
     (held_back,) = [each for each in diagnosis.findings if each.rule == "watermark"]
     assert "split 'empty'" in held_back.title

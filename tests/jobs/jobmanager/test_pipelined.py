@@ -393,7 +393,7 @@ def test_a_job_that_does_not_fit_runs_in_epochs_and_says_why(narrow, tmp_path, c
     wait_until(has_more_than(20))
     client.cancel().result()
     assert isinstance(master._driver, EpochDriver)
-    said = [each.getMessage() for each in caplog.records if "epochs" in each.getMessage()]
+    said = [each.getMessage() for each in caplog.records if "epoch mode" in each.getMessage()]
     assert said == [
         "job 'job' runs in epoch mode: the job needs 3 slots to run in pipelined mode, but Spark has 2"
     ]
@@ -435,5 +435,5 @@ def test_a_pipelined_job_is_not_rescaled_beyond_the_slots(narrow, tmp_path):
 
 
 def test_a_mini_cluster_has_three_modes():
-    with pytest.raises(ArgumentError, match="no mode 'fast'"):
+    with pytest.raises(ArgumentError, match="unknown mode 'fast'"):
         MiniCluster(mode="fast")

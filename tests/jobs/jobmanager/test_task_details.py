@@ -135,7 +135,15 @@ def test_only_the_slot_of_a_task_knows_it(controller):
         controller.inspect(TaskId(keyed, 0), TaskDetails(TaskId("other", 1))).result(TIMEOUT_S)
 
 
-@pytest.mark.parametrize("wrong", [{"watch_s": 0}, {"watch_s": 100}, {"keys": 0}, {"top": 0}])
-def test_requests_for_keys_are_bounded(wrong):
-    with pytest.raises(ArgumentError, match="cannot be"):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"watch_s": 0}, "watch_s must be between 0 and 60"),
+        ({"watch_s": 100}, "watch_s must be between 0 and 60"),
+        ({"keys": 0}, "invalid number of keys"),
+        ({"top": 0}, "invalid number of keys"),
+    ],
+)
+def test_requests_for_keys_are_bounded(wrong, message):
+    with pytest.raises(ArgumentError, match=message):
         KeySamples(TaskId("v", 0), **wrong)

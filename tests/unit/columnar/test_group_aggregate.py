@@ -397,7 +397,7 @@ def test_a_scalar_subquery_has_one_row() -> None:
         driver = ColumnDriver(spec, TYPES)
         driver.feed([(1, "a", None), (2, "a", 5)])
         assert sorted(driver.changes, key=repr) == [("+I", (1, None)), ("+I", (2, 5))]
-        with pytest.raises(RecordError, match="a scalar subquery has more than one row"):
+        with pytest.raises(RecordError, match="scalar subquery returned more than one row"):
             driver.feed([(1, "a", None)])
 
 

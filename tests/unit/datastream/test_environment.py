@@ -152,7 +152,7 @@ def test_settings_are_options_of_the_configuration(env, set_it, key, text):
 @pytest.mark.parametrize("path", ["/not/there", "file:///not/there", "file://localhost/not/there"])
 def test_missing_cached_file_is_rejected_at_the_call(env, path):
     with pytest.raises(
-        ArgumentError, match=f"'{path}' does not exist\\n.*looked for as /not/there"
+        ArgumentError, match=f"'{path}' does not exist\\n.*its absolute path is /not/there"
     ):
         env.register_cached_file(path, "x")
     assert "pipeline.cached-files" not in env.get_configuration().to_dict()

@@ -105,7 +105,7 @@ def test_a_standby_takes_no_jobs():
 def test_a_program_that_cannot_be_unpacked_is_refused_and_not_kept(session):
     dispatcher, store, _ = session
 
-    with pytest.raises(Exception, match="cannot be read"):
+    with pytest.raises(Exception, match="cannot read the submitted program"):
         dispatcher.submit(replace(submission_of(short), program=b"nonsense"))
     assert store.all() == []
 
