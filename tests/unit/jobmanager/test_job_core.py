@@ -408,7 +408,10 @@ def test_a_savepoint_that_was_written_is_not_answered_again() -> None:
 def test_an_event_that_does_not_belong_is_refused_with_the_story() -> None:
     with pytest.raises(PenstockError, match="unexpected event DelayElapsed") as caught:
         running().handle(DelayElapsed())
-    assert "JobRestored -> looking for requests; RequestTaken -> running to the next checkpoint" in caught.value.detail
+    assert (
+        "JobRestored -> looking for requests; RequestTaken -> running to the next checkpoint"
+        in caught.value.detail
+    )
     with pytest.raises(PenstockError, match="the job is over"):
         told(running(CheckpointCompleted(1.0, finished=True)), failed())
 

@@ -37,7 +37,7 @@ from penstock.runtime.task.slot_messages import (
 from penstock.runtime.task.snapshots import PendingSnapshot
 from penstock.runtime.task.uploads import Upload
 from tests.builders import pipes, stages
-from tests.builders.live_tasks import SEEN, barrier, batch, ending, reading, state_of, summing
+from tests.builders.pipelined_tasks import SEEN, barrier, batch, ending, reading, state_of, summing
 from tests.builders.waiting import wait_until
 
 

@@ -1,4 +1,4 @@
-"""A subtask in the loop of its slot, turn by turn: room, when records are sent, and how it waits."""
+"""A subtask in the loop of its slot, turn by turn: capacity, when records are sent, and how it waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.runtime.network.messages import BARRIER, DATA, LATENCY, LatencyMar
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task.slot_messages import AssignSplits, CancelCheckpoint, SlotReport
 from tests.builders import pipes, stages
-from tests.builders.live_tasks import SEEN, barrier, batch, ending, reading, summing
+from tests.builders.pipelined_tasks import SEEN, barrier, batch, ending, reading, summing
 
 
 @pytest.fixture(autouse=True)
