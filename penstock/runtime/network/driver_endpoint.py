@@ -91,7 +91,9 @@ class DriverEndpoint:
     Used by one thread; only `wake` is thread-safe. A slot is known once it has sent a report.
     """
 
-    def __init__(self, host: str, heartbeat: HeartbeatSettings, listen_at: str | None = None) -> None:
+    def __init__(
+        self, host: str, heartbeat: HeartbeatSettings, listen_at: str | None = None
+    ) -> None:
         """`host` is the name or address at which slots reach it; it also listens there, unless `listen_at` is given."""
         self._host = host
         self._heartbeat = heartbeat

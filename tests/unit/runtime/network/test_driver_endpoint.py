@@ -348,7 +348,9 @@ def test_a_heartbeat_timeout_may_be_longer_than_zeromq_can_say() -> None:
 
 
 def beats_of(socket: zmq.Socket[bytes]) -> HeartbeatSettings:
-    interval, timeout = (socket.getsockopt(each) for each in (zmq.HEARTBEAT_IVL, zmq.HEARTBEAT_TIMEOUT))
+    interval, timeout = (
+        socket.getsockopt(each) for each in (zmq.HEARTBEAT_IVL, zmq.HEARTBEAT_TIMEOUT)
+    )
     assert socket.getsockopt(zmq.HEARTBEAT_TTL) == min(int(timeout), 6_553_500)
     return HeartbeatSettings(int(interval), int(timeout))
 
