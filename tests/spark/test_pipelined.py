@@ -18,6 +18,7 @@ from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from tests.builders.waiting import wait_until
 from tests.spark import pipelined_jobs
 from tests.spark.pipelined_jobs import (
+    SHORT_HEARTBEATS,
     TIMEOUT_S,
     check_exactly_once,
     checkpoints,
@@ -31,7 +32,7 @@ from tests.spark.pipelined_jobs import (
 @pytest.fixture
 def client(tmp_path):
     """A job with two regions, each in a stage of one slot."""
-    running = start(tmp_path, "a", "b")
+    running = start(tmp_path, "a", "b", **SHORT_HEARTBEATS)
     yield running
     running.cancel().result()
 

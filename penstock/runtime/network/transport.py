@@ -51,9 +51,8 @@ class Network:
         self._context: zmq.Context[Any] = zmq.Context()
         self._authenticator = ZapAuthenticator(self._context)
         self._authenticator.admit(keys)
-        self._inbox = sockets.new_socket(
-            self._context, zmq.PULL, timeout_ms=sockets.SLOT_TIMEOUT_MS
-        )
+        self._between_slots = sockets.between_slots(settings.heartbeat)
+        self._inbox = sockets.new_socket(self._context, zmq.PULL, heartbeat=self._between_slots)
         guard(self._inbox, keys)
         self._connections = sockets.Connections(self._inbox)
         self.address = sockets.bind(self._inbox, host)
@@ -88,7 +87,7 @@ class Network:
     def connect(self, addresses: Sequence[str]) -> None:
         """Connect to the other slots; `addresses` has one entry per slot of the stage, including this one."""
         for slot, peer in self._peers.items():
-            socket = sockets.new_socket(self._context, zmq.PUSH, timeout_ms=sockets.SLOT_TIMEOUT_MS)
+            socket = sockets.new_socket(self._context, zmq.PUSH, heartbeat=self._between_slots)
             identify(socket, self._keys)
             sockets.connect(socket, addresses[slot])
             peer.connected(socket)
@@ -98,7 +97,7 @@ class Network:
         socket = sockets.new_socket(
             self._context,
             zmq.DEALER,
-            timeout_ms=sockets.DRIVER_TIMEOUT_MS,
+            heartbeat=self._settings.heartbeat,
             linger_ms=_LAST_REPORTS_MS,
         )
         socket.setsockopt(zmq.ROUTING_ID, b"%d" % identity)

@@ -164,7 +164,9 @@ def run_slot_with(
         loop = SlotLoop(stage, slot, network, stop)
         scopes.enter_context(loop.logging())
         inspector = SlotInspector(loop, {run_slot_with.__code__, SlotLoop.run.__code__})
-        line = InspectionLine(stage.driver, slot, stage.keys, inspector.answer)
+        line = InspectionLine(
+            stage.driver, slot, stage.keys, stage.network.heartbeat, inspector.answer
+        )
         network.report(SlotListening(slot, network.address, os.getpid()))
         if not loop.connect():
             return

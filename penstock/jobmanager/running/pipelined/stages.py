@@ -138,7 +138,9 @@ class Stages:
     ) -> None:
         """Start stages; their slots report later."""
         if self._endpoint is None:
-            self._endpoint = DriverEndpoint(self._cluster.host(), self._cluster.listens_at())
+            self._endpoint = DriverEndpoint(
+                self._cluster.host(), job.network.heartbeat, self._cluster.listens_at()
+            )
         for layout in layouts:
             token = uuid.uuid4().hex[:12]
             keys = make_keys()

@@ -15,7 +15,7 @@ from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import SourceReader, SplitEnumerator
 from penstock.graph.settings import GraphSettings
-from penstock.graph.stage import ClusterCapacity, StageDeployment
+from penstock.graph.stage import ClusterCapacity, HeartbeatSettings, StageDeployment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.launcher import create_job
@@ -129,6 +129,7 @@ class Slots:
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
+        self.heartbeat: HeartbeatSettings | None = None  # of the driver's connections
         self.sent: list[tuple[str, int, Any]] = []
         self.arrivals: list[SlotMessage] = []
         self.closed: list[str] = []
@@ -318,7 +319,12 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         # The slots are deployed with the splits of the first look, however long it takes.
         monkeypatch.setattr(driver_module, "_FIRST_LOOK_S", 240.0)
         monkeypatch.setattr(stages_module, "time", times)
-        monkeypatch.setattr(stages_module, "DriverEndpoint", lambda *_: found.slots)
+
+        def endpoint(host: str, heartbeat: HeartbeatSettings, listen_at: str | None) -> Slots:
+            found.slots.heartbeat = heartbeat
+            return found.slots
+
+        monkeypatch.setattr(stages_module, "DriverEndpoint", endpoint)
         return found
 
     yield make

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import CheckpointError, PenstockError
+from penstock.graph.stage import HeartbeatSettings
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.running.driver import ExecutionFailedError
 from penstock.runtime.inspection.requests import ThreadDump
@@ -64,6 +65,14 @@ def test_a_checkpoint_is_triggered_in_all_stages_and_all_learn_that_it_is_comple
     assert run.slots.told(CancelCheckpoint) == []
     assert NOTES[-2:] == [("commit", "a", 1), ("commit", "b", 1)]
     assert run.slots.now - began == INTERVAL_S
+
+
+def test_heartbeats_that_a_job_sets_are_those_of_its_driver_and_of_its_slots(scripted):
+    run = scripted(**{"heartbeat.interval": "2 s", "heartbeat.timeout": "7 s"})
+    stages = run.start()
+    expected = HeartbeatSettings(interval_ms=2000, timeout_ms=7000)
+    assert run.slots.heartbeat == expected
+    assert [stage.deployment.network.heartbeat for stage in stages] == [expected] * 2
 
 
 def test_a_checkpoint_that_one_task_declines_is_aborted_in_all_stages(scripted):
