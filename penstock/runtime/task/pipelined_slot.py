@@ -269,7 +269,8 @@ class SlotLoop:
                 if isinstance(command, Connect):
                     network.connect(command.addresses)
                     return True
-                self._left = self._left or isinstance(command, StopSlot)
+                if isinstance(command, StopSlot):
+                    self._handle(command)
             network.wait(_LONGEST_WAIT_S)
         return False
 
@@ -383,6 +384,8 @@ class SlotLoop:
         network.pump()
         for command in network.commands():
             self._handle(command)
+        if self._left:  # nothing may happen that its final trace does not contain
+            return 0.0
         worked = self._stage.barriers.unaligned and self._pass_barriers()
         for task in self.tasks:
             self.current = task.subtask
@@ -512,9 +515,11 @@ class SlotLoop:
 
     def trace(self) -> SlotTrace | None:
         """Return the trace of its subtasks up to now, if the job keeps a journal."""
-        with contextlib.suppress(Exception):  # it is not essential
+        try:
             return trace_of([task.subtask for task in self.tasks])
-        return None
+        except Exception as error:  # noqa: BLE001 - it is not essential
+            _log.warning("slot %d has no trace for `penstock replay`: %s", self._slot, error)
+            return None
 
     def _report_trace(self, command: StopSlot) -> None:
         if command.failed and (trace := self.trace()) is not None:

@@ -22,7 +22,7 @@ from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.running.pipelined import driver as driver_module
 from penstock.jobmanager.running.pipelined import stages as stages_module
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
-from penstock.runtime.network.driver_endpoint import SlotMessage
+from penstock.runtime.network.driver_endpoint import ConnectionLost, SlotMessage
 from penstock.runtime.network.messages import TaskAck, TaskFailure
 from penstock.runtime.task.slot_messages import (
     AcknowledgeCheckpoint,
@@ -31,9 +31,11 @@ from penstock.runtime.task.slot_messages import (
     SlotFailed,
     SlotListening,
     SlotRunning,
+    SlotTraced,
     StopSlot,
     TriggerBarrier,
 )
+from penstock.runtime.time.decisions import PackedRuns, SlotTrace
 from penstock.savepoint.state_io import SnapshotStateIO
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured
@@ -99,6 +101,7 @@ class Stage:
         self.cancelled = False
         self.ended = False
         self.obeys = True  # whether its slots end when they are told to leave
+        self.reports_traces = True  # whether they report a final trace before
 
     @property
     def tasks(self) -> list[TaskId]:
@@ -209,6 +212,9 @@ class Slots:
         if isinstance(command, Connect):
             self.report(stage, SlotRunning(slot, 1, "host"), slot)
         elif isinstance(command, StopSlot) and stage.obeys:
+            if command.failed and stage.reports_traces:
+                self.report(stage, SlotTraced(slot, SlotTrace(-1, -1, PackedRuns(), ())), slot)
+            self.report(stage, ConnectionLost(), slot)
             stage.end()
         elif isinstance(command, TriggerBarrier):
             for task, where in stage.deployment.placement.items():
