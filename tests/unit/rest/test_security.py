@@ -121,7 +121,7 @@ def test_with_mutual_tls_nobody_reads_without_a_certificate_or_a_token(authority
 def test_with_tls_that_asks_for_no_certificate_this_machine_reads_as_without_tls(authority):
     options = {f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")}
     access = settings(options).access(TOKEN, open_to_readers=True, names={"localhost"})
-    assert access.admit({"host": "localhost"}, None, Role.READ).name == "nobody"
+    assert access.admit({"host": "localhost"}, None, Role.READ).name == "anonymous"
 
 
 def test_a_client_whose_certificate_another_has_signed_is_not_let_in(
@@ -319,10 +319,10 @@ def test_there_is_a_line_for_each_request_that_wants_to_change_something(
         ask("DELETE", "/v1/nothing")
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(each["method"], each["path"], each["status"], each["who"]) for each in entries] == [
-        ("PATCH", f"/v1{JOB}", 401, "nobody"),
+        ("PATCH", f"/v1{JOB}", 401, "anonymous"),
         ("PATCH", f"/v1{JOB}", 202, "the write token"),
         ("POST", f"/v1{JOB}/savepoints", 400, "the write token"),
-        ("DELETE", "/v1/nothing", 404, "nobody"),
+        ("DELETE", "/v1/nothing", 404, "anonymous"),
     ]
     assert entries[1]["query"] == "mode=cancel"
     assert entries[1]["from"] == "127.0.0.1"

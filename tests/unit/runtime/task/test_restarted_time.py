@@ -1,4 +1,4 @@
-"""Time after a start from a checkpoint: valves begin anew, and nobody's time goes back."""
+"""Time after a start from a checkpoint: valves begin just_restored, and nobody's time goes back."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def former(watermark, floor=-(2**63), **operators):
     return pickle.dumps(states)
 
 
-def restored(*formers, number=1, anew=True, own=False):
+def restored(*formers, number=1, just_restored=True, own=False):
     return SubtaskRestore(
-        local=formers[0] if own else None, former={f"v{number}.0": formers}, anew=anew
+        local=formers[0] if own else None, former={f"v{number}.0": formers}, just_restored=just_restored
     )
 
 

@@ -91,7 +91,7 @@ def restore_from(ack, sources=2):
     """What a subtask that took this snapshot starts from."""
     handles = {"v1": (ack.in_flight,), "v0": (None,) * sources, "v2": (None,)}
     keyed = {operator: (chain,) for operator, chain in ack.keyed.items()}
-    return {(1, 0): SubtaskRestore(keyed=keyed, local=ack.local, anew=True, in_flight=handles)}
+    return {(1, 0): SubtaskRestore(keyed=keyed, local=ack.local, just_restored=True, in_flight=handles)}
 
 
 def test_overtaking_barrier_captures_the_overtaken_records():
