@@ -178,7 +178,9 @@ class SparkPipe:
             _let_stages_start(context)
             slots = max((level.slots for level in levels), default=1)
             self._environment.prepare(context, slots, lambda: run.cancelled)
-            configured = [replace(each, settings=with_address(context, each.settings)) for each in levels]
+            configured = [
+                replace(each, settings=with_address(context, each.settings)) for each in levels
+            ]
             run_pipe(context, configured, on_ack, self._environment)
 
     def watching(

@@ -21,9 +21,9 @@ FORBIDDEN = {
     "what it is: 'unknown time zone', 'not a directory', 'has no key'",
     # A sentence with an anonymous actor does not say which component acts.
     r"\bwhoever\b": "name the component or the user",
-    r"\b(?:some|no)body\b": "name the component or the user",
+    r"(?!(?<=['\"])nobody['\"])\b(?:some|no)body\b": "name the component or the user",
     # Who tells whom what? A component reports, a method returns, a message says.
-    r"\btold\b": "reported, sent, returned, notified",
+    r"\btold\b(?! (?:not )?to\b| apart\b| otherwise\b)": "reported, sent, returned, notified",
     # Words of another age.
     r"\banew\b": "again",
     r"\bmend(?:s|ed|ing)?\b": "fix",

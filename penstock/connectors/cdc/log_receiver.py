@@ -262,7 +262,12 @@ class LogReceiver:
         self._reported = self._confirmed
         now = int(time.time() * 1_000_000) - POSTGRES_EPOCH_US
         status = _STATUS.pack(
-            b"r", max(self._received, self._reported), self._reported, self._reported, now, int(reply)
+            b"r",
+            max(self._received, self._reported),
+            self._reported,
+            self._reported,
+            now,
+            int(reply),
         )
         pgconn.put_copy_data(status)
         pgconn.flush()

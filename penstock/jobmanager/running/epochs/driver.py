@@ -51,7 +51,9 @@ class EpochDriver(PlanView):
         self._pacing = EpochSchedule(job, interrupts)
         self._runner = self._create_runner()
         self._attempt = 0
-        self._just_restored = True  # whether no epoch has been completed since the plan was restored
+        self._just_restored = (
+            True  # whether no epoch has been completed since the plan was restored
+        )
         _warn_of_alignment(job)
 
     def _create_runner(self) -> EpochRunner:
@@ -96,7 +98,9 @@ class EpochDriver(PlanView):
 
     def advance(self, savepoint: SavepointRequest | None) -> bool:
         """Run an epoch when it is due; False if interrupted before."""
-        if savepoint is None and not self._pacing.wait_for_work(self._runner, first=self._just_restored):
+        if savepoint is None and not self._pacing.wait_for_work(
+            self._runner, first=self._just_restored
+        ):
             return False
         started = time.monotonic()
         if savepoint is not None:

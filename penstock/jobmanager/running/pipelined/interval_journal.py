@@ -77,7 +77,9 @@ class IntervalJournal:
             self._record = None
             return
         later = {key: part for key, part in self._parts.items() if key[1] > number}
-        self.begin(manifest, _read_by(manifest, sources), attempt=self._attempt, just_restored=False)
+        self.begin(
+            manifest, _read_by(manifest, sources), attempt=self._attempt, just_restored=False
+        )
         self._parts |= later
 
     def on_failed(self, error: Exception, traces: Iterable[SlotTrace | None] = ()) -> None:

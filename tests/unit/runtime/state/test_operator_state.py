@@ -1,4 +1,4 @@
-"""Operator state: lists that are split or united, and how state is dealt out when the parallelism changes."""
+"""Operator state: lists that are split or united, and how state is redistributed when the parallelism changes."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(former, parallelism):
 
 @given(SUBTASKS, st.integers(1, 6))
 def test_no_subtask_is_later_than_the_slowest_one_was(former, parallelism):
-    """Of what was said to others, idle subtasks count only if all are idle: nobody waited for them."""
+    """Of the watermarks that were sent, those of idle subtasks count only if all are idle: they held back no other."""
     if len(former) == parallelism:
         return
     states = [state for state in former if state]
@@ -293,7 +293,9 @@ def local(watermark, floor=MIN, *, finished=False, **operators):
 def restored(subtask, parallelism, operators, own=None, just_restored=False, **former):
     pickles = {name: tuple(map(pickle.dumps, locals_)) for name, locals_ in former.items()}
     restore = SubtaskRestore(
-        local=None if own is None else pickle.dumps(own), former=pickles, just_restored=just_restored
+        local=None if own is None else pickle.dumps(own),
+        former=pickles,
+        just_restored=just_restored,
     )
     return restore_local(restore, operators, subtask, parallelism)
 
