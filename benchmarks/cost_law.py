@@ -3,7 +3,7 @@
 Three jobs with the same program run in this process: with few keys of state, with few keys and many timers, and with many
 keys and many timers. In turn they get the same epochs: 1,000 records that read and update the state of 1,000 random
 keys, and ten timers that fire. Prints the time of an epoch (from its start until its manifest is durable) and the
-bytes that its checkpoint added: with the database kept open from epoch to epoch, and opened anew in every epoch, as in
+bytes that its checkpoint added: with the database kept open from epoch to epoch, and reopened in every epoch, as in
 another worker process.
 
     python -m benchmarks.cost_law [--keys 5000000] [--epochs 40] [--memory-mb 0] [--spark]
@@ -151,7 +151,7 @@ class Job:
         stream = env.from_source(Asked(self.name), strategy, "asked")
         stream.key_by(lambda record: record[0]).process(Update()).print()
         start = time.perf_counter()
-        self._watching = None  # whoever measures
+        self._watching = None  # the running measurement
         with watched_steps(self._on_step):
             self.client = env.execute_async(f"cost law, {self.name}")
         self.master = self.client._controller.master
@@ -213,7 +213,7 @@ class Job:
         self.time += TIMERS_FIRED
         return self._ask("touch", self.splits, self.keys, self.time)
 
-    def run_anew(self):
+    def run_reopened(self):
         for key, (_, _, _, subtask) in list(subtask_cache._entries.items()):
             if key[0] == self.master.job.job_id:
                 del subtask_cache._entries[key]
@@ -276,10 +276,10 @@ def in_process(options, base):
         ]
         measure(jobs, 5, "run")
         kept = report("kept open from epoch to epoch", measure(jobs, options.epochs, "run"))
-        anew = report("opened anew in every epoch", measure(jobs, options.epochs, "run_anew"))
+        anew = report("reopened in every epoch", measure(jobs, options.epochs, "run_reopened"))
         for job in jobs:
             job.client.cancel().result()
-    return kept and anew
+    return kept and again
 
 
 def on_spark(options, base):

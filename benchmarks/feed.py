@@ -1,4 +1,4 @@
-"""Sends numbered lines to whoever connects, at a steady rate: what all engines read when latency is measured.
+"""Sends numbered lines to every client, at a steady rate: what all engines read when latency is measured.
 
 A line is `key,due,phase`: when the record was due (nanoseconds of the wall clock), and the phase that it counts for. It is not when
 the record was sent: if the engine does not keep up, the wait for room in the socket counts too. Phase 0 is not measured.
@@ -34,7 +34,7 @@ def plan(
 ) -> list[Phase]:
     """Warm up at the lowest rate; at each rate, let the engine settle before it is measured.
 
-    After the last one some more records come: whoever notes ages writes them to a file now and then, if it is given records.
+    After the last one some more records come: the writer of ages flushes them to a file now and then, as long as it receives records.
     """
     phases = [Phase(0, min(rates), warm_up_s)]
     for number, rate in enumerate(rates, 1):

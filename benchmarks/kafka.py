@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks import peers, report
 from benchmarks.runner import JOBS, PYFLINK, environment_of
 
-# The connector is no part of PyFlink.
+# The connector is not a part of PyFlink.
 CONNECTOR = "org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2"
 QUIX = "Quix Streams"
 PARTITIONS = 2

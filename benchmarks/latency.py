@@ -177,10 +177,10 @@ def show(results: dict[str, list[Ages]]) -> Table:
             ages = measured[number]
             shown = [f"{value:,.1f}" for value in ages.quantiles] if ages.found else ["-"] * 3
             ratio = ages.quantiles[1] / ours.quantiles[1] if ours and name != OURS else None
-            told = "does not keep up" if not ages.kept_up else f"{ratio:,.1f}x" if ratio else ""
+            reported = "does not keep up" if not ages.kept_up else f"{ratio:,.1f}x" if ratio else ""
             first = next(iter(results)) == name
             last = list(results)[-1] == name
-            table.add_row(f"{rate:,}" if first else "", name, *shown, told, end_section=last)
+            table.add_row(f"{rate:,}" if first else "", name, *shown, reported, end_section=last)
     table.caption = (
         "From the moment a record was due until a Python function behind the exchange has it. Exactly-once checkpoints every "
         f"second, where there are any. {peers.NOTES}"

@@ -131,7 +131,7 @@ class Count(AggregateFunction):
 
 
 class Churn(KeyedProcessFunction):
-    """State that nobody clears, state that a timer clears, and timers that are registered again and again."""
+    """State that is never cleared, state that a timer clears, and timers that are registered again and again."""
 
     def open(self, runtime_context):
         ttl = StateTtlConfig.new_builder(Duration.of_seconds(TTL_S)).build()

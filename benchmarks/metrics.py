@@ -4,7 +4,7 @@
 
 The processor time for a record is compared between parts of the same run, so that whatever else the machine does meets all of them: with
 measuring, without, and without once more, which tells how far the figure can be trusted. On top
-come the reports, once a second or with each epoch, whose time is measured itself, and is part of what is told. Counting
+come the reports, once a second or with each epoch, whose time is measured itself, and is part of the report. Counting
 records cannot be turned off. Jobs run in one process, without Spark. What a scrape by Prometheus takes is told apart: it is the
 driver's time, not the job's.
 """

@@ -1,4 +1,4 @@
-"""Tables for the terminal, a chart for the documentation, figures for whoever wants to plot them."""
+"""Tables for the terminal, a chart for the documentation, figures to plot."""
 
 from __future__ import annotations
 

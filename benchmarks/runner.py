@@ -104,9 +104,9 @@ def run_job(
 
 
 def environment_of(engine: str) -> dict[str, str]:
-    """Return the environment variables of a process. What this one imports from is no business of other libraries."""
+    """Return the environment variables of a process. What this one imports from is not a business of other libraries."""
     if engine == "penstock":
-        # An installed package has its modules compiled; a checkout has, too, unless whoever runs this keeps Python from it.
+        # An installed package has its modules compiled; a checkout has, too, unless Python is configured not to.
         return {
             name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
         }

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.sql_latency`: how long after its watermark does a window of a SQL query give its row, where records flow?
+"""`python -m benchmarks.sql_latency`: how long after its watermark does a window of a SQL query give its row, in pipelined mode?
 
 Rows come from `datagen` at a rate, with the time at which they are made; a window ends when a row of the next one comes. What is measured is the time from the end of the window to the moment
 when its row has come to the operator behind the query, in the same job on Spark.

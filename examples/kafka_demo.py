@@ -35,7 +35,7 @@ TIMEOUT_S = 90.0
 
 
 class Shop(threading.Thread):
-    """Sends orders for a while: some late by a minute, some that are no orders."""
+    """Sends orders for a while: some late by a minute, some that are not orders."""
 
     def __init__(self, bootstrap: str, seconds: float, rate: int) -> None:
         super().__init__(name="shop", daemon=True)

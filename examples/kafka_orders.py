@@ -67,7 +67,7 @@ class Total(ProcessWindowFunction):
 
 
 def enrich(order: Row, customers: list[Row]) -> list[dict[str, Any]]:
-    """Join an order with its customer, or with nobody."""
+    """Join an order with its customer, or with no customer."""
     known = customers[0] if customers else None
     return [
         {

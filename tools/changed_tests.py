@@ -113,7 +113,7 @@ def changed_files(root: Path, base: str | None) -> tuple[list[str], str]:
 
 
 def read_graph(root: Path, changed: Iterable[str], cache: FactsCache | None = None) -> FileGraph:
-    """Read the files of a repository. Files that were deleted are there too: somebody may still import them."""
+    """Read the files of a repository. Deleted files are included: other files may still import them."""
     known = _git(root, "ls-files", "--cached", "--others", "--exclude-standard")
     there = {path for path in known if (root / path).is_file()}
     return FileGraph(root, there, (path for path in changed if path not in there), cache)

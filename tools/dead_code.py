@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ENGINE = ["penstock", "benchmarks", "examples", "tools"]
 SUSPICION = 60  # what vulture is sure of in per cent; lower than this it finds nothing
 
-# Public names of these are for users' programs and tests. PyFlink has most of them, so nobody here needs to call them.
+# Public names of these are for users' programs and tests. PyFlink has most of them, so they need not be called here.
 API = (
     "penstock/cep/",
     "penstock/common/",
@@ -68,7 +68,7 @@ ALLOWED = {
     "read by Python": ["dont_write_bytecode"],
     "read by psycopg": ["nonblocking"],
     "read by shlex": ["commenters", "whitespace_split"],
-    "found by name": ["run_anew"],
+    "found by name": ["run_reopened"],
     "used by snippets that are text": ["KeyedNothing", "backend_with_paths", "run_without_sink"],
     "asked by tests, which could not see it otherwise": ["completed_checkpoint_ids"],
     "read by fsspec": ["pseudo_dirs"],

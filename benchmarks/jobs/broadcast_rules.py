@@ -15,7 +15,7 @@ state = run.module("datastream.state")
 PERCENT = [("Google", 3), ("Facebook", 5), ("Baidu", 2), ("Apple", 30)]
 
 
-# Types are made anew for each use: PyFlink cannot pickle one that it has used before.
+# Types are made again for each use: PyFlink cannot pickle one that it has used before.
 def rules_state():
     return state.MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 

@@ -9,7 +9,7 @@ common, functions = run.module("common"), run.module("datastream.functions")
 Types, Duration, Time = common.Types, common.Duration, common.Time
 
 
-# Types are made anew for each use: PyFlink cannot pickle one that it has used before.
+# Types are made again for each use: PyFlink cannot pickle one that it has used before.
 def bid_type():
     return Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG(), Types.STRING(), Types.LONG()])
 

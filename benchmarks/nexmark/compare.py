@@ -1,6 +1,6 @@
 """`python -m benchmarks.nexmark.compare`: Nexmark's queries over the same files, on Flink SQL and on Penstock, in turns, in one run.
 
-Flink runs in its JVM (nothing of a query is Python there), with object reuse, mini-batches and split distinct aggregates. Rows go to `blackhole`, those of q10 to files. Each engine starts anew for each query; what the start takes is
+Flink runs in its JVM (nothing of a query is Python there), with object reuse, mini-batches and split distinct aggregates. Rows go to `blackhole`, those of q10 to files. Each engine starts again for each query; what the start takes is
 measured by the same query over a thousand events, and the steady rate is of the rest. What the processors did is measured, too: unlike seconds on the clock, it hardly depends on what else the machine does. With `--check`,
 final tables are compared instead, over few events.
 """
@@ -149,8 +149,8 @@ class Runner:
     def took(self, engine: str, query: str, home: Path) -> Took:
         """Run a query once; return how long its job took."""
         found = re.findall(r"^\{.*\}$", self.run(engine, query, home), re.MULTILINE)
-        told = json.loads(found[-1])
-        return Took(float(told["seconds"]), float(told["processor"]))
+        reported = json.loads(found[-1])
+        return Took(float(reported["seconds"]), float(reported["processor"]))
 
 
 def measure(args: argparse.Namespace) -> list[Measured]:

@@ -21,7 +21,7 @@ SIDE_KEYS: Final = 10_000
 
 @dataclass(frozen=True)
 class Files:
-    """Where the events of a data set are. There are as many files of each kind as readers, and each spans the whole time: no event is late, whoever reads which file."""
+    """Where the events of a data set are. There are as many files of each kind as readers, and each spans the whole time: no event is late, whichever reader reads which file."""
 
     events: Nexmark
     format: str = "parquet"

@@ -50,7 +50,7 @@ def count(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterat
 counts = records.groupBy("key").applyInPandasWithState(
     count, "key string, count long", "count long", "append", GroupStateTimeout.NoTimeout
 )
-# A socket source has no end: whoever started this process ends it.
+# A socket source has no end: the parent process ends it.
 (
     counts.writeStream.format("noop")
     .outputMode("append")

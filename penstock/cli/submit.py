@@ -81,8 +81,8 @@ def run_detached(arguments: Sequence[str], *, as_json: bool = False) -> int:
         return 1
     if as_json:
         place = None if record is None else {"address": record.address, "pid": record.pid}
-        told = [{"jid": job["jid"], "name": job["name"], "state": job["state"]} for job in jobs]
-        print_json({"process": place, "log": str(program.log), "jobs": told})
+        entries = [{"jid": job["jid"], "name": job["name"], "state": job["state"]} for job in jobs]
+        print_json({"process": place, "log": str(program.log), "jobs": entries})
         return 0
     if record is None:
         sys.stdout.write(f"the program has ended; output: {program.log}\n")

@@ -1,6 +1,6 @@
 """The wall clock. What reads it here can be shown a wrong time in tests.
 
-It may jump: back when somebody sets it right, on when the machine slept. Use it for moments that people or other machines know
+It may jump: back when it is corrected, forward after the machine slept. Use it for moments that people or other machines know
 (processing time, times of change of files), and `time.monotonic` for how long something takes.
 
 `PENSTOCK_CLOCK_SHIFT=-3600` puts it back by an hour in every process that inherits the variable, and

@@ -85,7 +85,7 @@ class ExecutionConfig:
         return self._configuration.get(options.LATENCY_INTERVAL).to_millis()
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often sources send latency markers where records flow, in milliseconds; 0: never."""
+        """Set how often sources send latency markers in pipelined mode, in milliseconds; 0: never."""
         return self._set_millis(options.LATENCY_INTERVAL, interval, "interval", minimum=None)
 
     def get_task_cancellation_interval(self) -> int:

@@ -1,8 +1,8 @@
 """Directories for temporary files that name their owner, so that what a killed process left is found and deleted.
 
 A directory is called `penstock-<kind>-<owner>-<random>`. The owner is a process: `<machine>.<pid>.<start>`, where the machine is
-a boot of a system and a space of process numbers in it. Only who is on the same machine can tell whether a process is gone,
-and nobody deletes what he cannot tell about.
+a boot of a system and a space of process numbers in it. Only a process on the same machine can see whether the owner has ended,
+and directories of unknown owners are not deleted.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class SubtaskRestore:
     subtask's other
     state, or None if the vertex ran with another parallelism or chain. `former` has that state of all former subtasks, by
     the id of
-    their vertex; a subtask without `local` takes its share of it. `anew` says that the job has just started: upstream
+    their vertex; a subtask without `local` takes its share of it. `just_restored` says that the job has just started: upstream
     subtasks send
     their watermarks again. `in_flight` has handles of in-flight records, of all former subtasks of this vertex and of its
     consumers,
@@ -113,7 +113,7 @@ class SubtaskRestore:
     owned: range | None = None
     local: bytes | None = None
     former: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
-    anew: bool = False
+    just_restored: bool = False
     in_flight: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 

@@ -122,8 +122,8 @@ def _entry(graph: ExecutionGraph, error: ExecutionFailedError, now_ms: int) -> F
     cause = error.__cause__ or error
     tasks = None if error.tasks is None else len(error.tasks)
     if not isinstance(cause, TaskFailedError):
-        told = str(cause) if isinstance(cause, PenstockError) else explain_exception(cause)
-        return FailureEntry(now_ms, _class_name(cause), told, tasks=tasks)
+        message = str(cause) if isinstance(cause, PenstockError) else explain_exception(cause)
+        return FailureEntry(now_ms, _class_name(cause), message, tasks=tasks)
     failure = cause.failure
     text = failure.all_frames.rstrip() or failure.traceback.rstrip() or failure.message
     name = _raised_class(text) or "TaskFailedError"

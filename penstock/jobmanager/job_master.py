@@ -353,8 +353,8 @@ class JobMaster:
             case TolerateFailedCheckpoint(error, cause):
                 _log.warning("%s; will retry: %s", error.message, cause)
             case AnnounceRestart(restarts, delay_ms, error):
-                told = explain_failure(self.job, error)
-                self._reporting.progress.on_restart(restarts, delay_ms, told)
+                explanation = explain_failure(self.job, error)
+                self._reporting.progress.on_restart(restarts, delay_ms, explanation)
             case Delay(seconds):
                 self._mailbox.sleep(seconds)
                 return [DelayElapsed()]
@@ -514,7 +514,7 @@ class JobMaster:
     # The end
 
     def _settled(self, end: End) -> End:
-        """Return how the job ends: one that was told to be cancelling does not finish, even if nothing was left to do."""
+        """Return how the job ends: one that reported CANCELLING does not finish, even if nothing was left to do."""
         cancelled = self._mailbox.settle()
         if cancelled and end.status is JobStatus.FINISHED:
             return replace(end, status=JobStatus.CANCELED)

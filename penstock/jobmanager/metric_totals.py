@@ -29,13 +29,13 @@ class MetricTotals:
         """Take the acknowledgements of a completed checkpoint; return the counts since the previous one."""
         over = self._over
         for ack in acks:
-            attempt, told = self._attempts.get(ack.task, (None, {}))
+            attempt, reported = self._attempts.get(ack.task, (None, {}))
             if attempt not in {None, ack.attempt}:
-                over = _added(over, told)
+                over = _added(over, reported)
             self._attempts[ack.task] = (ack.attempt, ack.metrics)
         self._over = total = over
-        for _, told in self._attempts.values():
-            total = _added(total, told)
+        for _, reported in self._attempts.values():
+            total = _added(total, reported)
         before, self.metrics = self.metrics, total
         return {
             operator: {
@@ -47,7 +47,7 @@ class MetricTotals:
         }
 
 
-def _added(total: Metrics, told: Mapping[str, dict[str, Any]]) -> Metrics:
+def _added(total: Metrics, reported: Mapping[str, dict[str, Any]]) -> Metrics:
     return total | {
-        operator: merge(total.get(operator, {}), report) for operator, report in told.items()
+        operator: merge(total.get(operator, {}), report) for operator, report in reported.items()
     }

@@ -14,11 +14,11 @@ from penstock.graph.task_id import TaskId
 
 
 def restore_points(
-    plan: StagePlan, base: Manifest | None, *, anew: bool
+    plan: StagePlan, base: Manifest | None, *, just_restored: bool
 ) -> dict[TaskId, SubtaskRestore]:
     """Return the restore point of each subtask, by task.
 
-    `anew`: the plan has just started, so subtasks that workers still cache in memory must not be used, because they may belong to
+    `just_restored`: the plan has just started, so subtasks that workers still cache in memory must not be used, because they may belong to
     another program.
     """
     if base is None:
@@ -35,12 +35,12 @@ def restore_points(
                 own = before.subtasks[subtask] if len(former) == 1 else None
             keyed, owned = _keyed_state(vertex, subtask, base)
             points[TaskId(vertex.id, subtask)] = SubtaskRestore(
-                snapshot=own.attempt if own is not None and not anew else None,
+                snapshot=own.attempt if own is not None and not just_restored else None,
                 keyed=keyed,
                 owned=owned,
                 local=own.local if own is not None else None,
                 former=former,
-                anew=anew,
+                just_restored=just_restored,
                 in_flight=in_flight,
             )
     return points

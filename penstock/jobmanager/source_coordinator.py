@@ -31,7 +31,7 @@ class DiscoveredSplits:
     splits: tuple[SourceSplit, ...]
     state: Any
     no_more_splits: bool
-    told: tuple[SplitProgress, ...] = ()  # the finished splits that the state includes
+    finished: tuple[SplitProgress, ...] = ()  # the finished splits that the state includes
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,10 @@ class SourceCoordinator:
         enumerator = self._enumerator
         assert enumerator is not None
         with self._looking:
-            told = self._finished
-            splits = self._find(told)
+            finished = self._finished
+            splits = self._find(finished)
             return DiscoveredSplits(
-                splits, enumerator.snapshot(), enumerator.no_more_splits(), told
+                splits, enumerator.snapshot(), enumerator.no_more_splits(), finished
             )
 
     def take(self, found: DiscoveredSplits) -> dict[TaskId, SourceAssignment]:
@@ -166,7 +166,7 @@ class SourceCoordinator:
         before = self.assignments()
         added = self._add(found.splits)
         self._taken = found
-        known = set(map(id, found.told))
+        known = set(map(id, found.finished))
         self._finished = tuple(each for each in self._finished if id(each) not in known)
         return self._changes(before, added)
 
@@ -298,8 +298,8 @@ class SourceCoordinator:
 
         Splits that were assigned after the barrier are not in its progress, and keep their positions.
         """
-        told = {each.split.split_id for each in progress}
-        later = [each for each in self._splits[subtask] if each.split.split_id not in told]
+        reported = {each.split.split_id for each in progress}
+        later = [each for each in self._splits[subtask] if each.split.split_id not in reported]
         self._splits[subtask] = [each for each in progress if not each.finished] + later
         self._ended.difference_update(each.split.split_id for each in progress if each.finished)
         self._keep_finished(progress)

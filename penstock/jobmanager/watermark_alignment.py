@@ -25,7 +25,7 @@ class WatermarkAlignmentGroups:
     def __init__(self, members: Mapping[str, Iterable[Hashable]]) -> None:
         self._members = {group: frozenset(slots) for group, slots in members.items()}
         self._reached: dict[Hashable, Mapping[str, int]] = {}
-        self._told: dict[str, int] = {}
+        self._announced: dict[str, int] = {}
 
     @classmethod
     def of(cls, sources: Iterable[tuple[Any, Iterable[Hashable]]]) -> WatermarkAlignmentGroups:
@@ -39,7 +39,7 @@ class WatermarkAlignmentGroups:
     def on_report(self, member: Hashable, reached: Mapping[str, int]) -> list[AlignmentUpdate]:
         """Record the watermarks of a member's sources, by group; return the updates to send to all slots."""
         self._reached[member] = dict(reached)
-        told = []
+        updates = []
         for group, members in self._members.items():
             if member not in members or not members <= self._reached.keys():
                 continue
@@ -47,13 +47,13 @@ class WatermarkAlignmentGroups:
                 (self._reached[each].get(group, MAX_WATERMARK) for each in members),
                 default=MAX_WATERMARK,
             )
-            if self._told.get(group) != slowest:
-                self._told[group] = slowest
-                told.append(AlignmentUpdate(group, slowest))
-        return told
+            if self._announced.get(group) != slowest:
+                self._announced[group] = slowest
+                updates.append(AlignmentUpdate(group, slowest))
+        return updates
 
     def restart(self, members: Iterable[Hashable]) -> None:
         """Discard the watermarks of members that restart; afterwards updates are sent to all slots again."""
         for member in members:
             self._reached.pop(member, None)
-        self._told.clear()
+        self._announced.clear()

@@ -31,7 +31,7 @@ class Audit:
         """Log who sent which request, from where, and the status of the response."""
         entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "who": "nobody" if client is None else client.name,
+            "who": "anonymous" if client is None else client.name,
             "from": incoming.client.host if incoming.client is not None else "?",
             "method": incoming.method,
             "path": incoming.scope["raw_path"].decode("ascii", "replace"),

@@ -118,7 +118,7 @@ class Access:
             raise _unauthorized("the request needs a token")
         if self.open_to_readers:
             self._check_name(host)
-        return Principal(allowed, "nobody")
+        return Principal(allowed, "anonymous")
 
     def _check_name(self, host: str | None) -> None:
         try:

@@ -49,7 +49,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class DependenciesError(PenstockError):
-    """What a job's tasks need cannot be had where they run."""
+    """The packages of a job's tasks could not be installed."""
 
 
 class WorkerEnvironment:

@@ -178,8 +178,10 @@ class SparkPipe:
             _let_stages_start(context)
             slots = max((level.slots for level in levels), default=1)
             self._environment.prepare(context, slots, lambda: run.cancelled)
-            told = [replace(each, settings=with_address(context, each.settings)) for each in levels]
-            run_pipe(context, told, on_ack, self._environment)
+            configured = [
+                replace(each, settings=with_address(context, each.settings)) for each in levels
+            ]
+            run_pipe(context, configured, on_ack, self._environment)
 
     def watching(
         self, job_id: str, on_started: Callable[[int, int, int], None]
@@ -267,8 +269,8 @@ class SparkPipe:
             with self._under_way(run, name) as context:
                 self._environment.prepare(context, deployment.slots, lambda: run.cancelled)
                 settings = with_address(context, deployment.settings)
-                told = replace(deployment, settings=settings)
-                run_barrier_stage(context, told, environment=self._environment)
+                configured = replace(deployment, settings=settings)
+                run_barrier_stage(context, configured, environment=self._environment)
 
         def end() -> None:
             run.cancelled = True
@@ -337,8 +339,8 @@ _runs: list[
 def _let_stages_start(context: SparkContext) -> None:
     """Keep an epoch back while a stage that was given its slots waits for them: it needs all of them at one moment.
 
-    Spark gives cores that become free to whoever takes one at a time; tasks of epochs would always be quicker. One that does not
-    start even so is waited for no more: its executors may be gone.
+    Spark gives free cores to the first task that asks, one at a time, so tasks of epochs would always win. A stage that does not
+    start even so is no longer waited for: its executors may be gone.
     """
     until = time.monotonic() + _LET_START_S
     while True:

@@ -310,7 +310,7 @@ def _ask(interpreter: str, question: str) -> list[str]:
 
 
 def _run(command: list[str], what: str) -> str:
-    """Run a command and return its output; `what` is what cannot be had if it fails."""
+    """Run a command and return its output; `what` is named in the error if it fails."""
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     try:
         done = subprocess.run(  # noqa: S603 - configured by the job's owner

@@ -66,7 +66,7 @@ def watched(
     over = threading.Event()
 
     def run() -> None:
-        told: set[tuple[int, int]] = set()
+        reported: set[tuple[int, int]] = set()
         pause = _FIRST_LOOK_S
         while not over.wait(pause):
             pause = _POLL_S
@@ -76,8 +76,8 @@ def watched(
                 _log.debug("Spark does not report its tasks: %s", error)
                 return
             for each in found:
-                if (each.stage, each.task) not in told and not over.is_set():
-                    told.add((each.stage, each.task))
+                if (each.stage, each.task) not in reported and not over.is_set():
+                    reported.add((each.stage, each.task))
                     on_started(each)
 
     thread = threading.Thread(target=run, name="penstock-task-events", daemon=True)

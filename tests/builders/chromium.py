@@ -51,7 +51,7 @@ class Visit:
         self.page.on("console", self._heard)
 
     def _heard(self, message):
-        # A resource that is not there is told to the user, and is no fault of the page.
+        # A resource that is not there is reported to the user, and is not a fault of the page.
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.troubles.append(message.text)
 

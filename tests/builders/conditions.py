@@ -19,7 +19,7 @@ class ManualCondition(threading.Condition):
         return self.now
 
     def wait(self, timeout: float | None = None) -> bool:
-        assert timeout is not None, "nobody would end this wait"
+        assert timeout is not None, "this wait would have no end"
         self.waits += 1
         self.now += timeout
         self.release()

@@ -1,4 +1,4 @@
-"""Contenders that write down what they are told."""
+"""Contenders that record their notifications."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ class Recorder:
     """A contender that remembers its tokens."""
 
     def __init__(self) -> None:
-        self.told: list[int | None] = []  # tokens, None for a leadership that was revoked
+        self.reported: list[int | None] = []  # tokens, None for a leadership that was revoked
         self.leads = threading.Event()
 
     def on_granted(self, token: int) -> None:
-        self.told.append(token)
+        self.reported.append(token)
         self.leads.set()
 
     def on_revoked(self) -> None:
-        self.told.append(None)
+        self.reported.append(None)
         self.leads.clear()
 
     @property
     def tokens(self) -> list[int]:
-        return [token for token in self.told if token is not None]
+        return [token for token in self.reported if token is not None]

@@ -38,7 +38,7 @@ RESTARTS = restarts(50, "1 ms")
 def stateful_environment(backend, directory, parallelism=2, **options):
     """Everything is kept below `directory`, all checkpoints too, which come as fast as they can.
 
-    There are no restarts, unless the options say otherwise.
+    There are not restarts, unless the options say otherwise.
     """
     env = configured({}, parallelism)
     if backend == "rocksdb":

@@ -1,4 +1,4 @@
-"""A server that sends what a test says to whoever connects."""
+"""A server that sends what a test says to every client that connects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Serve = Callable[[socket.socket], None]
 def feeding(*serves: Serve) -> Iterator[tuple[str, int]]:
     """Listen, and let each connection be served by the next function; it is closed when the function returns.
 
-    After the last one nobody listens any more.
+    After the last one the server stops listening.
     """
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(120)

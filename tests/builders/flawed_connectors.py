@@ -53,14 +53,14 @@ class FlawedEnumerator(SplitEnumerator):
     def __init__(self, source, parallelism, restored):
         self.source, self.parallelism = source, parallelism
         self.found = bool(restored)
-        if source.flaw == "plans anew when rescaled" and restored:
+        if source.flaw == "plans again when rescaled" and restored:
             self.found = restored == parallelism
 
     def discover(self):
         if self.found and self.source.flaw != "finds splits again":
             return []
         self.found = True
-        name = str(self.parallelism) if self.source.flaw == "plans anew when rescaled" else ""
+        name = str(self.parallelism) if self.source.flaw == "plans again when rescaled" else ""
         splits = [SourceSplit(f"{name}split {n}", n, 0) for n in range(SPLITS)]
         if self.source.flaw == "one id for all splits":
             splits = [SourceSplit("split", n, 0) for n in range(SPLITS)]
@@ -258,7 +258,7 @@ class FlawedWriter(SinkWriter):
             self._put("prepared", name, self.lines)
         if self.flaw == "committables that cannot be pickled":
             return [threading.Lock()]
-        if self.flaw == "committables that are no list":
+        if self.flaw == "committables that are not a list":
             return name
         return [name]
 

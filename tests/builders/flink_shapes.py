@@ -23,7 +23,7 @@ def lacks(expected: Any, actual: Any, where: str = "") -> Iterator[str]:
     """Yield what an answer has not that Flink's has, or has of another kind."""
     if isinstance(expected, dict):
         if not isinstance(actual, dict):
-            yield f"{where or '/'} is no object"
+            yield f"{where or '/'} is not an object"
             return
         for key, shape in expected.items():
             if key == "*":
@@ -35,12 +35,12 @@ def lacks(expected: Any, actual: Any, where: str = "") -> Iterator[str]:
                 yield from lacks(shape, actual[key], f"{where}/{key}")
     elif isinstance(expected, list):
         if not isinstance(actual, list):
-            yield f"{where or '/'} is no list"
+            yield f"{where or '/'} is not a list"
             return
         for number, value in enumerate(actual if expected else ()):
             yield from lacks(expected[0], value, f"{where}/{number}")
     elif not _is(expected, actual):
-        yield f"{where} is {actual!r}, which is no {expected}"
+        yield f"{where} is {actual!r}, which is not a {expected}"
 
 
 def _is(kind: str, value: Any) -> bool:

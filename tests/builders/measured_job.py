@@ -11,7 +11,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.windowing import TumblingEventTimeWindows
 from tests.builders.environments import configured
 
-FAR = 4_000_000_000_000  # a timer that nobody lives to see
+FAR = 4_000_000_000_000  # a timer that never fires
 LATE_EVERY = 100
 
 

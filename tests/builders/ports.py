@@ -1,4 +1,4 @@
-"""Ports at which nobody listens yet."""
+"""Ports that are not in use yet."""
 
 from __future__ import annotations
 

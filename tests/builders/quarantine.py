@@ -1,7 +1,7 @@
 """The tests that are known to fail now and then, from `tests/quarantine.toml`.
 
 A quarantined test still runs. If it fails, the run goes on and reports it as an expected failure. Nothing is retried. Every run prints
-the list, so that nobody forgets it.
+the list, so that it is not forgotten.
 """
 
 from __future__ import annotations

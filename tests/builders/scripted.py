@@ -24,14 +24,14 @@ MIN, MAX = -(2**63), 2**63 - 1
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 NONE = WatermarkStrategy.no_watermarks()
 WATERMARK_S = 0.02  # more than the interval of watermarks
-STEP_S = 0.15  # between two batches, where records flow: time for all that the first brings about
+STEP_S = 0.15  # between two batches, in pipelined mode: time for all that the first brings about
 
 
 class Script(Source):
     """Each split is a list of batches of (value, timestamp) pairs, or of values; one batch is read per epoch.
 
     A split's position is (its name, the batches read). A bounded split that is cut waits for the deadline before it gives
-    its batch, so that the next epoch has to go on from the position. Where records flow, all splits give their next batch at the
+    its batch, so that the next epoch has to go on from the position. In pipelined mode, all splits give their next batch at the
     same moment, `STEP_S` after the one before; with `confirmed`, when checkpoints hold all that the one before has brought about in the
     whole job.
     """
@@ -77,7 +77,7 @@ class _Enumerator(SplitEnumerator):
         return any(read < len(self.source.splits[name]) for name, read, *_ in positions)
 
 
-_begun: dict[int, float] = {}  # when a job's first step was begun, where records flow
+_begun: dict[int, float] = {}  # when a job's first step was begun, in pipelined mode
 
 
 def _is_time(steps, step, count):
@@ -93,7 +93,7 @@ _confirmed: dict[int, dict[tuple[int, str], float]] = {}  # steps of each split,
 
 
 def _confirm(source, name, steps):
-    """Take note that so many steps of a split have done all that they do. One that has no more batches holds up nobody."""
+    """Take note that so many steps of a split have done all that they do. One that has no more batches does not hold up the others."""
     all_steps = float("inf") if steps == len(source.splits[name]) else steps
     _confirmed.setdefault(source.steps, {})[source.number, name] = all_steps
 

@@ -33,7 +33,7 @@ TIMEOUT_S = 120.0  # before a test fails instead of hanging
 
 
 def stage(*vertices, slots=None, settings=None, elsewhere=None, **options):
-    """Describe a stage: subtask i of every vertex is in slot i, but for those whose slots are told."""
+    """Describe a stage: subtask i of every vertex is in slot i, except those whose slots are given."""
     widest = max(vertex.parallelism for vertex in vertices)
     values = {
         "stage": 0,
@@ -153,7 +153,7 @@ class Running:
 
 
 class NoNetwork:
-    """The network of a slot that is alone: nothing is sent, and nobody waits. Commands are put in, reports are taken out."""
+    """The network of a slot that is alone: nothing is sent, and there are no waits. Commands are put in, reports are taken out."""
 
     address = "nowhere"
 

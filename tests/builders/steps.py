@@ -27,5 +27,5 @@ def before_each_epoch(act: Callable[[int], Any]) -> AbstractContextManager[None]
 
 
 def before_each_trigger(act: Callable[[int], Any]) -> AbstractContextManager[None]:
-    """Call a function with the number of each checkpoint of tasks that stay, on the job's own thread, before it is triggered."""
+    """Call a function with the number of each checkpoint of a pipelined job, on the job's own thread, before it is triggered."""
     return at_step("before trigger", act)

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """A Python file that nobody can import yet."""
+    """A Python file that cannot be imported yet."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     path = tmp_path / "modules" / "doubling_for_tasks.py"
     path.parent.mkdir()

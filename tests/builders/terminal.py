@@ -100,7 +100,7 @@ class Terminal:
             return True
         try:
             found = os.read(self._master, 65536)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the other end was closed
             return False
         self.raw += found.decode(errors="replace")
         return bool(found)

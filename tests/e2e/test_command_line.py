@@ -60,7 +60,7 @@ def start(tmp_path, monkeypatch):
 
 
 class Child:
-    """A process that writes to files: a pipe that nobody reads is full after a while, and then the job stands still."""
+    """A process that writes to files: a pipe without a reader is full after a while, and then the job stands still."""
 
     def __init__(self, command, files):
         files.mkdir()
@@ -145,8 +145,8 @@ def test_a_job_is_listed_saved_rescaled_stopped_and_goes_on(start, capsys, tmp_p
 
 def test_what_cannot_be_is_refused_and_the_job_goes_on(start, capsys):
     child = start()
-    assert main(["rescale", "numbers", "--vertex", "nobody=3"]) == 1
-    assert "no vertex 'nobody'" in capsys.readouterr().err
+    assert main(["rescale", "numbers", "--vertex", "missing=3"]) == 1
+    assert "no vertex 'missing'" in capsys.readouterr().err
     assert main(["rescale", "numbers", "100000"]) == 1
     assert "parallelism" in capsys.readouterr().err
     assert child.process.poll() is None

@@ -68,7 +68,7 @@ def address_of_page(process):
 
 @pytest.fixture
 def watch():
-    """Opens the page, as somebody does who has started the demo, and sees its records flow. The browser is there before the demo."""
+    """Opens the page, as a user does who has started the demo, and sees its records flow. The browser is there before the demo."""
     if CHROMIUM is None and "CI" not in os.environ:
         yield lambda address: None
         return

@@ -77,7 +77,7 @@ def test_flinks_page_shows_jobs_graph_back_pressure_checkpoints_and_cancels(page
     expect(body).to_contain_text("fraud detection")
     expect(body).to_contain_text("currency conversion")
 
-    # The graph, with figures that subtasks told
+    # The graph, with figures that subtasks reported
     expect(body).to_contain_text("Available Task Slots")
     page.goto(f"http://{address}/#/job/running")
     expect(body).not_to_contain_text("Available Task Slots")  # the overview lists applications

@@ -1,6 +1,6 @@
 """The web page in a real browser, with real jobs: what it shows moves, and what is clicked happens.
 
-With PENSTOCK_SCREENSHOTS=1 the pictures of the README are made anew.
+With PENSTOCK_SCREENSHOTS=1 the pictures of the README are made again.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def number(text):
         ("watermark(9223372036854775807, 1e12)", "end of input"), ("words('IN_PROGRESS')", "in progress"),
     ],
 )  # fmt: skip
-def test_figures_are_told_as_people_read_them(formatting, call, text):
+def test_figures_are_formatted_for_people(formatting, call, text):
     assert formatting.evaluate(f"window.format.{call}") == text
 
 
@@ -435,7 +435,7 @@ def test_pictures_for_the_readme(visit, jobs):
 
 
 def picture(page, name, before=lambda: None):
-    """Make a picture; it is kept only if the pictures of the README are wanted anew."""
+    """Make a picture; it is kept only if the pictures of the README are wanted again."""
     before()
     page.mouse.move(0, 0)  # what is under it looks different
     shot = page.screenshot(animations="disabled")

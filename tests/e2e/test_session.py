@@ -86,11 +86,11 @@ def log_of(session) -> str:
 
 @pytest.mark.ci
 def test_a_session_is_there_when_its_start_returns(session):
-    told = penstock("session", "status")
+    reported = penstock("session", "status")
 
-    assert session["address"] in told
-    assert "3 of 3 free" in told
-    assert "no jobs" in told
+    assert session["address"] in reported
+    assert "3 of 3 free" in reported
+    assert "no jobs" in reported
 
 
 @pytest.mark.ci
@@ -115,9 +115,9 @@ def test_a_job_that_fails_tells_its_client_why(session, tmp_path):
     helper = "def mark(n):\n    raise LookupError('no such thing')\n"
     script = program(tmp_path, SHORT, helper, name="failing")
 
-    told = penstock("run", "--session", "-D", "restart-strategy.type=none", str(script), code=1)
+    reported = penstock("run", "--session", "-D", "restart-strategy.type=none", str(script), code=1)
 
-    assert "LookupError: no such thing" in told
+    assert "LookupError: no such thing" in reported
 
 
 def test_of_three_jobs_one_fails_for_ever_and_the_others_go_on(session, tmp_path):
@@ -148,10 +148,10 @@ def test_of_three_jobs_one_fails_for_ever_and_the_others_go_on(session, tmp_path
     assert sorted(status["session"]["slots"]["held"].values()) == [1, 1, 1]
 
     script = program(tmp_path / "fourth", SHORT, "mark = str", name="fourth")
-    told = penstock("run", "--session", "-D", "slot.request.timeout=200ms", str(script), code=1)
-    assert "needs 1 slot to run in pipelined mode, but only 0 of Spark's 3 are free" in told
-    told = penstock("run", "--session", "-p", "4", str(script), code=1)
-    assert "needs 4 slots to run in pipelined mode, but Spark has 3" in told
+    reported = penstock("run", "--session", "-D", "slot.request.timeout=200ms", str(script), code=1)
+    assert "needs 1 slot to run in pipelined mode, but only 0 of Spark's 3 are free" in reported
+    reported = penstock("run", "--session", "-p", "4", str(script), code=1)
+    assert "needs 4 slots to run in pipelined mode, but Spark has 3" in reported
 
     waiting = subprocess.Popen(
         [sys.executable, "-m", "penstock", "run", "--session", str(script)],
@@ -174,18 +174,22 @@ def test_a_session_that_is_stopped_cancels_its_jobs_and_is_gone(session):
 
 
 def test_a_session_that_cannot_start_says_why(home):
-    told = penstock("session", "start", "--no-spark", "-D", "rest.bind-address=192.0.2.1", code=1)
+    reported = penstock(
+        "session", "start", "--no-spark", "-D", "rest.bind-address=192.0.2.1", code=1
+    )
 
-    assert "cannot listen for clients" in told
+    assert "cannot listen for clients" in reported
 
 
 def test_a_detached_program_goes_on_without_the_command(home, tmp_path):
     text = ENDLESS.replace("{module}", "helper").replace("{function}", "mark")
     script = program(tmp_path, text, "mark = int", name="alone")
 
-    told = json.loads(penstock("run", "--no-spark", "--detached", "--json", "-p", "1", str(script)))
+    reported = json.loads(
+        penstock("run", "--no-spark", "--detached", "--json", "-p", "1", str(script))
+    )
 
-    assert [job["name"] for job in told["jobs"]] == ["alone"]
+    assert [job["name"] for job in reported["jobs"]] == ["alone"]
     assert [job.name for job in find_jobs() if job.runs] == ["alone"]
     penstock("cancel", "alone")
     wait_until(lambda: not find_jobs(), "the end of the process")

@@ -19,7 +19,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PENSTOCK_CONFIG", raising=False)
-    monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")  # nobody tells where the cursor is
+    monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")  # there is no terminal to report the cursor
     return tmp_path
 
 

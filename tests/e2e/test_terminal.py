@@ -93,7 +93,7 @@ def test_help_ends_with_examples_and_a_mistake_with_the_usage():
         assert "usage: penstock rescale" in terminal.text
 
 
-def test_a_reader_that_goes_is_no_error_of_ours(home):
+def test_a_reader_that_goes_is_not_an_error_of_ours(home):
     script = f"{' '.join(PENSTOCK)} config --all | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("OPTION")

@@ -189,7 +189,7 @@ class SystemsRun(LedgerRun):
             raise AssertionError("\n".join([f"seed {seed}", *problems, self.story()]))
 
     def _wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait for something, not for ever: what is lost is told later."""
+        """Wait for something, not for ever: what is lost is reported later."""
         end = time.monotonic() + TIMEOUT_S
         while not condition() and time.monotonic() < end:
             self._observe()

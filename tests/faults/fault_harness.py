@@ -335,7 +335,7 @@ class LedgerRun:
         return sorted(lines)
 
     def hidden_files(self) -> list[str]:
-        """Files in the sinks' directories that a reader must not look at, and databases that nobody needs."""
+        """Files in the sinks' directories that a reader must not look at, and databases that are no longer needed."""
         hidden = [
             path
             for sink in self.sinks

@@ -47,7 +47,7 @@ class KillLog:
         return [f"{k} ({way})" for k, way in product(kinds, ways) if (k, way) not in there]
 
     def table(self) -> list[str]:
-        """One line for each kind of fault and way of running."""
+        """One line for each kind of fault and execution mode."""
         groups: dict[tuple[str, str], list[Fault]] = {}
         for fault in self.faults:
             groups.setdefault((fault.kind, fault.way), []).append(fault)

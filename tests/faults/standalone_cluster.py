@@ -25,7 +25,7 @@ import psutil
 _TIMEOUT_S = 240.0
 _LISTENS_AT = re.compile(r"Starting Spark master at (spark://\S+)")
 _IS_SEEN_AT = re.compile(r"MasterWebUI.* started at (http://\S+)")
-_NETWORK = "10.231.77"  # of the namespaces; nobody else can reach it
+_NETWORK = "10.231.77"  # of the namespaces; unreachable from outside
 _BRIDGE = "penstock0"
 
 T = TypeVar("T")

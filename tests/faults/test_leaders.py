@@ -58,6 +58,6 @@ def test_a_standby_goes_on_when_the_leader_is_killed_or_paused(
                 if strike == "pause":
                     before = run.checkpoint_id()
                     run.wake(leader)
-                    run.working_leader(before)  # whoever leads, the job goes on
+                    run.working_leader(before)  # the job goes on with either leader
         run.wait_for_all()
         judge(run, computed(run.records), seed)

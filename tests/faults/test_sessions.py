@@ -98,9 +98,9 @@ class Session:
         return json.loads(self.penstock("session", "status", "--json"))
 
     def restarts(self, name: str) -> int:
-        told = self.penstock("job", name)
+        reported = self.penstock("job", name)
         return next(
-            int(line.split()[1]) for line in told.splitlines() if line.startswith("restarts")
+            int(line.split()[1]) for line in reported.splitlines() if line.startswith("restarts")
         )
 
     def said(self) -> str:

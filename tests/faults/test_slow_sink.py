@@ -22,7 +22,7 @@ WATCHED = int(WATCHED_S / slow_sink.SLOW_S)  # records of each subtask
 WARM_UP = 3_000
 GROWTH_MB = 25.0  # the source could bring this in a quarter of a second
 # What may be under way to a slot: two channels, one of them from its own subtask, and what one batch of the source makes; and what it
-# takes until it is told.
+# takes until it is reported.
 UNDER_WAY = 25 * slow_sink.BATCH
 
 
@@ -32,7 +32,7 @@ class SlowSinkRun(LedgerRun):
     script = Path(slow_sink.__file__)
     job_id = slow_sink.JOB_ID
 
-    def told(self, what: str) -> list[int]:
+    def reported(self, what: str) -> list[int]:
         """How many records each subtask has taken, or how far each split was read."""
         texts = [path.read_text() for path in sorted(self.directory.glob(f"{what}-*"))]
         return [int(text) for text in texts if text]
@@ -45,7 +45,7 @@ class SlowSinkRun(LedgerRun):
             assert self.wait_until(lambda: self._least_taken() > reached), self.story()
 
     def _least_taken(self) -> int:
-        taken = self.told("taken")
+        taken = self.reported("taken")
         return min(taken) if len(taken) == slow_sink.SLOTS else 0
 
     def memory_mb(self) -> dict[int, float]:
@@ -75,6 +75,8 @@ def test_a_slow_sink_at_full_input_leaves_the_memory_of_the_workers_flat(new_run
     assert highest.keys() == before.keys(), f"a worker was replaced\n{run.story()}"
     growth = {pid: highest[pid] - before[pid] for pid in before}
     assert max(growth.values()) < GROWTH_MB, (before, highest)
-    read = sum(run.told("read"))  # before it is asked what was taken, which becomes more meanwhile
-    assert read - sum(run.told("taken")) < slow_sink.SLOTS * UNDER_WAY
+    read = sum(
+        run.reported("read")
+    )  # before it is asked what was taken, which becomes more meanwhile
+    assert read - sum(run.reported("taken")) < slow_sink.SLOTS * UNDER_WAY
     assert run.wait_for_epochs(1), "barriers pass, however slow it is"

@@ -30,7 +30,7 @@ def test_storage_that_fails_every_third_write_costs_time_only(
     assert run.wait() == 0, run.story()
     run.strike("write fails", run.said("retrying"), interrupts=False)
     judge(run, computed(run.records), seed)
-    # Where records flow, a process writes with several threads, and a write that is tried again may be a third one every time.
+    # In pipelined mode, a process writes with several threads, and a write that is tried again may be a third one every time.
     assert way.pipelined or run.restarts() == 0, run.story()
 
 

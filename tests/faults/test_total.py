@@ -21,7 +21,7 @@ KINDS = (
     "worker killed",
     "write fails",
 )
-# What does not interrupt the job where records flow.
+# What does not interrupt the job in pipelined mode.
 ABSORBED = ("records again", "second driver", "splits again", "write fails")
 
 

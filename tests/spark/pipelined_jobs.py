@@ -38,14 +38,14 @@ class _Reader(SourceReader):
 class Count(KeyedProcessFunction):
     """Emits `key count`, and tells which process it is in."""
 
-    def __init__(self, told: str) -> None:
-        self.told = told
+    def __init__(self, reported: str) -> None:
+        self.reported = reported
 
     def open(self, runtime_context: Any) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
-        written = Path(f"{self.told}-{os.getpid()}")
+        written = Path(f"{self.reported}-{os.getpid()}")
         written.write_text(str(os.getpid()))
-        written.rename(self.told)  # whoever reads it finds all of it
+        written.rename(self.reported)  # a reader finds all of it
 
     def process_element(self, value: int, ctx: Any) -> Iterator[str]:
         self.count.update((self.count.value() or 0) + 1)
@@ -113,7 +113,7 @@ def check_exactly_once(directory: Path) -> int:
 
 
 def is_alive(process: int) -> bool:
-    """Whether there is such a process, and it is no zombie."""
+    """Whether there is such a process, and it is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

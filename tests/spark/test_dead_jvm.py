@@ -74,7 +74,7 @@ print(get_context({"spark.master": "local[1]"}).parallelize(range(5), 1).sum())
 """
 
 
-def test_options_that_spark_and_java_refuse_are_told_in_their_words():
+def test_options_that_spark_and_java_reject_are_reported_in_their_words():
     ran = subprocess.run(
         [sys.executable, "-c", REFUSED],
         capture_output=True,

@@ -41,7 +41,7 @@ def test_a_record_that_cannot_be_pickled_names_its_maker() -> None:
     assert text.startswith("operator 'maker' emitted a record that cannot be sent to another task")
 
 
-def test_a_worker_that_crashes_is_told() -> None:
+def test_a_worker_that_crashes_is_reported() -> None:
     assert "Python worker exited unexpectedly" in failure_of(lambda value: os._exit(3))
 
 

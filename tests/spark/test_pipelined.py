@@ -101,7 +101,7 @@ def test_a_cancelled_job_frees_its_cores(tmp_path):
     assert sorted(env.from_collection([1, 2, 3]).execute_and_collect()) == [1, 2, 3]
 
 
-def test_a_worker_that_crashes_is_told(tmp_path):
+def test_a_worker_that_crashes_is_reported(tmp_path):
     configuration = Configuration.from_dict(
         {"penstock.execution.mode": "pipelined", "restart-strategy.type": "none"}
     )

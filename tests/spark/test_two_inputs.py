@@ -150,14 +150,16 @@ class Hold(FlatMapFunction, CheckpointedFunction):
         self.state = store.get_list_state(ListStateDescriptor("held"))
         self.held = list(self.state.get())
         self.union = store.get_union_list_state(ListStateDescriptor("subtasks"))
-        self.told = list(self.union.get())
+        self.reported = list(self.union.get())
 
     def open(self, runtime_context):
         self.subtask = runtime_context.get_index_of_this_subtask()
         self.parallelism = runtime_context.get_number_of_parallel_subtasks()
-        # A subtask that is built again in another worker is told by those of its own parallelism how many were before.
-        mine = [former for _, parallelism, former in self.told if parallelism == self.parallelism]
-        self.former = mine[0] if mine else len(set(self.told))
+        # A subtask that is built again in another worker learns from those of its own parallelism how many were before.
+        mine = [
+            former for _, parallelism, former in self.reported if parallelism == self.parallelism
+        ]
+        self.former = mine[0] if mine else len(set(self.reported))
 
     def snapshot_state(self, context):
         self.state.update(self.held)
@@ -172,7 +174,7 @@ class Hold(FlatMapFunction, CheckpointedFunction):
             yield from (f"{each} {self.former}" for each in held)
 
 
-def test_operator_state_is_dealt_out_anew_when_a_job_is_resumed_with_another_parallelism(tmp_path):
+def test_operator_state_is_redistributed_when_a_job_is_resumed_with_another_parallelism(tmp_path):
     def run(parallelism, *splits):
         options = {
             "execution.checkpointing.dir": str(tmp_path / "checkpoints"),

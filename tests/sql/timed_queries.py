@@ -338,7 +338,7 @@ _group_windows = st.one_of(
 # Rows in the order of time
 
 
-# Rows wait for their time only where somebody needs what OVER gives.
+# Rows wait for their time only where the result of OVER is needed.
 _NEEDED = "WHERE COALESCE(b, 0) > -1"
 
 

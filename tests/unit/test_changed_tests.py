@@ -216,7 +216,7 @@ def test_programs_beside_a_test_are_found_without_a_package(repository):
     assert affected("penstock/operators/window.py") == {"tests/faults/test_it.py"}
 
 
-def test_a_file_that_nobody_names_is_found_with_its_neighbours(repository):
+def test_an_unreferenced_file_is_found_with_its_neighbours(repository):
     affected = repository(
         {
             "tools/servers/kafka.py": "",

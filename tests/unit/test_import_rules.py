@@ -126,7 +126,7 @@ UPWARD: dict[str, dict[str, str]] = {
     "penstock.state.inputs": {"spark": "state is written from DataFrames"},
     "penstock.state.tables": {"spark": "tables of state become DataFrames"},
 }
-# Packages that reach each other, by arrows of any kind. A new circle is no way out: move what both sides need below them.
+# Packages that reach each other, by arrows of any kind. A new circle is not a way out: move what both sides need below them.
 CYCLES: list[list[str]] = []
 
 

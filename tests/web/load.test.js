@@ -81,7 +81,7 @@ test("the bottleneck is the busiest vertex that does not wait itself", () => {
   assert.equal(bottleneck(vertices)?.id, "window");
 });
 
-test("nobody waits, so there is no bottleneck", () => {
+test("no vertex waits, so there is no bottleneck", () => {
   assert.equal(bottleneck([{ busy: 1, backPressured: 0.1 }]), undefined);
   assert.equal(bottleneck([{ busy: null, backPressured: null }]), undefined);
 });

@@ -1,6 +1,6 @@
 """Exactly once for every stateful operator, disturbed and undisturbed.
 
-A job fails between any two steps of its checkpoint protocol, at several epochs, and every time it starts anew from its
+A job fails between any two steps of its checkpoint protocol, at several epochs, and every time it starts again from its
 last checkpoint.
 """
 
@@ -114,7 +114,7 @@ def test_the_programs_would_notice_if_their_state_were_not_restored(
     name: str, mode: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     LOSE[zoo.PROGRAMS[name].keeps](monkeypatch)
-    # Where records flow, not every checkpoint finds records that wait for an answer.
+    # In pipelined mode, not every checkpoint finds records that wait for an answer.
     numbers = (4,) if mode == EPOCHS else range(3, 13)
     with protocol_faults(*(StepFault("after write_manifest", n) for n in numbers)) as faults:
         found, _ = run_with_faults(name, "hashmap", mode)

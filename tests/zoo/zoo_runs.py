@@ -115,7 +115,7 @@ def environment(
 
 
 class Conductor:
-    """Lets the clock, the sources and whoever acts on the job follow its turns.
+    """Lets the clock, the sources and the requests to the job follow its turns.
 
     Epochs: a turn begins with its epoch. Records that flow: with the checkpoint that has the turn before it.
     """
@@ -171,7 +171,7 @@ def run(
 ) -> tuple[Results, JobMaster]:
     """Run a program to its end; return the output, and who ran it.
 
-    With `between`, which is called at each turn, its sources have no end: somebody must stop the job. Where records flow, they give so
+    With `between`, which is called at each turn, its sources have no end: the job must be stopped. In pipelined mode, they give so
     many batches and wait for that.
     """
     endless = between is not None
@@ -183,7 +183,7 @@ def run(
         hook = conductor.on_checkpoint if pipelined else conductor.on_epoch
         CLOCK.show(1)
         with (
-            TURN.told_by_tests(pipelined=pipelined, batches=batches if endless else None),
+            TURN.driven_by_tests(pipelined=pipelined, batches=batches if endless else None),
             watched_steps(hook),
             stream.execute_and_collect() as found,
         ):

@@ -74,7 +74,7 @@ class _Node(ServerProcess):
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             try:
                 made.rename(kept)
-            except OSError:  # somebody else was faster
+            except OSError:  # another process was faster
                 if not kept.exists():
                     raise
         return kept
@@ -227,7 +227,7 @@ class KafkaBroker(_Node):
             time.sleep(0.02)
 
     def _client(self) -> dict[str, str]:
-        # What clients print while a broker is down is no news to those who took it down.
+        # What clients print while a broker is down is not new to those who took it down.
         return {"bootstrap.servers": self.bootstrap, "log_level": "0", **self.client_settings}
 
     def _controlling(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """An OpenSearch server, put together from the jars that Maven Central has of it.
 
-There is no distribution of it on Maven Central, but there are the server and its HTTP transport, which is a module. A module is a directory with
+There is not a distribution of it on Maven Central, but there are the server and its HTTP transport, which is a module. A module is a directory with
 jars, a descriptor, and what its code may do.
 """
 
@@ -110,6 +110,6 @@ class OpenSearchServer(ServerProcess):
         return health["status"] != "red"
 
     def close(self) -> None:
-        """Kill it, for nobody needs what it would write in the end, and delete its data."""
+        """Kill it, because its last writes are not needed, and delete its data."""
         self.kill()
         super().close()

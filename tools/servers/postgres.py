@@ -93,14 +93,14 @@ class PostgresServer(ServerProcess):
             raise RuntimeError(f"initdb failed:\n{made.stdout}{made.stderr}")
 
     def _keep(self, template: Path) -> None:
-        """Keep a cluster that nobody has used yet: the next one is a copy, which takes a tenth of the time."""
+        """Keep an unused cluster: the next one is a copy, which takes a tenth of the time."""
         template.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=template.parent) as directory:
             made = Path(directory) / "data"
             self._copy(self._data, made)
             try:
                 made.rename(template)
-            except OSError:  # somebody else was faster
+            except OSError:  # another process was faster
                 if not template.exists():
                     raise
 
@@ -130,7 +130,7 @@ class PostgresServer(ServerProcess):
         psutil.wait_procs(children, timeout=20)
 
     def close(self) -> None:
-        """Kill it, for nobody needs what it would write in the end, and delete its data."""
+        """Kill it, because its last writes are not needed, and delete its data."""
         self.kill()
         super().close()
 

@@ -25,7 +25,7 @@ _given: set[int] = set()  # ports of servers of this process
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that nobody listens on.
+    """Return an unused port of the loopback address.
 
     It is none of those that the system gives to clients: a client must not get it while its server is not yet, or not any more, there. Even one that
     connects to a server which is away would get it now and then, and be connected to itself.
@@ -49,7 +49,7 @@ def _ports_of_servers() -> range:
 
 
 def accepts(port: int) -> bool:
-    """Whether somebody listens on a port of the loopback address."""
+    """Whether a server listens on a port of the loopback address."""
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex(("127.0.0.1", port)) == 0

@@ -141,11 +141,11 @@ class JsonOutput:
 
     def error(self, error: BaseException) -> None:
         """Print an error to standard error."""
-        told: dict[str, Any] = {"message": describe(error)}
+        report: dict[str, Any] = {"message": describe(error)}
         if isinstance(error, PenstockError):
-            told = {"message": error.message, "detail": error.detail, "hint": error.hint}
-            told["position"] = getattr(error, "position", None)
-        sys.stderr.write(json.dumps({"error": told}, ensure_ascii=False) + "\n")
+            report = {"message": error.message, "detail": error.detail, "hint": error.hint}
+            report["position"] = getattr(error, "position", None)
+        sys.stderr.write(json.dumps({"error": report}, ensure_ascii=False) + "\n")
 
     def clear(self) -> None:
         """Do nothing."""

@@ -73,7 +73,7 @@ class RowStore:
         self._gone: list[tuple[Numbers, Numbers]] = []
         self._count_gone = 0
         self._dead = 0
-        self._all_anew = False
+        self._rewrite_all = False
         self._restore()
 
     def __len__(self) -> int:
@@ -150,10 +150,10 @@ class RowStore:
         self._alive.values[rows] = False
         self._dead += len(rows)
         if silently:
-            self._all_anew = True
+            self._rewrite_all = True
             return
         saved = rows[(rows < self._clean) & self._saved_here.values[rows]]
-        if len(saved) and not self._all_anew:
+        if len(saved) and not self._rewrite_all:
             groups = key_groups(self._key_columns(saved), self._keys, self._groups)
             self._gone.append((groups, self._numbers.values[saved]))
             self._count_gone += len(saved)
@@ -188,11 +188,11 @@ class RowStore:
         start, self._clean = self._clean, len(self)
         rows = self._to_save(start)
         if (
-            self._all_anew
+            self._rewrite_all
             or self._count_gone > max(self.live, _FEW)
             or (self._gone and not self.live)
         ):
-            self._write_anew()
+            self._write_all()
         elif len(rows) or self._gone:
             self._write_run(start, rows)
 
@@ -202,14 +202,14 @@ class RowStore:
         for each in (self._numbers, self._alive, self._saved_here):
             each.clear()
         self._gone, self._count_gone, self._dead, self._clean = [], 0, 0, 0
-        self._all_anew = True
+        self._rewrite_all = True
 
     def _to_save(self, start: int) -> Numbers:
         wanted = self._alive.values[start:] & self._saved_here.values[start:]
         return np.flatnonzero(wanted) + start
 
-    def _write_anew(self) -> None:
-        self._all_anew = False
+    def _write_all(self) -> None:
+        self._rewrite_all = False
         for run in self._runs:
             self._forget(run)
         self._runs = []
@@ -303,7 +303,7 @@ class RowStore:
         first = int(self._numbers.values[0]) if len(self) else 0
         self._runs = [_Run(first, len(self), entries, [])]
         if len(entries) > _MOST_RUNS * self._groups or (gone and not len(self)):
-            self._all_anew = True
+            self._rewrite_all = True
 
 
 def only(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """Sends log lines from the process of a task to the JobManager, and receives them there: JSON, one object a line, over TCP.
 
 Who logs never waits for it: what does not fit into the connection at once is kept, up to a bound, and then left out. How many
-lines were left out is told. Since there is no thread in between, what was logged before a process is killed has been sent.
+lines were left out is reported. Since there is no thread in between, what was logged before a process is killed has been sent.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class LineSender:
             return
         if self._left_out:
             number, self._left_out = self._left_out, 0
-            told = LogLine(
+            summary = LogLine(
                 line.time_ms, "WARNING", "penstock.logs",
                 f"{number} lines were left out: there were too many of them", line.scope,
             )  # fmt: skip
-            self._put(told)
+            self._put(summary)
         self._put(line)
         self.flush()
 

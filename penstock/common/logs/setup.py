@@ -90,7 +90,7 @@ def take_line(line: LogLine) -> None:
 
 
 class _Files:
-    """One file for the JobManager and for every taskmanager; when it is large, it is put aside and another one begun."""
+    """One file for the JobManager and for every taskmanager; rotated when it grows large."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -73,7 +73,7 @@ class LogReceiver:
         self._owner = owner
         self._position = position
         self._confirmed = confirmed
-        self._told = 0  # the position last confirmed to the server
+        self._reported = 0  # the position last confirmed to the server
         self._received = 0
         self.types = PostgresTypes()
         self.primary_keys: dict[int, tuple[str, ...]] = {}  # by relation
@@ -188,7 +188,7 @@ class LogReceiver:
             if now >= heartbeat_due:
                 self._send_status(pgconn, reply=True)
                 status_due, heartbeat_due = now + silence, now + self._options.heartbeat_s
-            elif now >= status_due or self._told != self._confirmed:
+            elif now >= status_due or self._reported != self._confirmed:
                 self._send_status(pgconn)
                 status_due = now + silence
             wanted = (select.POLLIN if has_capacity else 0) | (
@@ -259,10 +259,15 @@ class LogReceiver:
                 self.primary_keys[relation.oid] = primary_key(connection, relation.oid)
 
     def _send_status(self, pgconn: Any, *, reply: bool = False) -> None:
-        self._told = self._confirmed
+        self._reported = self._confirmed
         now = int(time.time() * 1_000_000) - POSTGRES_EPOCH_US
         status = _STATUS.pack(
-            b"r", max(self._received, self._told), self._told, self._told, now, int(reply)
+            b"r",
+            max(self._received, self._reported),
+            self._reported,
+            self._reported,
+            now,
+            int(reply),
         )
         pgconn.put_copy_data(status)
         pgconn.flush()

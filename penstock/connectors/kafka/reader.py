@@ -190,7 +190,7 @@ class KafkaReader(SourceReader):
         key = _key(split.payload.partition)
         buffer = self._buffers.get(key)
         if buffer is not None and buffer.next != position:
-            self._begin_anew()
+            self._reset_consumer()
             buffer = None
         if buffer is None:
             untouched = position == split.start
@@ -214,7 +214,7 @@ class KafkaReader(SourceReader):
         if self._buffers.pop(key, None) is not None and self._consumer is not None:
             self._consumer.incremental_unassign([self._library.TopicPartition(*key)])
 
-    def _begin_anew(self) -> None:
+    def _reset_consumer(self) -> None:
         """Drop the consumer and its fetched messages: a task is retried from an earlier position."""
         self._disconnect()
         self._buffers.clear()

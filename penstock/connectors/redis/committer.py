@@ -36,9 +36,9 @@ _NOTES_KEPT = 256
 _SCRIPT = """
 local done = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 local chunk = tonumber(ARGV[2])
-local told = ARGV[1] .. '#' .. ARGV[2]
+local marker = ARGV[1] .. '#' .. ARGV[2]
 if done >= chunk then
-  return redis.call('HGET', KEYS[1], told) or ''
+  return redis.call('HGET', KEYS[1], marker) or ''
 end
 local at, number, refused = 4, 0, {}
 while at <= #ARGV do
@@ -53,7 +53,7 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], chunk)
 local text = table.concat(refused, '\\n')
 if text ~= '' then
-  redis.call('HSET', KEYS[1], told, text)
+  redis.call('HSET', KEYS[1], marker, text)
 end
 if done == 0 then
   redis.call('LPUSH', KEYS[2], ARGV[1])

@@ -29,7 +29,7 @@ class LeadershipState:
         self._changed = threading.Condition()
         self._token: int | None = None
         self._until = math.inf
-        self._told: int | None = None  # the token of the contender's last notification
+        self._notified: int | None = None  # the token of the contender's last notification
         self._closed = False
         self._thread = threading.Thread(
             target=self._notify_loop, name="penstock-leadership", daemon=True
@@ -83,18 +83,18 @@ class LeadershipState:
                     _log.warning("leadership was not renewed in time and is lost")
                     self._token, self._until = None, math.inf
                 token = self._token
-                if self._closed and self._told is None:
+                if self._closed and self._notified is None:
                     return
-            if self._told is not None and self._told != token:
-                self._told = None
+            if self._notified is not None and self._notified != token:
+                self._notified = None
                 self._call(self._contender.on_revoked)
-            elif self._told is None and token is not None:
-                self._told = token
+            elif self._notified is None and token is not None:
+                self._notified = token
                 self._call(partial(self._contender.on_granted, token))
 
     def _has_news(self) -> bool:
         over = self._clock() >= self._until
-        return over or self._token != self._told or (self._closed and self._told is None)
+        return over or self._token != self._notified or (self._closed and self._notified is None)
 
     def _left(self) -> float | None:
         return None if math.isinf(self._until) else max(0.0, self._until - self._clock())

@@ -47,10 +47,10 @@ class JobResult:
         """Return the result of a job that failed or was cancelled."""
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.CANCELED if cancelled else JobStatus.FAILED
-        told = (
+        message = (
             str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
         )
-        return cls(status.name, clock.now_ms(), failure=told)
+        return cls(status.name, clock.now_ms(), failure=message)
 
     def reached(self, job_id: str, name: str) -> JobExecutionResult:
         """Return the result of the job, or raise its error."""

@@ -86,7 +86,7 @@ def restore_local(
         }
     else:
         return {}
-    if restore.anew and "valve" in local:
+    if restore.just_restored and "valve" in local:
         local["floor"] = _time(local)
         del local["valve"]
     return local

@@ -118,7 +118,7 @@ class Subtask:
                 self.deployment, self.index, restore.in_flight, task.state_io.load_in_flight
             )
         self.gates.restore(local)
-        self._announces = restore.anew
+        self._announces = restore.just_restored
         self.finished = local.get("finished", False)
         states = local.get("operators", {})
         for position, info in enumerate(self.deployment.operators):

@@ -30,8 +30,8 @@ def test_rows_then_changes_with_their_kinds(database, sql, mode, tmp_path):
         sql("INSERT INTO items VALUES (100, NULL, 3)")
         until(lambda: len(committed(name)) >= 54)
         client.cancel().result()
-    told = [(kind, row["id"], row["v"], str(row["n"])) for kind, row in committed(name)[50:]]
-    assert told == [
+    reported = [(kind, row["id"], row["v"], str(row["n"])) for kind, row in committed(name)[50:]]
+    assert reported == [
         ("-U", 7, "v7", "8.75"),
         ("+U", 7, "new", "8.75"),
         ("-D", 8, "v8", "10.00"),

@@ -311,10 +311,10 @@ def test_events_in_the_form_of_debezium_from_the_latest_offset_then_the_committe
     assert events[0]["source"]["table"] == "items"
     assert events[0]["source"]["snapshot"] == "false"
     until(lambda: not reader_of_slot(sql))
-    sql("INSERT INTO items VALUES (9, 'while nobody reads', 1)")
+    sql("INSERT INTO items VALUES (9, 'while no job reads', 1)")
     # The end of what was read before may be confirmed or not.
     events = run(StartupOptions.committed(), None, lambda event: event["op"] == "c")
-    assert events[-1]["after"] == {"id": 9, "v": "while nobody reads", "n": Decimal("1.00")}
+    assert events[-1]["after"] == {"id": 9, "v": "while no job reads", "n": Decimal("1.00")}
 
 
 def test_values_out_of_pythons_range_go_to_the_side_output_with_their_origin(

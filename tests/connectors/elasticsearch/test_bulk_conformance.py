@@ -56,7 +56,7 @@ class Document:
 
 
 class TestBulk(SinkConformance):
-    # There is no committer, so a killed driver has nothing to commit.
+    # There is not a committer, so a killed driver has nothing to commit.
     rules = [rule for rule in SinkConformance.rules if SOAKS or "killed" not in str(rule)]
 
     @pytest.fixture

@@ -129,7 +129,7 @@ def test_a_document_that_does_not_fit_fails_the_job_with_the_servers_reason(mode
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_documents_that_do_not_fit_may_be_put_aside(mode, documents):
+def test_documents_that_do_not_fit_may_go_to_a_side_output(mode, documents):
     documents.create({"n": {"type": "integer"}})
     env = environment(mode)
     refused.clear()

@@ -80,7 +80,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Service:
 
         def go_away() -> None:
             shared.rename(gone)
-            shared.write_text("this is no directory")
+            shared.write_text("this is not a directory")
 
         def come_back() -> None:
             shared.unlink()

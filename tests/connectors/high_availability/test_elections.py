@@ -67,12 +67,12 @@ def the_leader(found: list[Member]) -> tuple[Member, int]:
     while True:
         now: list[tuple[Member, int]] = []
 
-        def somebody_leads() -> bool:
+        def there_is_a_leader() -> bool:
             now[:] = leading(found)
             assert len(now) <= 1, "they lead at the same time"
             return bool(now)
 
-        wait_until(somebody_leads)
+        wait_until(there_is_a_leader)
         ((leader, token),) = now
         # It may have been too slow to renew its place meanwhile: then there is another leader, or it was elected again.
         wait_until(lambda: token in leader.contender.tokens or leading(found) != now)
@@ -115,7 +115,9 @@ def test_leaders_that_leave_are_followed_by_others_with_larger_tokens(service: S
             leader, token = the_leader(waiting)
             tokens.append(token)
             leader.close()
-            assert leader.contender.told[-1] is None, "it was told before the next one leads"
+            assert leader.contender.reported[-1] is None, (
+                "it was notified before the next one leads"
+            )
             waiting.remove(leader)
         asking = service.election()
         wait_until(lambda: asking.leader() is None)

@@ -137,7 +137,7 @@ class DeduplicatingReader(SourceReader):
 
 
 @pytest.mark.ci
-def test_where_records_flow_a_batch_goes_when_its_time_is_over(table):
+def test_in_pipelined_mode_a_batch_goes_when_its_time_is_over(table):
     seen = happened["seen"] = threading.Event()
     found = []
 

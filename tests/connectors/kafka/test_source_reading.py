@@ -217,7 +217,7 @@ def test_the_lag_and_the_offsets_are_metrics(kafka, mode, name, tmp_path):
     client = start(environment(mode, tmp_path, 1), source(kafka, name).build(), name)
     until(lambda: len(values(name)) == 100)
 
-    def told():
+    def reported():
         found = client.get_accumulators().result(TIMEOUT_S)
         return {key.partition(".")[2]: value for key, value in found.items()}
 
@@ -231,6 +231,6 @@ def test_the_lag_and_the_offsets_are_metrics(kafka, mode, name, tmp_path):
             mode == PIPELINED
         ):  # in epoch mode it is committed with the next epoch, which starts with the next record
             expected[f"KafkaSourceReader.topic.{name}.partition.1.committedOffset"] = 50
-        until(lambda: expected.items() <= told().items())
+        until(lambda: expected.items() <= reported().items())
     finally:
         client.cancel().result(TIMEOUT_S)

@@ -156,7 +156,7 @@ def test_metadata_is_written_and_read(tables: TableEnvironment, kafka: KafkaBrok
 
 
 def test_metadata_columns_of_change_events(tables: TableEnvironment, kafka: KafkaBroker) -> None:
-    topic = kafka.create_topic(f"told-{uuid.uuid4().hex}", 1)
+    topic = kafka.create_topic(f"reported-{uuid.uuid4().hex}", 1)
     reads = "'scan.startup.mode' = 'earliest-offset'"
     tables.execute_sql(
         f"CREATE TABLE events (e STRING) WITH ({options(kafka, topic, connector='kafka', format='raw')}, {reads})"
@@ -229,14 +229,14 @@ def test_malformed_message_error_names_the_option_to_skip_it(
         for table, option in (("objects", "json"), ("lines", "value.csv")):
             with pytest.raises(JobExecutionError) as caught:
                 final(tables, f"SELECT * FROM {table}")
-            told = str(caught.value)
-            assert told.startswith(f"table `default_catalog`.`default_database`.`{table}`: a ")
-            assert f'detail: at topic {topic}, partition 0, offset 0: b\'{{"a": "x"}}\'' in told
+            reported = str(caught.value)
+            assert reported.startswith(f"table `default_catalog`.`default_database`.`{table}`: a ")
+            assert f'detail: at topic {topic}, partition 0, offset 0: b\'{{"a": "x"}}\'' in reported
             assert (
                 f"hint: set '{option}.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows"
-                in told
+                in reported
             )
-            assert "on_error" not in told
+            assert "on_error" not in reported
 
 
 def test_group_without_offsets_error_names_the_startup_option(

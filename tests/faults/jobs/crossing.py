@@ -109,9 +109,9 @@ class Count(KeyedProcessFunction):
             for connection in psutil.Process().net_connections("tcp")
             if connection.status == psutil.CONN_LISTEN
         }
-        told = Path(self._directory, "slots", str(os.getpid()))
-        told.parent.mkdir(exist_ok=True)
-        told.write_text(" ".join(sorted(listening)))
+        reported = Path(self._directory, "slots", str(os.getpid()))
+        reported.parent.mkdir(exist_ok=True)
+        reported.write_text(" ".join(sorted(listening)))
 
     def process_element(self, value: int, ctx: Any) -> Iterator[str]:
         count = (self._count.value() or 0) + 1

@@ -90,7 +90,7 @@ def expected(lengths: Sequence[int]) -> tuple[list[str], list[str]]:
 class Ledger(Source):
     """Two splits of numbered records; the bounds of batches are random.
 
-    With `forgets` its enumerator remembers nothing: after every restart it finds both splits anew. With `redelivered`, a
+    With `forgets` its enumerator remembers nothing: after every restart it finds both splits again. With `redelivered`, a
     file, records of the first split are delivered again, after every restart and now and then without one; a line in the
     file stands for each time. As long as there is a file `hold`, no split ends. With `flows` batches keep their pace. The number of records
     is in a file if `records` is its path.

@@ -1,6 +1,6 @@
 """The process that Python workers are forked from, with a limit on the memory of each.
 
-Linux counts the stacks of threads, as large as they may become, so they get smaller ones: that takes a start anew.
+Linux counts the stacks of threads, as large as they may become, so they get smaller ones: that takes a start again.
 """
 
 from __future__ import annotations

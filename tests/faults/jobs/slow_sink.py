@@ -33,7 +33,7 @@ TELL_S = 0.2
 
 
 class Flood(Source):
-    """Records without an end, as fast as somebody takes them."""
+    """Records without an end, as fast as they are taken."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -68,11 +68,11 @@ class Note:
 
     def __init__(self, directory: str, name: str) -> None:
         self._file = Path(directory, name)
-        self._told = 0.0
+        self._reported = 0.0
 
     def tell(self, number: int) -> None:
-        if time.monotonic() - self._told > TELL_S:
-            self._told = time.monotonic()
+        if time.monotonic() - self._reported > TELL_S:
+            self._reported = time.monotonic()
             self._file.write_text(str(number))
 
 

@@ -351,7 +351,7 @@ class Lookup(AsyncFunction):
     barrier_wait_millis = 0
 
     def __init__(self, inputs: Inputs) -> None:
-        # Where records flow, the barrier may come some time after them.
+        # In pipelined mode, the barrier may come some time after them.
         self.latency_s = 0.05 if inputs.pipelined else 0.004
 
     async def async_invoke(self, value: Event) -> list[Any]:

@@ -1,6 +1,6 @@
 """What the programs of the zoo begin with: a source that gives one batch of each split per turn, and a register.
 
-Where jobs run in epochs, a turn is an epoch. Where records flow, a batch is given when a checkpoint has the batches before it, of
+Where jobs run in epochs, a turn is an epoch. In pipelined mode, a batch is given when a checkpoint has the batches before it, of
 all splits: so channels never run ahead of each other, and the output is the same.
 """
 
@@ -84,7 +84,7 @@ class AfterEachBatch(WatermarkGenerator):
 class Turns:
     """How many batches of each split may be read, for jobs whose records flow: as many as a checkpoint has, and one more.
 
-    The readers of tests in this process are told by `advance`; those of a job on Spark look into a file. Without either, batches come
+    The readers of tests in this process are driven by `advance`; those of a job on Spark look into a file. Without either, batches come
     as fast as they can.
     """
 
@@ -93,7 +93,7 @@ class Turns:
         self._batches: int | None = None
 
     @contextmanager
-    def told_by_tests(self, *, pipelined: bool, batches: int | None) -> Iterator[None]:
+    def driven_by_tests(self, *, pipelined: bool, batches: int | None) -> Iterator[None]:
         """Let a job of this process have one turn for each `advance`, and so many in all."""
         self._next, self._batches = (0, batches) if pipelined else (None, None)
         try:

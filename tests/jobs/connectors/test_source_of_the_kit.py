@@ -23,7 +23,7 @@ def test_in_an_epoch_one_batch_is_read() -> None:
     assert next(reads(reader, 4, ReadLimits())) == [8, 10, 12, 14]
 
 
-def test_where_records_flow_the_next_batch_comes_when_a_checkpoint_holds_the_last() -> None:
+def test_in_pipelined_mode_the_next_batch_comes_when_a_checkpoint_holds_the_last() -> None:
     reader = ScriptedSource(range(100), pause_s=0, paced=True).create_reader()
     assert next(reads(reader, 0, NonBlockingReadLimits())) == BATCH
     assert next(reads(reader, 4, NonBlockingReadLimits())) == []

@@ -61,7 +61,7 @@ class Taken(MapFunction):
 
 
 class Answered(AsyncFunction):
-    """Answers when nobody holds the answers back; barriers do not wait for them."""
+    """Answers unless the test holds the answers back; barriers do not wait for them."""
 
     barrier_wait_millis = 0
 

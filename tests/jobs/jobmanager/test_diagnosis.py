@@ -35,7 +35,7 @@ class Unlucky(EndlessSource):
 
 
 class SteppedTime:
-    """The time of whoever examines a job: it goes on only while they sleep."""
+    """The clock of an examination: it advances only while the examination sleeps."""
 
     def __init__(self):
         self.now = 1000.0
@@ -116,7 +116,7 @@ def _records_in(controller):
     return [report.get("numRecordsIn", 0) for report in vertices[1]["reports"]]
 
 
-def test_a_job_with_many_faults_is_told_all_of_them(controller, monkeypatch):
+def test_all_faults_of_a_job_are_reported(controller, monkeypatch):
     monkeypatch.setattr(diagnosable_job, "time", EXAMINED)
     remember = controller.master.job.plan.vertices[1]
     diagnoses = []
@@ -156,7 +156,7 @@ def test_a_job_with_many_faults_is_told_all_of_them(controller, monkeypatch):
     assert bottleneck.vertex == remember.id
 
 
-def test_keys_are_not_watched_where_there_is_no_skew():
+def test_keys_are_not_watched_where_there_is_not_skew():
     with MiniCluster("pipelined"):
         env = configured({}, 1)
         env.from_source(Unlucky(), WatermarkStrategy.no_watermarks(), "clicks").print()
@@ -178,7 +178,7 @@ def _splits_that_have_spoken(controller):
     return [each for each in times if each.watermark > 0]
 
 
-def test_of_a_job_in_epochs_it_is_told_what_is_not_known():
+def test_the_report_on_a_job_in_epochs_names_what_is_not_known():
     with MiniCluster("epochs"):
         env = configured({"execution.checkpointing.interval": "10 ms"}, 1)
         times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(

@@ -337,9 +337,9 @@ def test_the_last_failures_are_remembered_the_newest_first(graph):
         graph = follow(graph, J.FAILING, time, ExecutionFailedError(f"failure {time}"))
         graph = follow(graph, J.RESTARTING, time)
 
-    told = graph.failures.to_json()
+    reported = graph.failures.to_json()
 
-    assert [entry["timestamp"] for entry in told["entries"]] == list(
+    assert [entry["timestamp"] for entry in reported["entries"]] == list(
         range(KEPT_FAILURES + 2, 2, -1)
     )
-    assert told["truncated"]
+    assert reported["truncated"]

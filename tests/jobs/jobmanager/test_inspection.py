@@ -137,7 +137,7 @@ def test_a_slot_knows_no_request_but_those_of_the_fixed_set(start):
     task = task_of(controller, "Map")
 
     class Unknown:
-        """What nobody has thought of."""
+        """An unexpected request."""
 
         seconds = 0.0
 

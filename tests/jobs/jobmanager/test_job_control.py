@@ -161,7 +161,7 @@ def test_a_rescaling_that_fails_half_way_is_answered_if_the_job_gives_up(
     assert isinstance(answers[0].exception(0), JobCancelledError)
 
 
-def test_a_plan_that_cannot_be_made_is_told_and_the_job_goes_on(
+def test_a_plan_that_cannot_be_made_is_reported_and_the_job_continues(
     monkeypatch: pytest.MonkeyPatch, undisturbed: Counter[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     answers: list[Future[dict[str, int]]] = []
@@ -208,7 +208,7 @@ def test_a_number_and_names_are_taken_together_or_not_at_all(
 
 
 @pytest.mark.parametrize("parallelism", [0, "2", True, {"totals": 0}])
-def test_what_is_no_parallelism_is_refused_when_it_is_asked_for(parallelism: Any) -> None:
+def test_what_is_not_a_parallelism_is_refused_when_it_is_asked_for(parallelism: Any) -> None:
     def act(master: JobMaster, _: int) -> None:
         with pytest.raises((ArgumentError, TypeError), match="the parallelism"):
             master.request_rescale(parallelism)
@@ -242,9 +242,7 @@ def test_what_others_read_of_a_job_does_not_go_back_while_it_is_rescaled(
 
     run(until(5, act), 2)
     assert seen == [3]
-    assert copies == [
-        repr(totals_before)
-    ]  # whoever reads the totals is not disturbed by the next epoch
+    assert copies == [repr(totals_before)]  # the next epoch does not change totals that were read
 
 
 # Failures between epochs
@@ -313,7 +311,7 @@ def test_storage_that_stays_away_after_a_tolerated_failure_is_tolerated_too(
     assert (found, master.restarts, failed) == (undisturbed, 0, ["write"])
 
 
-def test_a_failure_begins_the_measuring_of_the_load_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_restarts_the_load_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     resets: list[int] = []
     monkeypatch.setattr(JobScaling, "reset", lambda _: resets.append(1))
     write, failed = ManifestStore.write, []
@@ -558,7 +556,7 @@ AUTOSCALED = {
 }
 
 
-def test_the_autoscaler_gives_way_to_whoever_rescales_at_the_same_moment() -> None:
+def test_the_autoscaler_gives_way_to_a_user_who_rescales_at_the_same_moment() -> None:
     answers: list[Future[dict[str, int]]] = []
 
     def act(master: JobMaster, checkpoint_id: int) -> None:

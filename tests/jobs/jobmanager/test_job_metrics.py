@@ -129,8 +129,8 @@ def test_the_page_names_every_metric_of_a_subtask_and_its_program_runs(job, caps
     page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
     controller, _ = job
     wait_until(lambda: all(reports(controller, vertex)["reports"][0] for vertex in range(3)))
-    told = {name for vertex in range(3) for name in reports(controller, vertex)["reports"][0]}
-    assert {name for name in told if f"`{name}`" not in page} == set()
+    names = {name for vertex in range(3) for name in reports(controller, vertex)["reports"][0]}
+    assert {name for name in names if f"`{name}`" not in page} == set()
     program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     exec(compile(program, "metrics.md", "exec"), {"__name__": "page"})
     assert capsys.readouterr().out.splitlines()[-1] == "3"

@@ -114,7 +114,7 @@ def test_what_a_function_raises_as_permanent_is_tried_once(mode: str, function: 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_lost_records_of_a_transaction_are_told_once(mode: str) -> None:
+def test_lost_records_of_a_transaction_are_reported_once(mode: str) -> None:
     lost = KafkaDataLossError("a transaction of checkpoint 1 was aborted")
     assert "a restart cannot fix it" in run(mode, sink=Failing(lost))
     assert ATTEMPTS == ["commit"]

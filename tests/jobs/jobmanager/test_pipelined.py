@@ -1,4 +1,4 @@
-"""Whole jobs as stages that stay, whose slots are threads: checkpoints, requests, failures, and their end."""
+"""Whole pipelined jobs, whose slots are threads: checkpoints, requests, failures, and their end."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_a_savepoint_of_one_mode_starts_the_other(first, second, tmp_path):
 
     path = run(first)
     seen = check_exactly_once()
-    COMMITTED["counts"] = {-1: committed("counts")}  # numbers of checkpoints begin anew
+    COMMITTED["counts"] = {-1: committed("counts")}  # numbers of checkpoints begin again
     run(second, **{"execution.state-recovery.path": path})
     after = check_exactly_once()
     assert all(after[key] > seen[key] for key in seen)

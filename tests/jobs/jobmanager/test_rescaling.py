@@ -115,7 +115,7 @@ def test_no_more_subtasks_than_cores_are_asked_for(monkeypatch: pytest.MonkeyPat
     assert master.job.program.settings.parallelism == 2
 
 
-def test_a_change_of_one_vertex_begins_the_measuring_anew(
+def test_a_change_of_one_vertex_restarts_the_measurement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     resets: list[int] = []

@@ -101,7 +101,7 @@ def test_a_savepoint_that_cannot_be_written_leaves_the_job_running(tmp_path: Pat
 
 
 @pytest.mark.parametrize("stops", [False, True])
-def test_a_directory_that_cannot_hold_a_savepoint_is_told_as_such(
+def test_a_directory_that_cannot_hold_a_savepoint_is_reported_as_such(
     tmp_path: Path, stops: bool
 ) -> None:
     place = tmp_path / "savepoints"

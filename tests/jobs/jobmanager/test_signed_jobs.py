@@ -80,7 +80,7 @@ def test_what_was_not_signed_is_not_started_from(tmp_path: Path, backend: str, p
 
 
 @pytest.mark.parametrize("place", ["job", "savepoint"])
-def test_what_was_not_signed_is_started_from_once_it_is_written_anew_with_the_key(
+def test_what_was_not_signed_is_started_from_once_it_is_written_again_with_the_key(
     tmp_path: Path, backend: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, job, savepoint = run(tmp_path, backend, 4, **{"penstock.signing.key": ""})
@@ -89,7 +89,7 @@ def test_what_was_not_signed_is_started_from_once_it_is_written_anew_with_the_ke
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "key"))
     with pytest.raises(SignatureError, match="_metadata' is not signed"):
         state.edit(path)
-    written = state.edit(state.read(path, signed=False)).write(str(tmp_path / "anew"))
+    written = state.edit(state.read(path, signed=False)).write(str(tmp_path / "again"))
     assert state.read(written).manifest.operators
     found, _, _ = run(tmp_path, backend, 9, **{RECOVER: written})
     assert found

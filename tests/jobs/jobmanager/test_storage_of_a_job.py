@@ -94,7 +94,7 @@ def test_storage_that_fails_every_third_call_loses_nothing(tmp_path, action):
     assert faults.struck or action in {"read", "look for"}
 
 
-def test_storage_that_cannot_delete_is_no_reason_to_repeat_an_epoch(tmp_path, caplog):
+def test_storage_that_cannot_delete_is_not_a_reason_to_repeat_an_epoch(tmp_path, caplog):
     with (
         caplog.at_level(logging.WARNING),
         storage_faults(StorageFaults(action="delete", full=True, path="chk-")) as faults,

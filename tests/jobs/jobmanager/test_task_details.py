@@ -80,7 +80,7 @@ def vertex(controller, uid):
     return next(v for v in vertices if any(op.uid == uid for op in v.operators))
 
 
-def test_the_most_frequent_keys_of_a_subtasks_input_are_told(controller):
+def test_the_most_frequent_keys_of_a_subtasks_input_are_reported(controller):
     keyed = vertex(controller, "remember")
     tops = {}
     for subtask in range(2):

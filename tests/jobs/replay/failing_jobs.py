@@ -26,7 +26,7 @@ class UnpaidError(Exception):
 def check(value):
     amount = value[1]
     if amount == BAD and value[0].startswith("0-") and "pass" not in ALLOWED:
-        raise UnpaidError(f"nobody pays {amount}")
+        raise UnpaidError(f"no account pays {amount}")
     return amount
 
 

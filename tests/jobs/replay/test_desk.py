@@ -191,7 +191,7 @@ def test_a_breakpoint_of_the_program_is_stopped_at_and_the_failure_after_it(
     assert result.failure is not None
 
 
-def test_whoever_quits_at_a_breakpoint_is_not_led_to_the_failure(tmp_path, monkeypatch, capsys):
+def test_a_quit_at_a_breakpoint_does_not_lead_to_the_failure(tmp_path, monkeypatch, capsys):
     run = record_breakpoints(with_breakpoints.before_the_failure, tmp_path, monkeypatch)
     scripted(monkeypatch, "quit")
     result = debug(ReplayRequest(run.directory))

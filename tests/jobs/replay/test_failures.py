@@ -52,7 +52,7 @@ def test_a_replay_finds_the_record_that_failed(name, retained, tmp_path):
     assert failure.record_known
     assert failure.record == BAD_RECORD
     assert type(failure.error).__name__ == "UnpaidError"
-    assert "nobody pays 137" in str(failure)
+    assert "no account pays 137" in str(failure)
     # The job's own message and the replay's name the same operator, subtask and record.
     assert failure.message in str(run.error)
     assert result.checkpoint_id == run.epochs[-1] + 1
@@ -104,12 +104,12 @@ def test_a_failed_attempt_stays_when_the_next_one_succeeds(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["in_a_map", "in_an_async_call"])
-def test_a_program_that_was_mended_fails_no_more(name, tmp_path):
+def test_a_program_that_was_fixed_does_not_fail(name, tmp_path):
     run = record_failure(name, tmp_path)
     failing_jobs.ALLOWED.add("pass")
     result = replay(run.directory)
     assert result.failure is None
-    assert "nobody pays 137" in str(result.recorded_failure)
+    assert "no account pays 137" in str(result.recorded_failure)
 
 
 def scripted(monkeypatch, *commands):
@@ -158,7 +158,7 @@ def test_one_can_step_from_the_first_line_to_the_failure(tmp_path, monkeypatch, 
     expected = sum(number for number in range(137) if number % 3 == 2)
     assert f"('before', {expected})" in shown
     assert "('amount', 137)" in shown
-    assert (result.failure, result.stopped) == (None, True)  # to quit is no failure
+    assert (result.failure, result.stopped) == (None, True)  # to quit is not a failure
 
 
 def test_the_debugger_stops_in_a_timer(tmp_path, monkeypatch, capsys):
@@ -235,12 +235,12 @@ def test_the_command_shows_output_counts_and_the_failure(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "sink 'tape' would have written" in shown
     assert "the interval failed:" in shown
-    assert "UnpaidError: nobody pays 137" in shown
+    assert "UnpaidError: no account pays 137" in shown
     assert "record ('0-2', 137, 2720)" in shown
     assert main(["replay", run.directory, "--json", "--show-output"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert "UnpaidError: nobody pays 137" in told["failure"]
-    assert told["sinks"].keys() == told["output"].keys() == {"tape"}
+    reported = json.loads(capsys.readouterr().out)
+    assert "UnpaidError: no account pays 137" in reported["failure"]
+    assert reported["sinks"].keys() == reported["output"].keys() == {"tape"}
     assert main(["replay", f"{run.directory}/chk-1", "--verify"]) == 0
     shown = capsys.readouterr().out
     assert "checkpoint 1" in shown

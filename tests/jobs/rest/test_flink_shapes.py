@@ -95,10 +95,10 @@ def test_an_answer_has_all_that_flinks_has(ask, path):
     [
         ({"a": "number"}, {"a": 1, "b": 2}, []),
         ({"a": "number"}, {}, ["/a is missing"]),
-        ({"a": "number"}, {"a": "1"}, ["/a is '1', which is no number"]),
+        ({"a": "number"}, {"a": "1"}, ["/a is '1', which is not a number"]),
         ([{"a": "text"}], [{"a": "x"}, {}], ["/1/a is missing"]),
-        ({"*": {"a": "bool"}}, {"v": {"a": 1}}, ["/v/a is 1, which is no bool"]),
-        ([{"a": "text"}], {}, ["/ is no list"]),
+        ({"*": {"a": "bool"}}, {"v": {"a": 1}}, ["/v/a is 1, which is not a bool"]),
+        ([{"a": "text"}], {}, ["/ is not a list"]),
     ],
 )
 def test_what_an_answer_lacks_is_found(expected, actual, missing):

@@ -1,4 +1,4 @@
-"""What the tasks of a job log, and what is told about where they run."""
+"""What the tasks of a job log, and what is reported about where they run."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_log_of_a_taskmanager_and_its_threads_can_be_read(api):
         ("/penstock/jobs/{job}/logs", {"level": "LOUD"}, 400, "unknown level 'LOUD'"),
         ("/penstock/jobs/{job}/logs", {"format": "xml"}, 400, "unknown format 'xml'"),
         ("/penstock/jobs/ffff/logs", {}, 404, "unknown job ffff"),
-        ("/taskmanagers/nobody", {}, 404, "unknown TaskManager nobody"),
+        ("/taskmanagers/missing", {}, 404, "unknown TaskManager missing"),
         ("/taskmanagers/local/logs/..%2Fpasswd", {}, 404, "unknown log '../passwd'"),
         ("/jobmanager/logs/%2Fetc%2Fpasswd", {}, 404, "unknown log '/etc/passwd'"),
         ("/jobmanager/profiler", {}, 404, "tasks run in Python"),

@@ -148,7 +148,7 @@ def test_offsets_of_a_source_and_timers_are_tables_too(ask):
     assert timers["rows"] == []
 
 
-def test_nobody_reads_state_without_the_token(ask):
+def test_state_cannot_be_read_without_the_token(ask):
     assert ask(token=None)[0] == 401
     assert ask("/spending", token="wrong", table="total")[0] == 401
 
@@ -167,7 +167,7 @@ def test_nobody_reads_state_without_the_token(ask):
     ],
     ids=str,
 )
-def test_what_there_is_not_is_refused(ask, query, status):
+def test_unknown_operators_and_tables_are_rejected(ask, query, status):
     found, content = ask("/spending", **({"table": "total"} | query))
     assert found == status
     assert content["errors"]

@@ -1,4 +1,4 @@
-"""What a connector is told besides records: durable checkpoints, the time; and what it says besides records."""
+"""What a connector receives besides records (durable checkpoints, the time), and what it reports besides records."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tests.builders.scripted import collect
 DEAD = OutputTag("dead")
 LENGTH = 3000
 GATES = range(750, LENGTH, 750)
-# Slots are threads: what connectors were told is noted in this process.
-told: dict[str, list] = {}
+# Slots are threads: what connectors received is noted in this process.
+reported: dict[str, list] = {}
 lock = threading.Lock()
 
 
 def note(what, value):
     with lock:
-        told.setdefault(what, []).append(value)
+        reported.setdefault(what, []).append(value)
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told():
-    told.clear()
+def _nothing_reported():
+    reported.clear()
 
 
 class Numbers(Source):
@@ -131,7 +131,7 @@ class Reading(SourceReader):
 def is_confirmed(splits, position, _):
     """Whether checkpoints hold all splits up to the last gate."""
     gate = max((gate for gate in GATES if gate <= position), default=0)
-    reached = {name: at for what, name, at in told_so_far("order") if what == "confirmed"}
+    reached = {name: at for what, name, at in reported_so_far("order") if what == "confirmed"}
     return all(reached.get(split, 0) >= gate for split in splits)
 
 
@@ -147,21 +147,21 @@ def all_is_sent(_, position, __):
     """Whether the writer has sent all that was read; asked after every fifth batch of a split."""
     if position % 250:
         return True
-    read = 50 * sum(what == "asked" for what, *_ in told_so_far("order"))
-    return sum(len(values) for *_, values in told_so_far("sent")) >= read
+    read = 50 * sum(what == "asked" for what, *_ in reported_so_far("order"))
+    return sum(len(values) for *_, values in reported_so_far("sent")) >= read
 
 
-def told_so_far(what):
+def reported_so_far(what):
     with lock:
-        return list(told.get(what, ()))
+        return list(reported.get(what, ()))
 
 
 def fail_once(value):
     if value in {700, 1900}:
         with lock:  # both splits have these numbers: one of them fails
-            first = value not in told.setdefault("failed", [])
+            first = value not in reported.setdefault("failed", [])
             if first:
-                told["failed"].append(value)
+                reported["failed"].append(value)
         if first:
             raise RuntimeError("once")
     return value
@@ -180,13 +180,15 @@ def test_reader_and_enumerator_are_notified_of_durable_checkpoints(mode):
     with MiniCluster():
         collect(numbers(environment(mode), Numbers(may_pass=is_confirmed)))
     for split in "ab":
-        confirmed = [at for what, name, at in told["order"] if (what, name) == ("confirmed", split)]
+        confirmed = [
+            at for what, name, at in reported["order"] if (what, name) == ("confirmed", split)
+        ]
         assert confirmed == sorted(confirmed)
         assert {position % 50 for position in confirmed} == {0}
         assert len(set(confirmed)) > 2  # not only at the end
-    last = {split: at for each in told["enumerator"] for split, at in each.items()}
+    last = {split: at for each in reported["enumerator"] for split, at in each.items()}
     assert last == {"a": LENGTH, "b": LENGTH}
-    assert len(told["enumerator"]) > 2
+    assert len(reported["enumerator"]) > 2
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -194,10 +196,10 @@ def test_no_read_before_a_confirmed_position(mode):
     env = environment(mode, **restarts(5))
     with MiniCluster():
         collect(numbers(env, Numbers(may_pass=is_confirmed)).map(fail_once))
-    assert len(told["failed"]) == 2
+    assert len(reported["failed"]) == 2
     confirmed: dict[str, int] = {}
     asked: dict[str, list[int]] = {}
-    for what, split, position in told["order"]:
+    for what, split, position in reported["order"]:
         if what == "confirmed":
             confirmed[split] = max(confirmed.get(split, 0), position)
         else:
@@ -279,16 +281,16 @@ def test_a_writer_is_woken_when_its_moment_has_come_though_the_barrier_is_far_aw
     numbers(env, Numbers(may_pass=all_is_sent)).sink_to(LingeringSink())
     with MiniCluster():
         env.execute()
-    by_time = [late for how, late, _ in told["sent"] if how == "by time"]
+    by_time = [late for how, late, _ in reported["sent"] if how == "by time"]
     assert len(by_time) > 10  # between any two of the twelve times that a split waits
     assert min(by_time) >= 0
-    assert sorted(value for _, _, values in told["sent"] for value in values) == sorted(
+    assert sorted(value for _, _, values in reported["sent"] for value in values) == sorted(
         [*range(LENGTH)] * 2
     )
 
 
 class Told(SinkWriter):
-    """Notes what it handed over, and what it was told about it."""
+    """Notes what it handed over, and the notifications about it."""
 
     def __init__(self, context):
         self.subtask = context.subtask
@@ -304,7 +306,7 @@ class Told(SinkWriter):
         return [(self.subtask, self.checkpoint_id)]
 
     def on_committed(self, checkpoint_id):
-        note("calls", ("told", self.subtask, checkpoint_id))
+        note("calls", ("notified", self.subtask, checkpoint_id))
 
 
 class Noting(Committer):
@@ -329,14 +331,14 @@ def test_writer_is_notified_only_of_committed_checkpoints(mode):
         env.execute()
     for subtask in range(2):
         calls = [
-            (what, checkpoint_id) for what, of, checkpoint_id in told["calls"] if of == subtask
+            (what, checkpoint_id) for what, of, checkpoint_id in reported["calls"] if of == subtask
         ]
         returned = [checkpoint_id for what, checkpoint_id in calls if what == "returned"]
-        news = [checkpoint_id for what, checkpoint_id in calls if what == "told"]
+        news = [checkpoint_id for what, checkpoint_id in calls if what == "notified"]
         assert news == sorted(news)
         assert len(set(news) & set(returned)) > 2
         for index, (what, checkpoint_id) in enumerate(calls):
-            if what == "told":
+            if what == "notified":
                 settled = {at for kind, at in calls[:index] if kind == "committed"}
                 assert {at for at in returned if at <= checkpoint_id} <= settled
 
@@ -376,9 +378,9 @@ def test_only_the_sink_of_the_failed_region_discards_its_output():
     numbers(env, Numbers(splits="cd")).sink_to(LeavingSink()).uid("goes on")
     with MiniCluster():
         env.execute()
-    failing, healthy = (name for name, _ in told["opened"])
-    assert len(told["failed"]) == 2
-    assert told["abandoned"] == [(failing, [0, 1])] * 2
+    failing, healthy = (name for name, _ in reported["opened"])
+    assert len(reported["failed"]) == 2
+    assert reported["abandoned"] == [(failing, [0, 1])] * 2
     assert healthy != failing
 
 
@@ -389,5 +391,5 @@ def test_a_committer_knows_its_operator_and_whether_writers_rest(mode):
     numbers(env, Numbers()).sink_to(LeavingSink()).uid("two")
     with MiniCluster():
         env.execute()
-    assert len({name for name, _ in told["opened"]}) == 2
-    assert {rest for _, rest in told["opened"]} == {mode != PIPELINED}
+    assert len({name for name, _ in reported["opened"]}) == 2
+    assert {rest for _, rest in reported["opened"]} == {mode != PIPELINED}

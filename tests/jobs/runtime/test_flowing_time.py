@@ -1,4 +1,4 @@
-"""Whole jobs where records flow, without a checkpoint in sight: what comes out, and when."""
+"""Whole jobs in pipelined mode, without a checkpoint in sight: what comes out, and when."""
 
 from __future__ import annotations
 

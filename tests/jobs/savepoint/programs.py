@@ -113,7 +113,7 @@ class Everything(KeyedProcessFunction):
 
 
 class Remember(MapFunction, CheckpointedFunction):
-    """Keeps all numbers in list state, which is dealt out, and the highest ones in union list state."""
+    """Keeps all numbers in list state, which is redistributed, and the highest ones in union list state."""
 
     def initialize_state(self, context):
         store = context.get_operator_state_store()

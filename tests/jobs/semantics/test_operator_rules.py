@@ -178,7 +178,7 @@ def test_rule_12_one_tag_may_be_used_at_two_operators():
     assert sorted(collect(united)) == [1, 3, 3]
 
 
-def test_rule_12_a_side_output_that_nobody_reads_is_dropped():
+def test_rule_12_an_unread_side_output_is_dropped():
     env = environment()
     assert collect(env.from_collection([1, 2]).process(OddAside())) == [2]
 

@@ -268,7 +268,7 @@ def test_rule_21_a_failure_names_operator_subtask_and_record(
     assert error in message
     assert f"in operator '{operator}', subtask " in message
     assert f"of {parallelism}" in message
-    # where records flow, two subtasks that both fail are side by side
+    # in pipelined mode, two subtasks that both fail are side by side
     either = mode == "pipelined" and parallelism == 2
     assert any(f", record {each}" in message for each in (["1", "2"] if either else [record]))
 
@@ -281,7 +281,7 @@ def test_rule_21_the_cause_is_the_users_own_exception():
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "reported"),
     [
         pytest.param(
             lambda stream: stream.map(BrokenOpen()).name("opener"),
@@ -295,12 +295,12 @@ def test_rule_21_the_cause_is_the_users_own_exception():
         ),
     ],
 )
-def test_rule_21_failures_outside_of_records_name_the_operator(program, told):
+def test_rule_21_failures_outside_of_records_name_the_operator(program, reported):
     with pytest.raises(JobExecutionError) as caught:
         collect(program(environment().from_collection([1])))
     message = caught.value.message
     assert message.startswith("Traceback (most recent call last):")
-    assert all(text in message for text in told)
+    assert all(text in message for text in reported)
 
 
 def test_rule_21_a_function_of_a_sink_and_of_a_source_name_their_operators():

@@ -119,7 +119,7 @@ def test_rule_3_three_channels_to_the_letter(mode):
     by_epoch = [{mark for _, time, mark in seen if time in times} for times in _times(channels)]
     # what the elements of an epoch see is the valve's output of the epoch before
     assert by_epoch[:-1] == [{MIN}, {0}, {0}, {10}, {12}]
-    # where records flow, what one channel brings at last may be seen by the last of another
+    # in pipelined mode, what one channel brings at last may be seen by the last of another
     assert by_epoch[-1] == {15} if mode == "epochs" else min(by_epoch[-1]) == 15
 
 

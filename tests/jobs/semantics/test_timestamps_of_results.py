@@ -353,7 +353,7 @@ def test_event_time_windows_over_timers_and_over_a_reduce_in_batch_mode() -> Non
 # Records without timestamps
 
 
-def test_an_input_without_timestamps_and_records_is_no_mistake() -> None:
+def test_an_input_without_timestamps_and_records_is_not_a_mistake() -> None:
     env = environment()
     nothing = bare(env).filter(lambda _: False)
     assert stamps(keyed(timed(env).union(nothing)).window(TEN_SECONDS).reduce(add)) == [9999]

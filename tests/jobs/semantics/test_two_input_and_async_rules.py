@@ -127,7 +127,7 @@ def test_rule_16_unordered_gives_the_same_answers(env):
 
 
 @pytest.mark.parametrize("answer", [None, 5, "text"], ids=repr)
-def test_rule_16_an_answer_that_is_no_list_is_an_error(env, answer):
+def test_rule_16_an_answer_that_is_not_a_list_is_an_error(env, answer):
     answers = AsyncDataStream.ordered_wait(
         env.from_collection([1]), NoList(answer), Time.seconds(10)
     )

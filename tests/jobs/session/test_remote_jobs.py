@@ -120,7 +120,7 @@ def test_a_job_is_stopped_with_a_savepoint(env, tmp_path):
     assert client.get_job_status().result() is JobStatus.FINISHED
 
 
-def test_what_a_job_refuses_is_told(env):
+def test_a_rejected_request_is_reported(env):
     client = endless(env)
     wait_for(client, JobStatus.RUNNING)
 
@@ -134,7 +134,7 @@ def test_records_are_not_brought_back(env):
         list(env.from_collection([1]).execute_and_collect())
 
 
-def test_without_a_session_a_program_is_told_how_to_start_one(monkeypatch, tmp_path):
+def test_without_a_session_the_error_says_how_to_start_one(monkeypatch, tmp_path):
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
     options = Configuration.from_dict({"execution.target": "session"})
     env = StreamExecutionEnvironment.get_execution_environment(options)

@@ -29,9 +29,9 @@ def test_ls_lists_operators_and_states(ran, call):
 
 def test_contents_are_listed_as_json(ran, call):
     code, out, _ = call("ls", checkpoint(ran, 2), "--json")
-    told = json.loads(out)
-    assert (code, told["checkpoint_id"]) == (0, 2)
-    (operator,) = [each for each in told["operators"] if each["uid"] == "all"]
+    reported = json.loads(out)
+    assert (code, reported["checkpoint_id"]) == (0, 2)
+    (operator,) = [each for each in reported["operators"] if each["uid"] == "all"]
     assert "total" in {state["name"] for state in operator["states"]}
     _, out, _ = call("show", checkpoint(ran, 2), "all", "total", "--json")
     assert {"key": "ann", "value": 4} in [json.loads(line) for line in out.splitlines()]

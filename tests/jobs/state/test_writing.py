@@ -347,7 +347,7 @@ def test_state_of_a_finished_job_starts_another_one(ran, backend, cluster, tmp_p
     assert ("ann", "timer", 102, 20) in found
 
 
-def test_elements_that_are_put_are_dealt_out(cluster, tmp_path):
+def test_elements_that_are_put_are_redistributed(cluster, tmp_path):
     run_operator_state(stateful_environment("hashmap", tmp_path))
     editor = state.edit(checkpoint(tmp_path, 1))
     editor.put_operator_list("buffer", "mine", [10, 20, 30])

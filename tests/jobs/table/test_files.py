@@ -271,7 +271,7 @@ def test_a_map_with_a_null_key_is_not_written(tables: TableEnvironment, tmp_path
         tables.execute_sql(query).wait()
 
 
-def test_avro_takes_no_maps_whose_keys_are_no_texts(
+def test_avro_takes_no_maps_whose_keys_are_not_strings(
     tables: TableEnvironment, tmp_path: Path
 ) -> None:
     given = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'avro'"

@@ -348,10 +348,10 @@ ROW_OF_TWO = DataTypes.ROW(
 )
 #: Function over pandas or not, what it returns, its result type, and the message
 WRONG_RESULTS: dict[str, tuple[bool, Any, Any, str]] = {
-    "decimal that is no number": (
+    "decimal that is not a number": (
         False, Decimal("NaN"), "DECIMAL(5, 2)", "returned Decimal('NaN') (Decimal), but its result type is DECIMAL(5, 2)",
     ),
-    "float that is no number": (
+    "float that is not a number": (
         False, float("nan"), "DECIMAL(5, 2)", "returned nan (float), but its result type is DECIMAL(5, 2)",
     ),
     "infinite decimal": (

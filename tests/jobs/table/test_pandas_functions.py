@@ -69,7 +69,7 @@ def test_values_of_all_types_go_through_pandas_and_back(env: TableEnvironment) -
         try:
             [found] = rows(env.sql_query(f"SELECT v, same(v) FROM (SELECT {value} AS v)"))
             assert found[0] == found[1]
-            if not kind.startswith("ROW"):  # of a DataFrame nobody knows which rows are NULL
+            if not kind.startswith("ROW"):  # a DataFrame does not show which rows are NULL
                 both = f"SELECT same(v) FROM (SELECT {value} AS v UNION ALL SELECT CAST(NULL AS {kind}))"
                 assert [row[0] for row in rows(env.sql_query(both))] == [found[0], None]
         finally:

@@ -156,17 +156,17 @@ def test_a_file_of_sql_is_a_program(tmp_path, capsys, monkeypatch):
         INSERT INTO out VALUES ('eve', 3);"""
     )
     assert main(["run", "--no-spark", str(script)]) == 0
-    told = capsys.readouterr()
-    assert "ann" in told.out
-    assert "OK" not in told.out
-    assert "has finished" in told.err
+    reported = capsys.readouterr()
+    assert "ann" in reported.out
+    assert "OK" not in reported.out
+    assert "has finished" in reported.err
     written = [each.read_text() for each in out.rglob("part-*")]
     assert written == ["eve,3\n"]
     script.write_text("SELECT 1 / 0;")
     assert main(["run", "--no-spark", str(script)]) == 1
-    told = capsys.readouterr()
-    assert "division by zero" in told.err
-    assert "Traceback" not in told.err
+    reported = capsys.readouterr()
+    assert "division by zero" in reported.err
+    assert "Traceback" not in reported.err
 
 
 def test_a_job_is_stopped_with_a_savepoint_where_the_session_says(tmp_path):

@@ -105,7 +105,7 @@ def test_what_windows_give_is_grouped_by_window_again(tables):
 def test_a_row_meets_the_version_that_was_valid_at_its_time(tables):
     query = "SELECT a.id, b.v FROM s AS a LEFT JOIN versions FOR SYSTEM_TIME AS OF a.ts AS b ON a.k = b.k"
     versions = defaultdict(list)
-    for _, key, value, time in ROWS:  # one that comes after a later one is no version
+    for _, key, value, time in ROWS:  # one that comes after a later one is not a version
         if value > 4 and (not versions[key] or time >= versions[key][-1][0]):
             versions[key].append((time, value))
     wanted = [

@@ -116,13 +116,13 @@ def test_unreadable_file_error_uses_sql_terms(tmp_path: Path) -> None:
         )
         with pytest.raises(JobExecutionError) as caught:
             rows(env.sql_query("SELECT * FROM t"))
-        told = str(caught.value)
-        for line, expected in zip(told.splitlines(), case.expected, strict=False):
-            assert line.startswith(expected.format(path=path)), told
-        hints = [line for line in told.splitlines() if line.startswith("hint: ")]
-        assert hints == ([] if case.hint is None else [f"hint: {case.hint}"]), told
-        assert "in operator 'Source: t[" in told
+        reported = str(caught.value)
+        for line, expected in zip(reported.splitlines(), case.expected, strict=False):
+            assert line.startswith(expected.format(path=path)), reported
+        hints = [line for line in reported.splitlines() if line.startswith("hint: ")]
+        assert hints == ([] if case.hint is None else [f"hint: {case.hint}"]), reported
+        assert "in operator 'Source: t[" in reported
         for word in ("on_error", "ignore_parse_errors", "Traceback", "polars"):
-            assert word not in told, told
+            assert word not in reported, reported
 
     check_all(CASES, check)

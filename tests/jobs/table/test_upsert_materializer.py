@@ -17,7 +17,7 @@ from penstock.testing import MiniCluster
 INSERT, BEFORE, AFTER, DELETE = "+I", "-U", "+U", "-D"
 #: Two orders of one customer. The second one goes, and the first one is the customer's latest again.
 CHANGES = [(INSERT, 1, "ann", 10), (INSERT, 2, "ann", 20), (DELETE, 2, "ann", 20)]
-#: The customer's first order moves to somebody else.
+#: The customer's first order moves to another customer.
 MOVED = [(INSERT, 1, "ann", 10), (BEFORE, 1, "ann", 10), (AFTER, 1, "bob", 10)]
 KINDS = {
     INSERT: RowKind.INSERT,

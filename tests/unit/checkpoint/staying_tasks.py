@@ -1,7 +1,7 @@
 """A job whose tasks stay, in a world in which anything may happen between any two steps. For property tests.
 
 Two regions, each in a slot of its own: a source subtask that reads numbers, and a subtask that keeps them as state and hands them to a sink
-that commits. What a slot is told it is told in order, and so is the driver by a slot.
+that commits. Messages between the driver and a slot arrive in order, in both directions.
 """
 
 from __future__ import annotations

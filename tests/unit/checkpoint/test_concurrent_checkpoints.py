@@ -32,7 +32,7 @@ passage = st.sampled_from(
         [("read", 0, 2), ("read", 1, 1), ("trigger",), ("go on", 0, 8), ("go on", 1, 8)],
         [("trigger",), ("read", 0, 1), ("trigger",), ("go on", 1, 8), ("go on", 0, 8)],
         [("read", 1, 2), ("trigger",), ("process", 0, True), ("go on", 0, 4), ("go on", 1, 6)],
-        # The first of two is a full snapshot: nobody but the second may need what was there before.
+        # The first of two is a full snapshot: only the second may need the earlier state.
         [
             *[("obey", 0)] * 3,
             *[("trigger",)] * 2,
@@ -134,9 +134,9 @@ def test_committables_of_concurrent_checkpoints_are_committed_once():
 
 def test_unreported_files_of_aborted_checkpoints_are_deleted_by_the_next_completed_one():
     world = World()
-    told = [("obey", 0), ("obey", 1)]
+    reported = [("obey", 0), ("obey", 1)]
     lost = [("trigger",), ("obey", 0), ("process", 0, False), ("take", 0), ("decline", 0)]
-    driver = steps(world, *passed(), *told, *lost)
+    driver = steps(world, *passed(), *reported, *lost)
     left = {name for name in world.files if name.startswith("shared/2-")}
     assert len(left) == 1
     full = [("trigger",), ("obey", 0), ("obey", 0), ("process", 0, True)]
@@ -148,9 +148,9 @@ def test_unreported_files_of_aborted_checkpoints_are_deleted_by_the_next_complet
 
 def test_files_that_another_pending_checkpoint_may_need_go_when_that_is_over():
     world = World()
-    told = [("obey", 0), ("obey", 1)]
+    reported = [("obey", 0), ("obey", 1)]
     both = [("trigger",), ("trigger",), ("obey", 0), ("process", 0, True)]
-    driver = steps(world, *passed(2), *told, *both)
+    driver = steps(world, *passed(2), *reported, *both)
     before = set(world.durable()[-1].operators["total"].subtasks[0].files())
     for each in [("go on", 0, 2), ("obey", 1), ("process", 1, False), ("take", 1), ("take", 1)]:
         driver = step(driver, each)
@@ -172,7 +172,7 @@ def test_a_checkpoint_that_is_complete_ends_those_before_it():
         driver = step(driver, ("take", r))  # the sources of the first
         for each in ("process", "process"):
             driver = step(driver, (each, r, False))
-    # What one subtask says of the first is lost on the way, and nobody says so.
+    # What one subtask says of the first is lost on the way, without a notification.
     driver.slots[0].acks = type(driver.slots[0].acks)(
         each for each in driver.slots[0].acks if each[0] == 2
     )

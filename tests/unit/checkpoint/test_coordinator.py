@@ -433,8 +433,8 @@ def test_a_failed_commit_of_another_epoch_does_not_fail_the_one_that_commits(coo
     ("before", "event"),
     [
         pytest.param([], start(2), id="a gap"),
-        pytest.param([], ManifestWritten(1), id="a manifest nobody asked for"),
-        pytest.param([], CommitFinished("sink", 0), id="a commit nobody asked for"),
+        pytest.param([], ManifestWritten(1), id="a manifest that was not requested"),
+        pytest.param([], CommitFinished("sink", 0), id="a commit that was not requested"),
         pytest.param([start()], start(), id="an epoch during an epoch"),
         pytest.param([start()], ManifestWritten(1), id="a manifest before its acks"),
         pytest.param(

@@ -48,15 +48,15 @@ def test_sinks_publish_all_they_have_in_an_epoch_that_flushes_and_the_job_goes_o
     ("times", "expected"),
     [
         ([(7, False), (5, False)], 5),
-        ([(7, False), (5, True)], 7),  # an idle subtask holds nobody back
+        ([(7, False), (5, True)], 7),  # an idle subtask does not hold back the others
         ([(7, True), (5, True)], 7),
         ([None, None], MIN_WATERMARK),  # the sink does not commit by time
     ],
 )
 def test_committers_get_the_lowest_watermark_of_all_writers(coordinator, times, expected):
     coordinator.handle(start(1))
-    told = [{} if time is None else {"sink": time} for time in times]
-    for task, own in zip((SUM0, SUM1, READ), [*told, {}], strict=True):
+    reported = [{} if time is None else {"sink": time} for time in times]
+    for task, own in zip((SUM0, SUM1, READ), [*reported, {}], strict=True):
         coordinator.handle(ack(task, 1, sink_times=own))
     coordinator.handle(PipeFinished(1, 1000))
     (commit,) = coordinator.handle(ManifestWritten(1))

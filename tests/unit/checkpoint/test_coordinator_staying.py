@@ -139,7 +139,7 @@ def test_a_manifest_that_could_not_be_written_aborts_its_checkpoint(coordinator)
     assert aborted == NotifyCheckpointAborted(1, "could not write the manifest: down", failed=True)
     manifest, last = complete(coordinator, 2)
     assert manifest.checkpoint_id == 2
-    assert DeleteCheckpoint(1) in last  # nobody knows whether it is there
+    assert DeleteCheckpoint(1) in last  # it may or may not exist
 
 
 def test_a_manifest_that_cannot_be_written_any_more_fails_the_job(coordinator):
@@ -184,17 +184,17 @@ def test_state_may_build_on_an_aborted_checkpoint(coordinator):
     complete(coordinator, 1)
     coordinator.handle(start(2))
     coordinator.handle(AbortCheckpoint(2, "expired"))
-    anew = StateChain((full("shared/2-x.state"), delta("shared/3-x.state")))
+    merged = StateChain((full("shared/2-x.state"), delta("shared/3-x.state")))
     database = StateChain(
         (StateHandle("full", 1, 0, (0, 128), name="f", snapshot="3-y", base="2-y"),)
     )
     acks = [
         ack(READ, 3),
-        ack(SUM0, 3, states={"total": anew}),
+        ack(SUM0, 3, states={"total": again}),
         ack(SUM1, 3, states={"total": database}),
     ]
     found, _ = complete(coordinator, 3, acks)
-    assert found.operators["total"].subtasks == (anew, database)
+    assert found.operators["total"].subtasks == (merged, database)
 
 
 def test_checkpoints_after_the_final_one_are_aborted(coordinator):

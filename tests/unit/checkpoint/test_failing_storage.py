@@ -184,11 +184,11 @@ def test_leftover_of_a_failed_attempt_does_not_block_the_next(tmp_path, monkeypa
 def test_foreign_file_is_not_treated_as_a_leftover(tmp_path, monkeypatch, pauses):
     storage = CheckpointFileSystem(str(tmp_path))
 
-    def somebody_else(path):
+    def another_process(path):
         path.write_bytes(b"other")
 
     Disk(monkeypatch, errno.EIO, {1})
-    monkeypatch.setattr(local, "_discard", somebody_else)
+    monkeypatch.setattr(local, "_discard", another_process)
     with pytest.raises(CheckpointError, match="exists already"):
         storage.write_new("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"other"

@@ -237,7 +237,7 @@ def test_two_drivers_that_write_their_names_in_the_same_moment_do_not_write_the_
         (LeaseOwner("job", "far", 1, 0, "t").encode(), True),
         (b"{", True),
     ],
-    ids=["nobody", "nobody to the end", "another machine", "garbage"],
+    ids=["unknown", "unknown to the end", "another machine", "garbage"],
 )
 def test_previous_owner_of_unknown_state_contests_the_lease(storage, tmp_path, before, contested):
     if before is not None:

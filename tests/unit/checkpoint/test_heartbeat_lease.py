@@ -22,7 +22,7 @@ from tests.builders.lease_builders import remote_owner
 
 
 class Time:
-    """A clock that stands still, except when somebody sleeps; what happens meanwhile is given."""
+    """A clock that stands still, except during a sleep; what happens meanwhile is given."""
 
     def __init__(self, meanwhile=lambda: None):
         self.now = 100.0
@@ -151,7 +151,7 @@ def test_a_process_without_locks_cannot_run_a_job_twice(plain):
 
 
 def test_a_process_cannot_run_a_job_twice_while_the_first_time_is_about_to_begin(plain):
-    """One that asks just after the other has found that nobody else claims the job, and before it knows that it has it."""
+    """One that asks just after the other has found that there is no other claim, and before it knows that it has it."""
     refusals = []
 
     class Slow:
@@ -244,7 +244,7 @@ def test_a_thread_renews_a_lease_until_it_is_released(plain):
 
 
 def test_a_claim_that_was_taken_back_does_not_open_the_way_past_the_driver_that_runs(plain):
-    """Two drivers claim the same number, one takes it back: whoever saw only that one must wait for the other."""
+    """Two drivers claim the same number, one takes it back: a driver that saw only that one must wait for the other."""
     plain.write_new("lease/00000002-back", b"{}")
     running = []
 
@@ -323,7 +323,7 @@ class Steps:
             self.turn.notify_all()
 
     def chosen(self):
-        if self.waiting != self.running:  # somebody is between two calls
+        if self.waiting != self.running:  # a driver is between two calls
             return None
         wanted = self.order[0] if self.order else 0
         ordered = sorted(self.running)
@@ -364,7 +364,7 @@ def test_however_the_steps_of_drivers_mix_at_most_one_gets_the_job(order, driver
     got = []
 
     class Starting(HeartbeatLease):
-        def wait_for_the_holder(self):  # here nobody is ever stale
+        def wait_for_the_holder(self):  # here no claim is ever stale
             if self._storage.list("lease/"):
                 raise FencedError("held")
             return frozenset()

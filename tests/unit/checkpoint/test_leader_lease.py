@@ -22,7 +22,7 @@ def storage(tmp_path: Path) -> CheckpointFileSystem:
 
 
 def elsewhere() -> LeaseOwner:
-    """A driver of which nobody here can tell whether it lives."""
+    """A driver that may or may not be alive."""
     here = LeaseOwner.here("job")
     return LeaseOwner(here.job, "far", here.pid, here.started_ms, here.token)
 

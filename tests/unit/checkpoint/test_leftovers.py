@@ -40,7 +40,7 @@ def store(tmp_path):
         pytest.param(["chk-5/", "chk-9/"], [], id="begun, of later epochs"),
         pytest.param([f"chk-5/{UNFINISHED}"], [f"chk-5/{UNFINISHED}"], id="unfinished, of a later epoch"),
         pytest.param(["chk-2/_damaged"], ["chk-2/_damaged"], id="set aside"),
-        pytest.param(["chk-2/notes.txt"], ["chk-2/notes.txt"], id="of somebody else"),
+        pytest.param(["chk-2/notes.txt"], ["chk-2/notes.txt"], id="of another program"),
         pytest.param(["chk-x/", "chk-/"], ["chk-/", "chk-x/"], id="no checkpoint"),
     ],
 )  # fmt: skip

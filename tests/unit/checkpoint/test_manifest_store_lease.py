@@ -88,7 +88,7 @@ def test_of_drivers_that_write_the_same_checkpoint_at_once_one_succeeds(tmp_path
         try:
             store.write(mine)
         except CheckpointError as error:
-            assert "already exists" in error.message  # noqa: PT017 - the other outcome is no failure
+            assert "already exists" in error.message  # noqa: PT017 - the other outcome is not a failure
             return None
         return mine
 

@@ -33,7 +33,7 @@ def with_state(handle, checkpoint_id=1):
 def test_signed_data_is_read_with_its_key(tmp_path):
     store(tmp_path, SIGNER).write(manifest(1))
     assert store(tmp_path, SIGNER).latest() == manifest(1)
-    assert store(tmp_path, None).latest() == manifest(1)  # whoever has no key checks nothing
+    assert store(tmp_path, None).latest() == manifest(1)  # without a key nothing is checked
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def stored(tmp_path, data, **options):
 
 
 def collision(original, evil):
-    """Other bytes with the same size and CRC-32: such are easy to find, so a checksum is no signature."""
+    """Other bytes with the same size and CRC-32: such are easy to find, so a checksum is not a signature."""
     body = evil + b"\0" * (len(original) - len(evil) - 4)
     base = zlib.crc32(body + b"\0\0\0\0")
     pivots = {}  # by highest bit: a difference of checksums, and the last bits that make it

@@ -34,7 +34,7 @@ def controller(tmp_path, monkeypatch):
     server.close()
 
 
-def test_findings_are_told_with_what_helps(controller, capsys):
+def test_findings_are_shown_with_a_fix(controller, capsys):
     assert main(["doctor", "clicks"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"job 'clicks' ({JOB})"
@@ -61,7 +61,7 @@ def test_the_exit_code_tells_what_is_asked_for(controller, restarts, severity, c
     assert main(["doctor", "clicks", "--fail-on", severity]) == code
 
 
-def test_a_healthy_job_is_told_so(controller, capsys):
+def test_a_healthy_job_is_reported_as_such(controller, capsys):
     controller.restarts = 0
     assert main(["doctor", "clicks"]) == 0
     assert "no problems found" in capsys.readouterr().out

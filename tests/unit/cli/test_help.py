@@ -75,16 +75,16 @@ def test_a_run_tells_its_jobs_as_json(write, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
     assert main(["run", "--no-spark", "-p", "1", "--json", write(PROGRAM)]) == 3
     output = capsys.readouterr()
-    told = json.loads(output.out)
-    assert told["exit-code"] == 3
-    assert [(job["name"], job["state"]) for job in told["jobs"]] == [
+    reported = json.loads(output.out)
+    assert reported["exit-code"] == 3
+    assert [(job["name"], job["state"]) for job in reported["jobs"]] == [
         ("first", "FINISHED"),
         ("second", "FINISHED"),
     ]
     assert output.err.endswith("the end\n")
 
 
-def test_versions_are_told(capsys):
+def test_versions_are_printed(capsys):
     assert main(["version"]) == 0
     assert capsys.readouterr().out.startswith("penstock ")
     assert main(["version", "--json"]) == 0

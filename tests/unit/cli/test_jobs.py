@@ -252,7 +252,7 @@ def test_a_command_waits_until_the_savepoint_is_there(server, clicks, capsys, mo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["savepoint", "ab", "/d"], {"jid": CLICKS, "location": "/d/savepoint-1"}),
         (["stop", "-p", "/d", "ab"], {"jid": CLICKS, "location": "/d/savepoint-2"}),
@@ -268,12 +268,12 @@ def test_a_command_waits_until_the_savepoint_is_there(server, clicks, capsys, mo
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_results_are_told_as_json(server, clicks, capsys, arguments, told):
+def test_results_are_printed_as_json(server, clicks, capsys, arguments, reported):
     assert main([*arguments, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out).items() >= told.items()
+    assert json.loads(capsys.readouterr().out).items() >= reported.items()
 
 
-def test_jobs_are_told_as_json(server, clicks, capsys):
+def test_jobs_are_printed_as_json(server, clicks, capsys):
     assert main(["list", "--json"]) == 0
     _, job = json.loads(capsys.readouterr().out)
     assert (job["jid"], job["name"], job["state"]) == (CLICKS, "clicks", "RUNNING")
@@ -284,7 +284,7 @@ def test_jobs_are_told_as_json(server, clicks, capsys):
     assert details["vertices"]
 
 
-def test_an_error_is_told_as_json(server, capsys):
+def test_an_error_is_printed_as_json(server, capsys):
     assert main(["job", "--json", "nobody"]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -293,7 +293,7 @@ def test_an_error_is_told_as_json(server, capsys):
     assert "cannot be 'x'" in json.loads(capsys.readouterr().err)["error"]["message"]
 
 
-def test_a_savepoint_that_fails_is_told(server, clicks, capsys):
+def test_a_savepoint_that_fails_is_reported(server, clicks, capsys):
     clicks.answers["trigger_savepoint"] = result = Future()
     result.set_exception(CheckpointError("the disk is full", hint="delete something"))
     assert main(["savepoint", "clicks"]) == 1
@@ -324,7 +324,7 @@ def end_process(server):
     threading.Thread(target=lambda: server.wait_until_idle(60) and server.close()).start()
 
 
-def test_a_process_that_ends_with_its_cancelled_job_is_no_failure(server, clicks, capsys):
+def test_a_process_that_ends_with_its_cancelled_job_is_not_a_failure(server, clicks, capsys):
     clicks.cancel = lambda: end_process(server)
     assert main(["cancel", "clicks"]) == 0
     assert capsys.readouterr().out == f"job 'clicks' ({CLICKS}) is CANCELED\n"
@@ -424,7 +424,7 @@ def test_a_savepoint_is_disposed_of(server, capsys, monkeypatch, home, elsewhere
     assert capsys.readouterr().out == f"deleted {home}/sp\n"
 
 
-def test_what_is_no_savepoint_is_not_disposed_of(capsys, home):
+def test_what_is_not_a_savepoint_is_not_disposed_of(capsys, home):
     (home / "sp").mkdir()
     assert main(["savepoint", "--dispose", "sp"]) == 1
     assert "is not a savepoint" in capsys.readouterr().err

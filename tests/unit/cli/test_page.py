@@ -33,9 +33,9 @@ def address(tmp_path, monkeypatch):
 
 def test_the_address_leads_to_the_job_and_logs_in(address, capsys):
     assert main(["page", "clicks"]) == 0
-    told = capsys.readouterr().out.strip()
-    assert told == f"http://{address}/#token=a%2Fb&/jobs/{JOB}"
-    with urlopen(told) as page:
+    reported = capsys.readouterr().out.strip()
+    assert reported == f"http://{address}/#token=a%2Fb&/jobs/{JOB}"
+    with urlopen(reported) as page:
         assert b"<title>Penstock</title>" in page.read()
 
 
@@ -47,12 +47,12 @@ def test_it_is_opened_if_that_is_asked_for(address, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ("https://host:1", "https://host:1/#/x"),
         ("[::1]:8081", "http://[::1]:8081/#/x"),
         ("host:1", "http://host:1/#/x"),
     ],
 )
-def test_an_address_is_one_that_browsers_take(given, told):
-    assert RestClient(given).page_address("/x") == told
+def test_an_address_is_one_that_browsers_take(given, reported):
+    assert RestClient(given).page_address("/x") == reported

@@ -82,7 +82,7 @@ def test_the_picture_has_all_vertices_and_edges_apart_from_each_other(plan, tmp_
     assert "left & right" in {text.text for text in picture.iter(f"{space}text")}
 
 
-def test_a_program_that_executes_nothing_or_fails_before_is_told(write, capsys, tmp_path):
+def test_a_program_that_executes_nothing_or_fails_before_is_reported(write, capsys, tmp_path):
     assert main(["plan", write("print('only this')")]) == 2
     assert "runs no job" in capsys.readouterr().err
     assert main(["plan", write("raise ValueError('mine')")]) == 1
@@ -100,7 +100,7 @@ COUNTED = "INSERT INTO counts SELECT customer, COUNT(*) FROM orders GROUP BY cus
 @pytest.mark.parametrize("form", ["tree", "svg"])
 def test_the_plan_of_a_file_of_sql_is_that_of_its_first_job(tmp_path, capsys, form):
     script = tmp_path / "counts.sql"
-    script.write_text(TABLES + COUNTED + "SELECT nobody;")
+    script.write_text(TABLES + COUNTED + "SELECT missing;")
     assert main(["plan", "-f", form, "-p", "2", str(script)]) == 0
     output = capsys.readouterr()
     assert output.err == ""

@@ -48,7 +48,7 @@ def test_runs_as_large_as_arrays_are_arrays(containers):
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b":0\0\0\1\0\0\0", b"{1,2}", b";0\1\0"])
-def test_bytes_that_are_no_bitmap_are_refused(data):
+def test_bytes_that_are_not_a_bitmap_are_refused(data):
     with pytest.raises(RecordError, match="not a serialized bitmap"):
         normal(data)
 

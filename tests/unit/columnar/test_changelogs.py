@@ -77,11 +77,11 @@ def test_null_and_a_value_differ() -> None:
 def test_each_change_of_a_key_within_a_batch_is_emitted_if_requested() -> None:
     changes = [("+I", 1), ("+U", 2), ("-D", 2), ("+I", 2), ("+U", 2), ("+U", 3)]
     rows = [(kind, ("a", value, None)) for kind, value in changes]
-    for every, told in ((True, ["+I1", "+U2", "-D2", "+I2", "+U3"]), (False, ["+I3"])):
+    for every, reported in ((True, ["+I1", "+U2", "-D2", "+I2", "+U3"]), (False, ["+I3"])):
         spec = ChangelogNormalizeSpec(TYPES, (0,), update_before=False, every=every)
         running = Stopped(spec, "hashmap")
         running.send(rows, TYPES)
-        assert [f"{kind}{row[1]}" for kind, row in running.changes()] == told
+        assert [f"{kind}{row[1]}" for kind, row in running.changes()] == reported
 
 
 def test_expired_key_is_new() -> None:
@@ -121,7 +121,7 @@ def test_a_sink_by_another_key_has_the_latest_row_that_is_left(backend: str, ups
     assert running.harness.state_entries() == {}
 
 
-def test_rows_of_a_primary_key_that_have_expired_are_not_told_again() -> None:
+def test_rows_of_a_primary_key_that_have_expired_are_not_emitted_again() -> None:
     for pause, kinds in ((999, ["+I", "+U", "+U"]), (1000, ["+I", "+I", "-D"])):
         running = Stopped(UpsertMaterializeSpec(TYPES, (0,), ttl_ms=1000), "hashmap")
         running.send([("+I", ("a", 1, None))], TYPES)

@@ -79,8 +79,8 @@ def test_each_row_that_was_first_for_a_while_is_emitted_if_requested(last: bool)
         running = Stopped(DeduplicateSpec(TYPES, (0,), 2, last, every=True), "hashmap")
         for batch in batches:
             running.send(batch, TYPES)
-        told = [row[1] for kind, row in running.changes() if kind != "-U"]
-        assert told == list(kept)
+        reported = [row[1] for kind, row in running.changes() if kind != "-U"]
+        assert reported == list(kept)
     running = Stopped(DeduplicateSpec(TYPES, (0,), 2, last), "hashmap")
     running.send(rows, TYPES)
     assert [row[1] for _, row in running.changes()] == [kept[-1]]

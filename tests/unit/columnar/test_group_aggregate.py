@@ -371,7 +371,7 @@ def test_the_first_value_is_that_of_the_first_part() -> None:
         assert merged.changes[-1][1] == (1, 4, 6)
 
 
-def test_a_value_that_was_taken_back_before_it_came_is_no_extreme() -> None:
+def test_a_value_that_was_taken_back_before_it_came_is_not_an_extreme() -> None:
     calls = (call("MIN", 2), call("MAX", 2))
     driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, retracts=True), TYPES)
     driver.feed([(1, "a", None), (1, "b", None)])

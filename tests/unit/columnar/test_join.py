@@ -292,7 +292,7 @@ def test_pairs_of_a_row_that_is_updated_are_updated_or_come_or_go(update_before:
     running.send([(1, 5, None), (1, 20, None)], RIGHT, 1)
     there = (1, 3, "x", None)
     running.send([there], LEFT)
-    for number, told in (
+    for number, reported in (
         (7, ["-D 3 5", "-U 3 20", "+U 7 20"]),
         (1, ["-U 7 20", "+I 1 5", "+U 1 20"]),
         (30, ["-D 1 5", "-D 1 20"]),
@@ -304,5 +304,5 @@ def test_pairs_of_a_row_that_is_updated_are_updated_or_come_or_go(update_before:
         there = new
         found = [f"{kind} {row[1]} {row[5]}" for kind, row in running.changes()]
         assert sorted(found) == sorted(
-            each for each in told if update_before or not each.startswith("-U")
+            each for each in reported if update_before or not each.startswith("-U")
         )

@@ -273,7 +273,7 @@ def _run_by_time(spec: OverAggregateSpec, rows: list[Any], backend: str) -> list
     """Run it; return the rows that were not late."""
     running = Stopped(spec, backend, seed=2, stops=0.15)
     keys, sent = _Keys(spec), 0
-    timely: dict[int, list[Any]] = {}  # a key that was forgotten begins anew
+    timely: dict[int, list[Any]] = {}  # a key that was forgotten begins again
     for part in cut(rows, 2):
         for row in part:
             if (forgotten := keys.take(row)) is not None:

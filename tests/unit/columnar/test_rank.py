@@ -245,9 +245,9 @@ def test_of_a_single_place_its_next_row_is_an_update_of_the_one_before(update_be
     rows = [("a", value, None, 0, 0) for value in (5, 3, 4)]
     for change in (("+I", rows[0]), ("+I", rows[1]), ("+I", rows[2]), ("-D", rows[1])):
         running.send([change], TYPES)
-    told = ["+I5", "-U5", "+U3", "-U3", "+U4"]
+    reported = ["+I5", "-U5", "+U3", "-U3", "+U4"]
     assert [f"{kind}{row[1]}" for kind, row in running.changes()] == [
-        each for each in told if update_before or not each.startswith("-U")
+        each for each in reported if update_before or not each.startswith("-U")
     ]
 
 

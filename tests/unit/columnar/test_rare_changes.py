@@ -128,7 +128,7 @@ def test_sums_of_decimals_have_more_digits_than_their_values() -> None:
 
 
 def test_with_a_ttl_an_unchanged_result_is_emitted_again() -> None:
-    """Who keeps it forgets it, too, if it is not told for long."""
+    """The receiver forgets it, too, if no change arrives for long."""
     types = (TEXT, INT)
     largest = AggregateCall("MAX", (InputRef(INT, 1),), INT)
     for ttl, kinds in ((0, ["+I"]), (1000, ["+I", "-U", "+U"])):

@@ -103,7 +103,7 @@ def test_watermarks_follow_the_rows_and_are_restored() -> None:
 
 
 class Statuses(FrameOutput):
-    """Keeps what is told about idleness, too."""
+    """Keeps the idleness statuses, too."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,39 +114,39 @@ class Statuses(FrameOutput):
 
 
 def test_an_input_that_was_idle_at_a_restart_is_active_with_its_next_row() -> None:
-    told = Statuses()
-    driver = watermarks(told, idle_timeout_ms=100)
+    reported = Statuses()
+    driver = watermarks(reported, idle_timeout_ms=100)
     driver.feed([at(100)])
     driver = driver.restarted()
-    assert told.idle == []
+    assert reported.idle == []
     driver.harness.clock.advance(100)
     driver = driver.restarted()
-    assert told.idle == [True]
+    assert reported.idle == [True]
     driver.feed([at(110)])
-    assert told.idle == [True, False]
+    assert reported.idle == [True, False]
 
 
 def test_an_idle_input_is_active_for_its_last_watermark() -> None:
-    told = Statuses()
-    driver = watermarks(told, idle_timeout_ms=100)
+    reported = Statuses()
+    driver = watermarks(reported, idle_timeout_ms=100)
     driver.feed([at(100)])
     driver.harness.clock.advance(100)
     driver.harness.snapshot()
     driver.harness.process_watermark(MAX_WATERMARK)
-    assert told.idle == [True, False]
-    assert told.watermarks == [90, MAX_WATERMARK]
+    assert reported.idle == [True, False]
+    assert reported.watermarks == [90, MAX_WATERMARK]
 
 
 def test_an_input_is_idle_in_time_though_the_clock_was_set_back() -> None:
-    told = Statuses()
-    driver = watermarks(told, idle_timeout_ms=100)
+    reported = Statuses()
+    driver = watermarks(reported, idle_timeout_ms=100)
     clock = driver.harness.clock
     clock.set(5_000)
     driver.feed([at(100)])
     for now, idle in ((1_000, []), (1_099, []), (1_100, [True])):
         clock.now = now
         driver.harness.snapshot()
-        assert told.idle == idle
+        assert reported.idle == idle
 
 
 def test_a_row_without_a_time_is_refused() -> None:

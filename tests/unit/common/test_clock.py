@@ -47,7 +47,7 @@ def test_a_file_switches_a_shift_on(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["an hour", "@/x", "1h"])
-def test_a_shift_that_is_no_number_is_refused(text):
+def test_a_shift_that_is_not_a_number_is_refused(text):
     with pytest.raises(ConfigurationError, match="is not a valid clock shift"):
         clock.shifted_reader(text)
 

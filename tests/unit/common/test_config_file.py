@@ -92,7 +92,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "message", "detail", "hint"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_told_with_its_line(text, message, detail, hint):
+def test_a_mistake_is_reported_with_its_line(text, message, detail, hint):
     with pytest.raises(ConfigurationError) as caught:
         parse_config(text, "my.yaml")
     assert message in caught.value.message

@@ -51,7 +51,7 @@ def test_durations_are_read_in_flinks_forms(text, millis):
 
 
 @pytest.mark.parametrize("text", ["", "s", "1.5 s", "10 parsecs", "1 s 2", "ten s", "- 1 s"])
-def test_what_is_no_duration_is_refused(text):
+def test_what_is_not_a_duration_is_refused(text):
     with pytest.raises(ValueError):
         parse_duration(text)
 
@@ -72,7 +72,7 @@ def test_sizes_of_memory_are_read_in_flinks_forms(text, size):
 
 
 @pytest.mark.parametrize("text", ["", "mb", "1.5 mb", "-1 b", "3 apples"])
-def test_what_is_no_size_is_refused(text):
+def test_what_is_not_a_size_is_refused(text):
     with pytest.raises(ValueError):
         parse_memory(text)
 

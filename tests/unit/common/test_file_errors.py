@@ -49,7 +49,7 @@ def os_error(number, path):
     ],
 )  # fmt: skip
 def test_the_part_of_the_path_that_is_at_fault_is_named(error, kind, message, hint):
-    told = failure(error, "write", "/a/b/c")
-    assert type(told) is kind
-    assert message in told.message
-    assert hint in (told.hint or "")
+    reported = failure(error, "write", "/a/b/c")
+    assert type(reported) is kind
+    assert message in reported.message
+    assert hint in (reported.hint or "")

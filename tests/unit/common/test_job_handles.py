@@ -30,7 +30,7 @@ def test_a_job_id_is_32_hexadecimal_digits():
 
 
 @pytest.mark.parametrize("bad", ["", "abc", "g" * 32, "0" * 33, 5], ids=repr)
-def test_anything_else_is_no_job_id(bad):
+def test_anything_else_is_not_a_job_id(bad):
     with pytest.raises(ArgumentError, match="32 hexadecimal digits"):
         JobID(bad)
 

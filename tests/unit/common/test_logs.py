@@ -185,7 +185,7 @@ def test_who_has_not_the_token_is_not_heard(receiver, received):
 
 
 @pytest.mark.parametrize("noise", [b"\x00\xff\n", b"{}\n", b"[1]\n"])
-def test_what_is_no_line_is_left_out(receiver, received, noise):
+def test_what_is_not_a_line_is_left_out(receiver, received, noise):
     with socket.create_connection(("127.0.0.1", receiver.address.port)) as connection:
         hello = {"token": receiver.address.token, "name": "executor 7"}
         connection.sendall(json.dumps(hello).encode() + b"\n")
@@ -210,7 +210,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert received[-1].message == "line 99"
 
 
-def test_who_logs_too_much_is_told_how_much_was_left_out(receiver, received, monkeypatch):
+def test_the_number_of_lines_left_out_is_logged(receiver, received, monkeypatch):
     monkeypatch.setattr(sending, "_BURST", 10)
     monkeypatch.setattr(sending, "_PER_SECOND", 0.001)
     sender = LineSender(receiver.address, {"name": "w"})
@@ -269,7 +269,7 @@ def test_a_second_taker_takes_the_place_of_the_first(monkeypatch):
     assert (len(first), len(second)) == (0, 1)
 
 
-def test_lines_are_shown_with_what_they_are_about_unless_they_are_told_in_another_way(capsys):
+def test_lines_are_shown_with_what_they_are_about_unless_another_format_is_set(capsys):
     shows = handler.StderrHandler("text", "WARNING")
     factory = LogRecordFactory(logging.LogRecord)
     for extra in ({}, handler.OFF_TERMINAL):

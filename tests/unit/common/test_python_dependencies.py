@@ -99,7 +99,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("ask", WRONG.values(), ids=WRONG)
-def test_what_cannot_be_had_is_refused_when_it_is_asked_for(ask, tmp_path):
+def test_missing_dependencies_are_rejected_when_they_are_added(ask, tmp_path):
     (tmp_path / "a.zip").touch()
     (tmp_path / "a.txt").touch()
     env = environment()

@@ -29,7 +29,7 @@ class Output:
 
 
 class Door:
-    """A lock that tells when somebody comes to it who has to wait."""
+    """A lock that reports when a thread has to wait for it."""
 
     def __init__(self, on_wait):
         self._lock = threading.Lock()

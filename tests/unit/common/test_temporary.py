@@ -53,7 +53,7 @@ MACHINE, PID, START = HERE.split(".")
         pytest.param(f"penstock-checkpoints-{MACHINE}.999999999.1-a_c", False, id="another kind"),
         pytest.param(f"penstock-state-{MACHINE}.{PID}.1-abc", False, id="its number was reused"),
         pytest.param("penstock-state-0123456789ab.999999999.1-abc", True, id="another machine"),
-        pytest.param("penstock-state-abc", True, id="nobody knows whose"),
+        pytest.param("penstock-state-abc", True, id="of an unknown owner"),
         pytest.param(f"other-state-{MACHINE}.999999999.1-abc", True, id="not ours"),
         pytest.param(f"penstock-state-{MACHINE}.999999999.1-abc.d", True, id="another name"),
     ],

@@ -36,10 +36,10 @@ def test_lists_are_read_as_pyflink_reads_them(text, expected):
 
 
 @pytest.mark.parametrize("text", ["[a", "['a]", "[a] b", "[a: 1]", "- 'a' b"])
-def test_what_is_no_list_is_refused(text):
+def test_what_is_not_a_list_is_refused(text):
     with pytest.raises(ConfigurationError, match="is not a list"):
         Configuration.parse_list_value(text)
 
 
-def test_text_with_semicolons_is_no_list_of_yaml():
+def test_text_with_semicolons_is_not_a_list_of_yaml():
     assert parse_yaml_list("a;b") is None

@@ -130,7 +130,7 @@ def rated(count=None, parallelism=1):
         pytest.param(None, 1, 2.0, 20, id="two seconds"),
         pytest.param(None, 2, 2.0, 20, id="two splits"),
         pytest.param(None, 1, 3600, 50, id="a pause is not made up for"),
-        pytest.param(None, 1, -5.0, 1, id="a clock that was put back begins anew"),
+        pytest.param(None, 1, -5.0, 1, id="a clock that was put back begins again"),
         pytest.param(15, 1, 1.0, 10, id="bounded"),
         pytest.param(15, 1, 3.0, 15, id="bounded, all due"),
         pytest.param(15, 2, 3.0, 15, id="bounded, two splits"),

@@ -1,4 +1,4 @@
-"""Readers of built-in sources where records flow: they never wait, and say when there is more."""
+"""Readers of built-in sources in pipelined mode: they never wait, and say when there is more."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Paced:
         return look
 
     def tick(self):
-        """Read what there is, then wait as long as the source says; return how many records there were."""
+        """Read the available records, then wait as long as the source says; return how many records there were."""
         while (answer := self.operator.poll()) is PollResult.MORE:
             pass
         count = len(self.harness.values())

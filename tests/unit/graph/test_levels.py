@@ -1,4 +1,4 @@
-"""What the tasks of each level are told in an epoch."""
+"""The deployments of the tasks of each level in an epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans of a dozen job shapes, as JSON. PENSTOCK_UPDATE_SNAPSHOTS=1 writes the files anew."""
+"""The plans of a dozen job shapes, as JSON. PENSTOCK_UPDATE_SNAPSHOTS=1 writes the files again."""
 
 from __future__ import annotations
 

@@ -295,14 +295,14 @@ def test_nothing_is_decided_before_the_stabilization_interval_is_over():
     assert decided[0] == 5  # 0.95 s after the start of the sixth epoch, five seconds are over
 
 
-def test_a_decision_that_nobody_carries_out_is_repeated_later():
+def test_a_decision_that_is_not_executed_is_repeated_later():
     scaler = Autoscaler(QUICK)
     decided = [number for number in range(30) if scaler.observe(checkpoint_id(number))]
     assert [later - one for one, later in pairwise(decided)] == [5] * (len(decided) - 1)
     assert len(decided) >= 4
 
 
-def test_a_change_by_hand_starts_the_measuring_anew():
+def test_a_change_by_hand_restarts_the_measurement():
     scaler = Autoscaler(QUICK)
     assert not any(scaler.observe(checkpoint_id(number)) for number in range(5))
     found = [
@@ -320,7 +320,7 @@ def test_the_first_epoch_with_a_parallelism_is_not_measured():
     assert found == [None] * 6
 
 
-def test_a_restart_is_no_idle_time():
+def test_a_restart_is_not_an_idle_time():
     rules = replace(QUICK, scale_down_ms=0)
     for forget in (False, True):
         scaler = Autoscaler(rules)

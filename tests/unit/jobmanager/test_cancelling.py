@@ -103,7 +103,7 @@ def test_an_epoch_whose_time_is_over_takes_no_savepoint_with_it(
 def test_an_epoch_lets_a_stage_of_another_job_start_first(
     spark: Spark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stage needs all of its slots at one moment, which tasks of epochs would leave to nobody."""
+    """A stage needs all of its slots at one moment, which tasks of epochs would take first."""
     run = pipes._Run.new("flowing", slots=2)
     active, ran = iter([0, 1, 2]), []
     monkeypatch.setattr(pipes, "count_active", lambda *_: next(active))

@@ -18,7 +18,7 @@ STORAGE = CheckpointError("could not write")
     [
         pytest.param(0, [STORAGE], [False], id="none-is-tolerated-by-default"),
         pytest.param(2, [STORAGE] * 3, [True, True, False], id="as-many-in-a-row-as-it-says"),
-        pytest.param(1, [STORAGE] * 4, [True, False, True, False], id="anew-after-a-restart"),
+        pytest.param(1, [STORAGE] * 4, [True, False, True, False], id="again-after-a-restart"),
         pytest.param(1, [STORAGE, None, STORAGE], [True, True], id="a-success-in-between-counts"),
         pytest.param(9, [ValueError("user")], [False], id="user-code-is-no-checkpoint"),
         pytest.param(9, [DamagedStateError("x")], [False], id="damaged-state-has-its-own-way"),

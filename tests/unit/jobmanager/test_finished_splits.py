@@ -1,4 +1,4 @@
-"""What an enumerator is told of splits that were read to their end: no failure between two checkpoints takes it away."""
+"""What an enumerator learns about finished splits: no failure between two checkpoints takes it away."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def start_of_sum(made):
     return {each.split.split_id: each.position for each in made.plan().splits[0]}["sum"]
 
 
-def test_an_enumerator_is_told_where_finished_splits_ended():
+def test_an_enumerator_learns_where_finished_splits_ended():
     made = coordinator()
     made.discover()
     made.advance(0, ended(made))
@@ -81,7 +81,7 @@ def test_an_enumerator_is_told_where_finished_splits_ended():
     assert start_of_sum(made) == 7
 
 
-def test_it_is_told_after_a_restart_from_the_checkpoint_that_first_knows_of_the_end():
+def test_it_learns_it_after_a_restart_from_the_checkpoint_that_first_knows_of_the_end():
     made = coordinator()
     made.discover()
     restored = coordinator(durable(made.plan(), ended(made)))
@@ -90,19 +90,19 @@ def test_it_is_told_after_a_restart_from_the_checkpoint_that_first_knows_of_the_
 
 
 @pytest.mark.parametrize("looked", [False, True], ids=["before a look", "between look and take"])
-def test_it_is_told_after_a_restart_from_a_later_checkpoint_too(looked):
+def test_it_learns_it_after_a_restart_from_a_later_checkpoint_too(looked):
     made = coordinator()
     made.discover()
     made.begin_looking()
     made.advance(0, ended(made))
     if looked:
-        made.look()  # nobody takes it
+        made.look()  # it is not taken
     restored = coordinator(durable(made.plan(), []))
     restored.discover()
     assert start_of_sum(restored) == 7
 
 
-def test_what_a_taken_look_knows_of_is_not_told_again():
+def test_finished_splits_of_a_taken_discovery_are_not_reported_again():
     made = coordinator()
     made.discover()
     made.begin_looking()

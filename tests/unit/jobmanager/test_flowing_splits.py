@@ -103,7 +103,7 @@ def test_a_split_that_has_ended_is_planned_but_counts_as_read():
     assert not given[TaskId("v0", 0)].idle
 
 
-def test_nobody_is_idle_when_all_splits_have_ended():
+def test_no_subtask_is_idle_when_all_splits_have_ended():
     source, made = flowing(2)
     source.new = ["a", "b"]
     made.take(made.look())

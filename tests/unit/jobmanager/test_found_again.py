@@ -76,7 +76,7 @@ def test_an_unbounded_source_is_asked_to_remember_what_was_finished():
     first.discover()
     restored = coordinator(source, snapshot_of(first, finished="0"))
     restored.discover()
-    assert reading(restored) == ["0", "1"]  # read again: nobody else knows
+    assert reading(restored) == ["0", "1"]  # read again: its progress is known to no other
 
 
 def test_another_jobs_checkpoint_does_not_say_what_this_source_may_find():

@@ -84,7 +84,7 @@ def failed(
     )
 
 
-def told(core: JobCore, *events):
+def reported(core: JobCore, *events):
     """Hand over events; return the instructions for the last one."""
     instructions: list = []
     for event in events:
@@ -95,7 +95,7 @@ def told(core: JobCore, *events):
 def started(*events, strategy=None, **options):
     """A job that has been restored and looks for requests, after which come these events."""
     core = JobCore(strategy or Strategy(), **options)
-    told(core, Start(), Acquired(), JobRestored(), *events)
+    reported(core, Start(), Acquired(), JobRestored(), *events)
     return core
 
 
@@ -135,7 +135,7 @@ def test_a_job_is_acquired_restored_and_run_from_checkpoint_to_checkpoint_to_its
 
 def test_a_job_whose_last_checkpoint_is_restored_ends_at_once() -> None:
     core = JobCore(Strategy())
-    assert told(core, Start(), Acquired(), JobRestored(finished=True)) == FINISHED
+    assert reported(core, Start(), Acquired(), JobRestored(finished=True)) == FINISHED
 
 
 def test_an_interruption_lets_it_look_for_requests() -> None:
@@ -191,7 +191,7 @@ def test_a_savepoint_that_is_asked_for_when_all_is_read_is_still_written() -> No
 @pytest.mark.parametrize("cause", [ValueError("user code"), CheckpointError("storage")], ids=str)
 def test_a_savepoint_is_taken_after_a_failure_before_anything_else_is_served(cause) -> None:
     core = started(RequestTaken(SAVEPOINT), failed(cause), tolerable_failures=1)
-    assert told(core, DelayElapsed(), JobRestored()) == [Advance(SAVEPOINT)]
+    assert reported(core, DelayElapsed(), JobRestored()) == [Advance(SAVEPOINT)]
 
 
 @pytest.mark.parametrize("savepoint", [SAVEPOINT, STOP, DRAIN])
@@ -201,16 +201,16 @@ def test_a_savepoint_whose_checkpoint_was_the_last_is_taken_of_it_although_its_c
     core = started(
         RequestTaken(savepoint), *[TargetChecked()] * savepoint.drains, failed(), DelayElapsed()
     )
-    instructions = told(core, JobRestored(finished=True))
+    instructions = reported(core, JobRestored(finished=True))
     assert instructions[0] == WriteSavepoint(savepoint, in_background=not savepoint.stops)
     if savepoint.stops:
-        instructions = told(core, SavepointWritten())
+        instructions = reported(core, SavepointWritten())
     assert instructions[-1] == End(S.FINISHED)
 
 
 def test_no_savepoint_is_taken_twice() -> None:
     core = started(RequestTaken(SAVEPOINT), CheckpointCompleted(1.0), RequestTaken(None), failed())
-    assert told(core, DelayElapsed(), JobRestored()) == [TakeRequest()]
+    assert reported(core, DelayElapsed(), JobRestored()) == [TakeRequest()]
 
 
 # Rescaling
@@ -232,7 +232,7 @@ def test_a_rescaling_whose_plan_cannot_be_restored_is_answered_when_it_can() -> 
     core = started(RequestTaken(RESCALING), failed(OSError("away")))
     assert core.handle(DelayElapsed()) == [SetStatus(S.RUNNING), RestoreJob()]
     assert core.handle(JobRestored()) == [AnswerRescaled(RESCALING), TakeRequest()]
-    assert told(core, RequestTaken(None), CheckpointCompleted(1.0)) == [TakeRequest()]
+    assert reported(core, RequestTaken(None), CheckpointCompleted(1.0)) == [TakeRequest()]
 
 
 # Failures
@@ -249,7 +249,7 @@ def test_after_a_failure_the_job_waits_and_is_restored() -> None:
 
 def test_the_restart_strategy_has_the_last_word() -> None:
     core, event = running(strategy=Strategy(restarts=1)), failed()
-    told(core, event, DelayElapsed(), JobRestored(), RequestTaken(None))
+    reported(core, event, DelayElapsed(), JobRestored(), RequestTaken(None))
     assert core.handle(event) == [
         ResetLoadStatistics(),
         SetStatus(S.FAILING, event.error),
@@ -262,14 +262,14 @@ def test_the_restart_strategy_has_the_last_word() -> None:
 def test_what_fails_at_the_first_start_would_fail_again(events) -> None:
     strategy = Strategy()
     core, event = JobCore(strategy), failed(OSError("gone"), at_start=True)
-    told(core, Start(), *events)
+    reported(core, Start(), *events)
     assert core.handle(event) == [End(S.FAILED, event.error)]
     assert strategy.asked == []
 
 
 def test_an_epoch_that_fails_at_the_first_start_is_a_failure_like_any_other() -> None:
     core, event = JobCore(Strategy()), failed()  # such as an output that cannot be committed again
-    assert told(core, Start(), Acquired(), event) == restarting(event.error)
+    assert reported(core, Start(), Acquired(), event) == restarting(event.error)
 
 
 def test_what_fails_at_a_later_start_may_be_storage() -> None:
@@ -302,7 +302,7 @@ def test_what_never_will_be_better_ends_the_job_and_a_job_of_others_is_left_alon
     assert running().handle(event) == [End(S.FAILED, event.error, verdict, fenced=fenced)]
     core = JobCore(Strategy())
     first = None if at_start else verdict
-    assert told(core, Start(), event) == [End(S.FAILED, event.error, first, fenced=fenced)]
+    assert reported(core, Start(), event) == [End(S.FAILED, event.error, first, fenced=fenced)]
 
 
 def test_failed_checkpoints_are_tried_again_as_often_as_they_are_tolerated() -> None:
@@ -314,7 +314,7 @@ def test_failed_checkpoints_are_tried_again_as_often_as_they_are_tolerated() -> 
         Delay(5.0),
     ]
     assert core.handle(DelayElapsed()) == [RestoreJob()]  # it has been running all the time
-    told(core, JobRestored(), RequestTaken(None))
+    reported(core, JobRestored(), RequestTaken(None))
     assert core.handle(event) == restarting(event.error)
 
 
@@ -339,9 +339,9 @@ def test_a_checkpoint_whose_state_cannot_be_read_is_left_for_the_one_before() ->
 def test_a_recovery_lasts_from_the_first_failure_to_the_next_completed_checkpoint() -> None:
     again = [DelayElapsed(), JobRestored(), RequestTaken(None)]
     core = running(failed(at_s=10.0), *again, failed(at_s=12.0), *again)
-    told(core, CheckpointCompleted(17.0), RequestTaken(None), CheckpointCompleted(19.0))
+    reported(core, CheckpointCompleted(17.0), RequestTaken(None), CheckpointCompleted(19.0))
     assert core.recovery_seconds == [7.0]
-    told(core, RequestTaken(None), failed(at_s=30.0), *again, CheckpointCompleted(31.0))
+    reported(core, RequestTaken(None), failed(at_s=30.0), *again, CheckpointCompleted(31.0))
     assert core.recovery_seconds == [7.0, 1.0]
 
 
@@ -367,7 +367,7 @@ def test_a_recovery_lasts_from_the_first_failure_to_the_next_completed_checkpoin
 )
 def test_a_cancelled_job_ends_at_the_next_decision(before, event) -> None:
     core = JobCore(Strategy())
-    told(core, Start(), Acquired(), *before)
+    reported(core, Start(), Acquired(), *before)
     assert core.handle(Cancelled()) == []
     assert core.handle(event) == CANCELED
 
@@ -392,7 +392,7 @@ def test_what_was_begun_when_the_job_ends_is_answered(request_) -> None:
     event = failed()
     (*_, end) = started(RequestTaken(request_), strategy=Strategy(0)).handle(event)
     assert end == End(S.FAILED, event.error, "enough", unanswered=(request_,))
-    (end,) = told(started(RequestTaken(request_), Cancelled()), event)
+    (end,) = reported(started(RequestTaken(request_), Cancelled()), event)
     assert end == End(S.CANCELED, unanswered=(request_,))
     core = started(RequestTaken(request_))
     assert core.abandon() == [End(S.FAILED, unanswered=(request_,))]
@@ -413,7 +413,7 @@ def test_an_event_that_does_not_belong_is_refused_with_the_story() -> None:
         in caught.value.detail
     )
     with pytest.raises(PenstockError, match="the job is over"):
-        told(running(CheckpointCompleted(1.0, finished=True)), failed())
+        reported(running(CheckpointCompleted(1.0, finished=True)), failed())
 
 
 # Where a leader is elected
@@ -436,7 +436,7 @@ def test_a_leader_that_finds_another_in_its_place_suspends_the_job() -> None:
     assert core.handle(event) == [End(S.SUSPENDED, event.error, None, True)]
 
 
-def test_a_job_that_is_told_twice_to_stop_here_is_suspended_and_not_cancelled() -> None:
+def test_a_job_that_gets_two_requests_to_stop_here_is_suspended_and_not_cancelled() -> None:
     mailbox = Mailbox()
     mailbox.suspend()
     mailbox.suspend()

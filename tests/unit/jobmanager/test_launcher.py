@@ -102,7 +102,7 @@ def test_a_job_whose_manifests_were_all_deleted_is_that_job_and_cannot_start(
         find_start(store, job.checkpoints)
 
 
-def test_a_directory_with_checkpoints_whose_name_is_no_job_id_is_refused(tmp_path: Path) -> None:
+def test_a_directory_with_checkpoints_whose_name_is_not_a_job_id_is_refused(tmp_path: Path) -> None:
     ManifestStore(CheckpointFileSystem(str(tmp_path)), "a1b2").write(manifest(1))
     with pytest.raises(RestoreRefusedError, match="is not the directory of a job") as raised:
         job_with(execution__state_recovery__path=str(tmp_path / "a1b2"))

@@ -1,4 +1,4 @@
-"""What subtasks that stay have told, added up by vertex and job."""
+"""What the subtasks of pipelined jobs have reported, added up by vertex and job."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_where_no_report_came_since_the_last_question_the_share_is_what_it_was()
     assert live.take_busy_share() == live.take_busy_share() == pytest.approx(0.3)
 
 
-def test_what_subtasks_told_that_are_no_more_is_forgotten():
+def test_reports_of_subtasks_that_have_ended_are_forgotten():
     live = LiveMetrics()
     live.take(report(0, source=working(300), sink=working(1)), 0)
     live.forget([TaskId(SOURCE, 0)])
@@ -160,7 +160,7 @@ def test_what_subtasks_of_epochs_counted_adds_up_and_rates_are_those_of_the_last
     assert live.take_busy_share() is None  # the autoscaler knows epochs by their duration
 
 
-def test_a_job_that_changes_its_mode_forgets_what_the_other_one_told():
+def test_a_job_that_changes_its_mode_forgets_the_reports_of_the_other_one():
     live = LiveMetrics()
     live.take_final_reports([checkpoint_id(100, 500)], 1.0)
     live.take(report(0, sink=working(300)), 0)

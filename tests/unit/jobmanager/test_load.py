@@ -76,13 +76,13 @@ def test_a_growing_backlog_is_load_that_was_not_read():
     assert load.utilization > 2
 
 
-def test_a_shrinking_backlog_is_no_load():
+def test_a_shrinking_backlog_is_not_load():
     load = measure(epochs(source(100, 300, 200), source(100, 200, 100), source(100, 100, 0)))
     assert load.arrival == 0
     assert load.backlog == 0
 
 
-def test_what_an_epoch_finds_anyway_is_no_backlog():
+def test_what_an_epoch_finds_anyway_is_not_a_backlog():
     """A source that sees data as it comes: after an epoch, what came meanwhile waits."""
     load = measure(epochs(*[source(100, 100, 50)] * 4))
     assert (load.arrival, load.backlog, load.behind) == (100, 0, False)
@@ -112,7 +112,7 @@ def test_bytes_of_which_none_was_read_tell_nothing():
     assert measure(epochs(*[source(10, 4000, 4000, "bytes")] * 3)).backlog is None
 
 
-def test_no_bytes_are_no_records():
+def test_no_bytes_are_not_records():
     assert measure(epochs(*[source(10, 0, 0, "bytes")] * 3)).backlog == 0
 
 

@@ -37,7 +37,7 @@ def test_an_attempt_that_failed_counts_up_to_its_last_completed_checkpoint():
     assert seen(totals) == 7
 
 
-def test_subtasks_that_are_no_more_after_a_change_of_parallelism_have_counted():
+def test_subtasks_that_are_gone_after_a_change_of_parallelism_have_counted():
     totals = MetricTotals()
     totals.take([ack(3, subtask=0), ack(4, subtask=1)])
     totals.take([ack(1, "b", subtask=0)])

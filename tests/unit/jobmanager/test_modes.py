@@ -24,7 +24,7 @@ from penstock.jobmanager.running.modes import (
         pytest.param("epochs", True, True, False, id="a batch job that is not to"),
     ],
 )
-def test_a_job_runs_as_stages_that_stay(mode, batch, bounded, stays):
+def test_whether_a_job_runs_pipelined(mode, batch, bounded, stays):
     assert prefers_pipelined(mode, batch=batch, bounded=bounded) == stays
 
 
@@ -39,7 +39,7 @@ def test_there_is_room_if_there_is_a_core_for_each_slot(slots):
     check_capacity(2, ClusterCapacity(slots))
 
 
-def test_too_few_cores_are_told_with_the_numbers():
+def test_too_few_cores_are_reported_with_the_numbers():
     with pytest.raises(
         InsufficientSlotsError, match="needs 3 slots to run in pipelined mode, but Spark has 2"
     ) as error:
@@ -47,6 +47,6 @@ def test_too_few_cores_are_told_with_the_numbers():
     assert "give Spark 3 cores" in error.value.hint
 
 
-def test_an_obstacle_is_told():
+def test_an_obstacle_is_reported():
     with pytest.raises(InsufficientSlotsError, match="dynamic allocation is on"):
         check_capacity(1, ClusterCapacity(None, "Spark's dynamic allocation is on"))

@@ -62,7 +62,7 @@ def pacing_of(wake: Any, interrupted: Any, **options: str) -> EpochSchedule:
 
 
 class Waits(threading.Event):
-    """Says how often somebody waited in vain, because it was set."""
+    """Counts the waits in vain, because it was set."""
 
     in_vain = 0
 
@@ -74,7 +74,7 @@ class Waits(threading.Event):
 def test_a_signal_whose_request_was_served_already_does_not_keep_an_idle_job_busy() -> None:
     wake, source, asked = Waits(), Splits(data=False), iter([False] * 5 + [True])
     pacing = pacing_of(wake, lambda: next(asked))
-    wake.set()  # by whoever asked, after the request had been taken
+    wake.set()  # by the caller, after the request had been taken
     assert pacing.wait_for_work(Runner(source), first=False) is False
     assert (source.looks, wake.in_vain) == (5, 0)
 
@@ -131,7 +131,7 @@ def test_sources_read_less_while_epochs_take_very_long_and_one_line_says_so(capl
     assert pacing.reading_s == pacing.job.interval_s
 
 
-def test_an_epoch_of_a_few_seconds_is_no_reason_to_read_less() -> None:
+def test_an_epoch_of_a_few_seconds_is_not_a_reason_to_read_less() -> None:
     reading = EpochReadingTime()
     reading.took(9.0, interval_s=0.1)
     reading.took(110.0, interval_s=60.0)

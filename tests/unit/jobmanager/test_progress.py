@@ -78,7 +78,7 @@ def test_the_table_adds_up_records_and_shows_the_last_epoch(live, console) -> No
     assert "restarts" not in text
 
 
-def test_the_time_before_the_first_epoch_is_no_part_of_the_rate(live, console) -> None:
+def test_the_time_before_the_first_epoch_is_not_a_part_of_the_rate(live, console) -> None:
     live.clock.now = 30.0
     live.on_checkpoint(report(1, duration_s=2.0))
     assert "500  250/s" in shown(live, console)

@@ -142,7 +142,7 @@ def test_positions_of_another_table_of_the_query_are_refused() -> None:
     ]
 
 
-def test_a_source_of_another_table_starts_anew_where_that_is_allowed() -> None:
+def test_a_source_of_another_table_starts_again_where_that_is_allowed() -> None:
     before = written(f"{BOTH} UNION ALL SELECT id, price FROM moments")
     new = job(f"{SWAPPED} UNION ALL SELECT id, price FROM moments", restarts=True)
     left = check_queries(new, before)

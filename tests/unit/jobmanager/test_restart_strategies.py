@@ -72,7 +72,7 @@ CASES = {
         [0, 2000, 5000],
         [1000, 1500, UP],
     ),
-    "exponential delay, attempts start anew when it was calm": (
+    "exponential delay, attempts start again when it was calm": (
         growing(max_attempts=2),
         [0, 2000, 2 * HOUR, 2 * HOUR + 2000, 2 * HOUR + 5000],
         [1000, 1500, 1000, 1500, UP],
@@ -161,6 +161,6 @@ def test_the_default_never_gives_up():
     assert all(isinstance(strategy.on_failure(now), Restart) for now in range(1000))
 
 
-def test_something_else_is_no_restart_strategy():
+def test_something_else_is_not_a_restart_strategy():
     with pytest.raises(ArgumentTypeError, match="str is not a restart strategy"):
         create_restart_strategy("fixed", checkpointing=True)

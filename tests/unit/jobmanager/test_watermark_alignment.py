@@ -15,7 +15,7 @@ def groups():
     return WatermarkAlignmentGroups({"a": [0, 1], "b": [1, 2]})
 
 
-def test_nobody_waits_before_all_have_spoken():
+def test_no_source_is_paused_before_all_have_reported():
     group = groups()
     assert group.on_report(0, {"a": 10}) == []
     assert group.on_report(2, {"b": 3}) == []
@@ -32,7 +32,7 @@ def test_the_slowest_of_each_group_counts():
     assert group.on_report(0, {"a": 100}) == [AlignmentUpdate("a", 40)]
 
 
-def test_what_has_not_changed_is_not_told_again():
+def test_an_unchanged_minimum_is_not_sent_again():
     group = groups()
     for slot in (0, 1, 2):
         group.on_report(slot, {"a": 5, "b": 5})
@@ -47,7 +47,7 @@ def test_idle_and_finished_sources_do_not_count():
     assert group.on_report(1, {}) == [AlignmentUpdate("a", MAX)]
 
 
-def test_slots_that_start_again_are_waited_for_and_told_again():
+def test_slots_that_start_again_are_waited_for_and_notified_again():
     group = WatermarkAlignmentGroups({"a": [0, 1]})
     group.on_report(0, {"a": 5})
     group.on_report(1, {"a": 50})

@@ -86,7 +86,7 @@ class Turns:
                 self._turn.notify_all()
 
     def _chosen(self):
-        if self._waiting != self._running:  # somebody is between two calls
+        if self._waiting != self._running:  # a driver is between two calls
             return None
         ordered = sorted(self._running)
         return ordered[self._order[0] % len(ordered)] if self._order else ordered[0]

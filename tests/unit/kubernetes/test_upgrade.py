@@ -68,7 +68,7 @@ def test_without_all_savepoints_nothing_is_changed(command, jobs, kubernetes, ca
     assert "no room" in capsys.readouterr().err
 
 
-def test_an_image_that_cannot_be_changed_is_told(command, kubernetes, capsys) -> None:
+def test_an_image_that_cannot_be_changed_is_reported(command, kubernetes, capsys) -> None:
     kubernetes.broken = True
     assert main(command) == 2
     assert "cannot change the image of Deployment 'fraud' in namespace 'streams'" in (

@@ -129,7 +129,7 @@ def test_figures_of_a_job_are_listed_chosen_and_added_up_over_jobs(ask, controll
     assert ask("GET", "/jobs/metrics?get=numRestarts&jobs=unknown")[0] == 404
 
 
-def test_latencies_of_a_job_are_told_by_where_from_and_where_to(ask, controller):
+def test_latencies_of_a_job_are_reported_by_source_and_target(ask, controller):
     controller.vertices[1]["latencies"] = [{}, {"v1": {"count": 3, "p99": 12.5}}, {}]
     name = "latency.source_id.o1.operator_id.o2.operator_subtask_index.1.latency_p99"
     assert ask("GET", f"{JOB}/metrics?get={name}") == (200, [{"id": name, "value": "12.5"}])

@@ -108,7 +108,7 @@ def test_the_resource_samples_running_subtasks_only(services, controller):
 @pytest.mark.parametrize(
     "query", [{"type": "hot"}, {"subtaskindex": "3"}, {"subtaskindex": "-1"}, {"subtaskindex": "x"}]
 )
-def test_what_there_is_not_is_refused(services, controller, query):
+def test_unknown_vertices_and_types_are_rejected(services, controller, query):
     with pytest.raises(HttpError) as error:
         handle(services, query)
     assert error.value.status == 400

@@ -46,7 +46,7 @@ def test_where_edges_meet_each_carries_what_its_sender_sends():
     assert flows(job) == {"ac": 3.0, "bc": 20.0}
 
 
-def test_where_nobody_counts_nothing_is_told():
+def test_without_metrics_no_figures_are_returned():
     job = described([("a", "c"), ("b", "c"), ("a", "d")], a={}, b={}, c={}, d={"records_in": 1.0})
     assert flows(job) == {"ac": None, "bc": 20.0, "ad": 1.0}
 

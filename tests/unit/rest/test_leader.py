@@ -1,4 +1,4 @@
-"""Who leads, and who stands by: what clients are told."""
+"""Leader and standby: what clients get from each."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_a_client_whose_leader_is_gone_finds_the_next_one(pair) -> None:
     assert both.request("POST", "/who", {}) == {"got": {}}
 
 
-def test_a_client_waits_while_nobody_leads(pair) -> None:
+def test_a_client_waits_while_there_is_no_leader(pair) -> None:
     _, standby = pair
     answers = iter(["", "", None])
     standby.services.elsewhere = lambda: next(answers)

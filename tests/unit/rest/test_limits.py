@@ -136,7 +136,7 @@ def test_a_body_of_chunks_that_grows_too_large_is_cut_off(start_server, controll
             for _ in range(MAX_BODY_BYTES // 0x10000 + 2):
                 connection.sendall(chunk)
             answer = connection.makefile("rb").read()
-        except ConnectionError:  # it has closed the connection, and told why before that
+        except ConnectionError:  # it has closed the connection, and sent the reason before that
             pass
     assert not answer or answer.startswith(b"HTTP/1.1 413 ")
     assert controller.calls == []
@@ -193,7 +193,7 @@ def test_a_client_that_does_not_read_is_given_up(start_server, make_client):
         connection.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert make_client(server)("GET", "/ok") == (200, {})
         hung_up = select.poll()
-        hung_up.register(connection, 0)  # errors are told in any case
+        hung_up.register(connection, 0)  # errors are reported in any case
         assert hung_up.poll(60_000)
         assert server.wait_until_idle(60)
 
@@ -208,13 +208,13 @@ def test_a_large_answer_arrives_in_full(start_server):
     assert received > 50_000_000
 
 
-def test_what_is_no_number_is_null(start_server, make_client):
+def test_what_is_not_a_number_is_null(start_server, make_client):
     content = {"a": float("nan"), "b": float("inf"), "c": 1.5}
     ask = make_client(start_server(routes=[Route("GET", "/x", lambda *_: Response(content), "")]))
     assert ask("GET", "/x") == (200, {"a": None, "b": None, "c": 1.5})
 
 
-def test_a_job_that_nobody_looks_at_does_not_load_the_server(tmp_path):
+def test_a_job_without_viewers_does_not_load_the_server(tmp_path):
     """Measured: the server's modules take 100 ms of a processor and more, which a small job has not."""
     code = """
 import json, sys, threading, time

@@ -72,7 +72,7 @@ def test_a_result_that_is_sent_ends_the_wait_of_another_thread():
     assert not ending.is_alive()
 
 
-def test_a_result_that_nobody_fetches_delays_the_end_for_as_long_as_allowed(operations, changes):
+def test_an_unread_result_delays_the_end_for_as_long_as_allowed(operations, changes):
     _, future = start(operations)
     future.set_result("/sp")
     operations.wait_until_fetched(0.3)

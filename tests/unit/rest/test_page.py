@@ -36,7 +36,7 @@ def test_everybody_may_load_the_page(fetch):
     assert b"<title>Penstock</title>" in content
 
 
-def test_a_browser_asks_anew_and_gets_only_what_has_changed(fetch):
+def test_a_browser_asks_again_and_gets_only_what_has_changed(fetch):
     first, content = fetch("/web/app/main.js")
     assert first.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert content

@@ -92,7 +92,7 @@ def test_a_record_of_another_host_stays_and_counts_if_it_can_be_reached(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', "\udcff"], ids=repr)
-def test_a_file_that_is_no_record_is_left_out(record, home, text):
+def test_a_file_that_is_not_a_record_is_left_out(record, home, text):
     processes.write(record)
     (home / "1-x.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert processes.read_all() == [record]
@@ -110,9 +110,9 @@ def test_a_process_has_the_start_that_it_tells_itself(record):
         [sys.executable, "-c", f"{code}; import sys; sys.stdout.flush(); sys.stdin.read()"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    told = os.read(child.stdout.fileno(), 1000).decode()
-    assert processes.process_start(child.pid) == told
-    assert told != record.started
+    reported = os.read(child.stdout.fileno(), 1000).decode()
+    assert processes.process_start(child.pid) == reported
+    assert reported != record.started
     child.communicate()
     assert processes.process_start(child.pid) is None
 

@@ -46,14 +46,14 @@ def test_the_file_of_a_form_is_found_as_it_is(name, content):
         (TYPE, form(b"Content-Disposition: form-data; filename*=x'y'%%%\r\n\r\n")[:40], 400),
     ],
 )
-def test_what_is_no_form_with_one_file_is_refused(content_type, body, status):
+def test_what_is_not_a_form_with_one_file_is_refused(content_type, body, status):
     with pytest.raises(HttpError) as refused:
         file_of_form(content_type, body)
     assert refused.value.status == status
 
 
 @pytest.mark.parametrize("name", ["job.jar", "", ".py/", "a b.py", "größe.py", "x" * 200 + ".py"])
-def test_a_name_that_is_no_python_file_is_refused(name):
+def test_a_name_that_is_not_a_python_file_is_refused(name):
     with pytest.raises(HttpError, match="is not a Python file"):
         Programs().add(name, b"")
 

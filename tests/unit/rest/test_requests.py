@@ -126,7 +126,7 @@ def test_a_job_is_rescaled_in_one_step(ask, controller, body, arguments):
     assert content["operation"] == {"parallelism": {"Source: clicks": 2, "Map -> Sink": 4}}
 
 
-def test_a_rescaling_that_fails_is_told(ask, controller):
+def test_a_rescaling_that_fails_is_reported(ask, controller):
     controller.answers["rescale"] = Future()
     _, answer = ask("POST", f"{JOB}/rescale", {"parallelism": 999, "vertices": {"Map": 2}})
     controller.answers["rescale"].set_exception(ArgumentError("too much"))
@@ -215,7 +215,7 @@ def test_a_wrong_request_gets_the_right_status(
     assert controller.calls == []
 
 
-def test_a_wrong_method_is_told_the_right_ones(ask, controller):
+def test_the_answer_to_a_wrong_method_names_the_right_ones(ask, controller):
     ask("POST", JOB, {})
     assert ask.headers["Allow"] == "GET, PATCH"
 
@@ -230,7 +230,7 @@ def test_a_wrong_method_is_told_the_right_ones(ask, controller):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_the_controller_refuses_is_told_at_once(
+def test_what_the_controller_rejects_is_answered_at_once(
     ask, controller, error, status, errors, caplog
 ):
     controller.answers["trigger_savepoint"] = error

@@ -1,4 +1,4 @@
-"""The REST API over real HTTP: what is told of jobs, vertices and the cluster."""
+"""The REST API over real HTTP: what it returns about jobs, vertices and the cluster."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_vertex_is_shown_with_its_subtasks(ask, controller):
     assert "unknown vertex nope" in refusal["errors"][0]
 
 
-def test_the_latest_checkpoint_and_savepoint_are_told(ask, controller):
+def test_the_latest_checkpoint_and_savepoint_are_returned(ask, controller):
     controller.savepoint = "/sp/1"
     controller.statistics.on_trigger(7, {"v1": 1}, NOW - 20)
     controller.statistics.on_ack(7, TaskAck(TaskId("v1", 0), "a", {}, {}, b"local"), NOW - 5)
@@ -203,7 +203,7 @@ def test_a_plan_has_the_vertices_and_the_ways_between_them(ask, failed_once):
     assert ask("GET", JOB)[1]["plan"] == content["plan"]
 
 
-def test_the_settings_of_a_job_are_told(ask, failed_once):
+def test_the_settings_of_a_job_are_returned(ask, failed_once):
     _, content = ask("GET", f"{JOB}/config")
     config = content["execution-config"]
     assert (config["job-parallelism"], config["restart-strategy"]) == (3, "never")
@@ -212,7 +212,7 @@ def test_the_settings_of_a_job_are_told(ask, failed_once):
     assert groups == ["default", "mine"]
 
 
-def test_what_a_job_failed_with_is_told_newest_first(ask, failed_once):
+def test_the_failures_of_a_job_are_returned_newest_first(ask, failed_once):
     _, content = ask("GET", f"{JOB}/exceptions")
     entries = content["exceptionHistory"]["entries"]
     assert [(each["exceptionName"], each["taskName"]) for each in entries] == [
@@ -228,7 +228,7 @@ def test_what_a_job_failed_with_is_told_newest_first(ask, failed_once):
     assert controller_without["root-exception"] is None
 
 
-def test_what_functions_have_counted_is_told_of_the_job_and_of_the_vertex(ask, failed_once):
+def test_counters_of_functions_are_returned_for_the_job_and_for_the_vertex(ask, failed_once):
     seen = [{"name": "Map.seen", "type": "counter", "value": "3"}]
     assert ask("GET", f"{JOB}/accumulators")[1]["user-task-accumulators"] == seen
     assert ask("GET", f"{JOB}/vertices/v2/accumulators")[1]["user-accumulators"] == seen
@@ -290,7 +290,7 @@ def test_the_cluster_counts_its_jobs(ask, controller, services, make_controller)
     assert content["flink-version"].startswith("2.")
 
 
-def test_how_a_job_ended_is_told(ask, controller):
+def test_the_result_of_a_job_is_returned(ask, controller):
     path = f"{JOB}/execution-result"
     assert ask("GET", path) == (200, {"status": {"id": "IN_PROGRESS"}})
     controller.status = JobStatus.FINISHED

@@ -76,7 +76,7 @@ def test_a_server_speaks_tls_to_who_trusts_its_certificate(start_with, controlle
     assert "PENSTOCK_TLS_CA" in raised.value.hint
 
 
-def test_nothing_is_told_without_tls_where_it_is_on(start_with, controller, authority):
+def test_requests_without_tls_get_no_answer_where_it_is_on(start_with, controller, authority):
     server = start_with({f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")})
     with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         connection.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -106,7 +106,7 @@ def test_a_client_that_does_not_speak_tls_is_told_to(start_with, controller, aut
 
 
 @pytest.mark.parametrize("where", ["loopback", "elsewhere"])
-def test_with_mutual_tls_nobody_reads_without_a_certificate_or_a_token(authority, where):
+def test_mutual_tls_requires_a_certificate_or_a_token(authority, where):
     """The handshake refuses such clients already; a proxy that ends TLS in front of the server must not change that."""
     access = settings(mutual(authority)).access(
         TOKEN, open_to_readers=where == "loopback", names={"localhost"}
@@ -121,7 +121,7 @@ def test_with_mutual_tls_nobody_reads_without_a_certificate_or_a_token(authority
 def test_with_tls_that_asks_for_no_certificate_this_machine_reads_as_without_tls(authority):
     options = {f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")}
     access = settings(options).access(TOKEN, open_to_readers=True, names={"localhost"})
-    assert access.admit({"host": "localhost"}, None, Role.READ).name == "nobody"
+    assert access.admit({"host": "localhost"}, None, Role.READ).name == "anonymous"
 
 
 def test_a_client_whose_certificate_another_has_signed_is_not_let_in(
@@ -182,7 +182,7 @@ def test_settings_that_would_be_no_protection_are_refused(options, message):
         settings(options)
 
 
-def test_what_is_no_certificate_is_refused_when_the_server_starts(start_with, tmp_path):
+def test_what_is_not_a_certificate_is_refused_when_the_server_starts(start_with, tmp_path):
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("nothing")
     for path in (wrong, tmp_path / "missing.pem"):
@@ -319,17 +319,17 @@ def test_there_is_a_line_for_each_request_that_wants_to_change_something(
         ask("DELETE", "/v1/nothing")
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(each["method"], each["path"], each["status"], each["who"]) for each in entries] == [
-        ("PATCH", f"/v1{JOB}", 401, "nobody"),
+        ("PATCH", f"/v1{JOB}", 401, "anonymous"),
         ("PATCH", f"/v1{JOB}", 202, "the write token"),
         ("POST", f"/v1{JOB}/savepoints", 400, "the write token"),
-        ("DELETE", "/v1/nothing", 404, "nobody"),
+        ("DELETE", "/v1/nothing", 404, "anonymous"),
     ]
     assert entries[1]["query"] == "mode=cancel"
     assert entries[1]["from"] == "127.0.0.1"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    told = [record.getMessage() for record in caplog.records if record.name == "penstock.audit"]
-    assert len(told) == 4
-    assert "status=202" in told[1]
+    reported = [record.getMessage() for record in caplog.records if record.name == "penstock.audit"]
+    assert len(reported) == 4
+    assert "status=202" in reported[1]
     assert TOKEN not in path.read_text() + caplog.text
 
 

@@ -37,7 +37,7 @@ def test_on_loopback_only_changes_need_the_token(ask, controller, method, token,
         assert ask.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_another_scheme_than_bearer_is_no_token(ask, controller):
+def test_another_scheme_than_bearer_is_not_a_token(ask, controller):
     assert ask("PATCH", JOB, token=None, Authorization=f"Basic {TOKEN}")[0] == 401
 
 

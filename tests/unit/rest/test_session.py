@@ -61,7 +61,7 @@ def test_jobs_are_taken_and_sessions_ended_only_with_the_token(ask, session):
     ("refusal", "status"),
     [(ArgumentError("it cannot be read"), 400), (JobRequestError("it runs already"), 409)],
 )
-def test_a_refusal_is_told_with_its_reason(ask, session, refusal, status):
+def test_a_rejection_is_returned_with_its_reason(ask, session, refusal, status):
     session.refusal = refusal
     answered, content = ask("POST", "/penstock/jobs", {})
     assert (answered, content["errors"]) == (status, [refusal.message])
@@ -80,7 +80,7 @@ def test_another_way_to_end_is_refused(ask, session):
     assert session.ended == []
 
 
-def test_how_a_job_ended_is_told(ask, controller):
+def test_the_result_of_a_job_is_returned(ask, controller):
     controller.more = {"error": "it broke", "totals": {"Map.seen": 3}}
     status, content = ask("GET", f"/penstock/jobs/{controller.get_job_id()}/result")
     assert status == 200

@@ -21,7 +21,7 @@ def test_a_burst_passes_at_once_and_then_the_share_decides():
     assert budget.wait_s(now=0.5) == 0
 
 
-def test_in_the_long_run_no_more_than_the_share_is_taken():
+def test_in_the_long_term_no_more_than_the_share_is_taken():
     budget, now, taken = ProcessorBudget(share=0.1, burst_s=2.0), 0.0, 0.0
     while now < 1000:
         wait = budget.wait_s(now)

@@ -217,7 +217,7 @@ def work(seconds: float) -> None:
 
 
 class Pauses:
-    """A clock that moves only while somebody sleeps."""
+    """A clock that moves only during a sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0

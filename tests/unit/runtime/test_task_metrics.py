@@ -130,7 +130,7 @@ def test_the_rate_of_a_meter_is_that_of_its_span():
     meter.reset()
     now[0] = 41.0
     assert meter.get_count() == 0
-    assert meter.get_rate() > 0  # an epoch that ends is no reason to forget it
+    assert meter.get_rate() > 0  # an epoch that ends is not a reason to forget it
 
 
 @pytest.mark.parametrize(

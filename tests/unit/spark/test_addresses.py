@@ -11,7 +11,7 @@ ELSEWHERE = "192.0.2.7"  # reserved for examples: no machine has it
 
 
 @pytest.mark.parametrize(
-    ("told", "seen", "expected"),
+    ("configured", "seen", "expected"),
     [
         (None, "127.0.0.2", "127.0.0.2"),
         ("127.0.0.3", "127.0.0.2", "127.0.0.3"),
@@ -21,10 +21,20 @@ ELSEWHERE = "192.0.2.7"  # reserved for examples: no machine has it
         (None, "no.such.host.invalid", "127.0.0.1"),
         (None, "::1", "::1"),
     ],
-    ids=["seen", "told", "told nothing", "told by another machine", "translated", "no name", "v6"],
+    ids=[
+        "seen",
+        "configured",
+        "nothing configured",
+        "configured by another machine",
+        "translated",
+        "no name",
+        "v6",
+    ],
 )
-def test_a_slot_listens_at_an_address_of_its_own_machine(monkeypatch, told, seen, expected) -> None:
+def test_a_slot_listens_at_an_address_of_its_own_machine(
+    monkeypatch, configured, seen, expected
+) -> None:
     monkeypatch.delenv(LOCAL_IP, raising=False)
-    if told is not None:
-        monkeypatch.setenv(LOCAL_IP, told)
+    if configured is not None:
+        monkeypatch.setenv(LOCAL_IP, configured)
     assert own_address(seen, DRIVER) == expected

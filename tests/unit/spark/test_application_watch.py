@@ -64,7 +64,9 @@ def test_what_comes_back_is_said_and_the_next_loss_too(watch: ApplicationWatch) 
     assert watch.look(3.0, 0, lambda: ApplicationState.SILENT)[1] is not None
 
 
-def test_an_application_that_takes_long_to_start_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_application_that_takes_long_to_start_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """YARN starts it when it has room, and Spark says nothing until then."""
     with warn_if_slow("yarn", timeout_s=0.0):
         wait_until(lambda: caplog.messages)

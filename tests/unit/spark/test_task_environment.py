@@ -1,4 +1,4 @@
-"""The environment of a job's workers: made once, whoever comes; made again if a process died over it; kept while it is used."""
+"""The environment of a job's workers: made once for all tasks; made again if a process died over it; kept while it is used."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_job_that_is_cancelled_does_not_wait_for_its_packages(tmp_path):
         assert time.monotonic() < deadline
 
 
-def test_an_environment_is_made_before_workers_start_and_failures_are_told_as_such(tmp_path):
+def test_an_environment_is_made_before_workers_start_and_failures_are_reported_as_such(tmp_path):
     context = types.SimpleNamespace(master="local[2]", applicationId="a")
     module = tmp_path / "module.py"
     module.touch()
@@ -203,7 +203,7 @@ def test_folders_of_the_machine_are_imported_from(bundle, tmp_path):
     assert ask(packed, "__import__('installed_there').C") == 3
 
 
-def test_what_is_used_is_kept_and_what_nobody_used_for_long_goes(bundle, tmp_path):
+def test_what_is_used_is_kept_and_what_was_not_used_for_long_goes(bundle, tmp_path):
     def made(name):
         module = tmp_path / f"{name}.py"
         module.write_text("")
@@ -233,7 +233,7 @@ def test_what_is_used_is_kept_and_what_nobody_used_for_long_goes(bundle, tmp_pat
     worker.communicate("")
 
 
-def test_what_cannot_be_had_is_said_and_leaves_nothing(bundle, tmp_path):
+def test_a_failed_installation_is_reported_and_leaves_nothing(bundle, tmp_path):
     broken = tmp_path / "broken.zip"
     broken.write_text("no archive")
     with pytest.raises(PreparationError, match=r"cannot unpack the archive 'broken\.zip'"):
@@ -262,7 +262,7 @@ def test_an_interpreter_of_another_version_is_refused(bundle, tmp_path):
         prepare(bundle(executable=str(fake)))
 
 
-def test_a_folder_of_somebody_else_is_not_used(bundle, tmp_path, monkeypatch):
+def test_a_folder_of_another_user_is_not_used(bundle, tmp_path, monkeypatch):
     monkeypatch.setattr(task_environment.os, "geteuid", lambda: 123456)
     with pytest.raises(PreparationError, match="no directory"):
         prepare(bundle(executable="python"))

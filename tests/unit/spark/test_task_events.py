@@ -1,4 +1,4 @@
-"""What is told of tasks while an epoch runs."""
+"""What is reported of tasks while an epoch runs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def often(monkeypatch):
 
 
 @pytest.mark.usefixtures("often")
-def test_each_task_is_told_of_once_and_as_soon_as_it_is_known():
-    known, told, both = [FIRST], [], threading.Event()
+def test_each_task_is_reported_once_and_as_soon_as_it_is_known():
+    known, reported, both = [FIRST], [], threading.Event()
 
     def on_started(task):
-        told.append(task)
+        reported.append(task)
         known.append(SECOND)
-        if len(told) == 2:
+        if len(reported) == 2:
             both.set()
 
     with watched(lambda: known, on_started):
         assert both.wait(60)
 
-    assert told == [FIRST, SECOND]
+    assert reported == [FIRST, SECOND]
 
 
 def test_an_epoch_that_is_over_soon_is_not_looked_at():
@@ -42,8 +42,8 @@ def test_an_epoch_that_is_over_soon_is_not_looked_at():
 
 
 @pytest.mark.usefixtures("often")
-def test_nothing_is_told_after_the_end():
-    looking, told = threading.Event(), []
+def test_nothing_is_reported_after_the_end():
+    looking, reported = threading.Event(), []
     main = threading.current_thread().ident
 
     def main_waits_for_the_end():
@@ -57,13 +57,13 @@ def test_nothing_is_told_after_the_end():
         wait_until(main_waits_for_the_end)
         return [FIRST]
 
-    with watched(look, told.append):
+    with watched(look, reported.append):
         assert looking.wait(60)
-    assert told == []
+    assert reported == []
 
 
 @pytest.mark.usefixtures("often")
-def test_a_spark_that_does_not_answer_is_no_reason_to_fail():
+def test_a_spark_that_does_not_answer_is_not_a_reason_to_fail():
     asked = threading.Event()
 
     def look():

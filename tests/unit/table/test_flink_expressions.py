@@ -90,7 +90,7 @@ def comparable(type_text: str) -> str:
 MORE = "Flink refuses it"
 BETTER = {
     "TRUE = 'true'": "Flink compares the texts TRUE and true; we refuse to compare a BOOLEAN with text",
-    "CAST('x' AS DECIMAL(5,2))": "Flink gives 0.00; what is no number fails, as for all other types of numbers",
+    "CAST('x' AS DECIMAL(5,2))": "Flink gives 0.00; what is not a number fails, as for all other types of numbers",
     "TRY_CAST('x' AS DECIMAL(5,2))": "Flink gives 0.00",
     "CAST(123456.789 AS DECIMAL(5,2))": "NULL; Flink shows it as empty text, because its type is NOT NULL",
     "CAST(12345 AS DECIMAL(5,2))": "NULL; Flink shows it as empty text",

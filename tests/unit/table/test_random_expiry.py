@@ -238,7 +238,7 @@ def test_a_group_begins_again_if_no_row_has_come_for_so_long(
 def test_a_key_is_new_again_after_so_long(
     ttl: int, order: str, seed: int, parallelism: tuple[int, int]
 ) -> None:
-    """The first row of a key is told again when the one that was kept is too old; the last one is an insert then, not an update."""
+    """The first row of a key is emitted again when the one that was kept is too old; the last one is an insert then, not an update."""
     query = f"SELECT k, id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {order}) AS rn FROM lefts) WHERE rn = 1"
     run = ran(query, seed, parallelism, ttl)
     last = order == "pt DESC"
@@ -251,12 +251,12 @@ def test_a_key_is_new_again_after_so_long(
         before = kept.get(key)
         if before is not None and each.second - before.second >= ttl:
             before = None
-        told = expected.setdefault(key, [])
+        reported = expected.setdefault(key, [])
         if before is None:
-            told.append(("+I", (key, number)))
+            reported.append(("+I", (key, number)))
         elif last:
-            told += [("-U", (key, before.row[0])), ("+U", (key, number))]
+            reported += [("-U", (key, before.row[0])), ("+U", (key, number))]
         if before is None or last:
             kept[key] = each
-    for key, told in expected.items():
-        assert [change for change in run.out if change[1][0] == key] == told
+    for key, reported in expected.items():
+        assert [change for change in run.out if change[1][0] == key] == reported

@@ -25,7 +25,7 @@ CREATE TABLE strict (customer STRING NOT NULL, n BIGINT) WITH ('connector' = 'bl
 CREATE TABLE printer (a INT, b STRING) WITH ('connector' = 'print');
 CREATE TABLE wordy (x INT) WITH ('conector' = 'datagen');
 CREATE TABLE bare (x INT);
-CREATE TABLE nobody (x INT) WITH ('connector' = 'datagn');
+CREATE TABLE mistyped (x INT) WITH ('connector' = 'datagn');
 CREATE TABLE misspelt (x INT) WITH ('connector' = 'datagen', 'rows-per-secnd' = '5');
 CREATE TABLE five (x INT) WITH ('connector' = 'datagen', 'rows-per-second' = 'five');
 CREATE TABLE endless (x INT) WITH ('connector' = 'datagen', 'fields.x.kind' = 'sequence');
@@ -123,7 +123,7 @@ REFUSED = [
 
 # statement, what the message says, what the detail or the hint says
 WRONG_OPTIONS = [
-    ("SELECT * FROM nobody", "unknown connector 'datagn'", "did you mean 'datagen'?"),
+    ("SELECT * FROM mistyped", "unknown connector 'datagn'", "did you mean 'datagen'?"),
     ("SELECT * FROM misspelt", "unknown option 'rows-per-secnd'", "did you mean 'rows-per-second'?"),
     ("SELECT * FROM five", "invalid value 'five' for option 'rows-per-second'", "'five' is not an integer"),
     ("SELECT * FROM endless", "a sequence needs a start and an end", "'fields.x.start'"),

@@ -37,10 +37,10 @@ def held_back(job: JobFigures) -> Iterator[Finding]:
         for time in detail.splits
         if time.counts
     ]
-    told = [each for each in splits if not each.silent]
-    if len(splits) < 2 or not told:
+    reporting = [each for each in splits if not each.silent]
+    if len(splits) < 2 or not reporting:
         return
-    last = max(told, key=lambda each: each.time.watermark)
+    last = max(reporting, key=lambda each: each.time.watermark)
     first = min(splits, key=lambda each: each.time.watermark)
     where = f"split '{first.time.split}' of source '{first.vertex.label}'"
     if first.silent:

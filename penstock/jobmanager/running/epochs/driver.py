@@ -51,7 +51,9 @@ class EpochDriver(PlanView):
         self._pacing = EpochSchedule(job, interrupts)
         self._runner = self._create_runner()
         self._attempt = 0
-        self._anew = True  # whether no epoch has been completed since the plan was restored
+        self._just_restored = (
+            True  # whether no epoch has been completed since the plan was restored
+        )
         _warn_of_alignment(job)
 
     def _create_runner(self) -> EpochRunner:
@@ -90,13 +92,15 @@ class EpochDriver(PlanView):
         """Restore a checkpoint (None: start without state)."""
         self._runner.restore(manifest)
         self._attempt = attempt
-        self._anew = True
+        self._just_restored = True
         if at_once:
             self._pacing.start()
 
     def advance(self, savepoint: SavepointRequest | None) -> bool:
         """Run an epoch when it is due; False if interrupted before."""
-        if savepoint is None and not self._pacing.wait_for_work(self._runner, first=self._anew):
+        if savepoint is None and not self._pacing.wait_for_work(
+            self._runner, first=self._just_restored
+        ):
             return False
         started = time.monotonic()
         if savepoint is not None:
@@ -106,8 +110,8 @@ class EpochDriver(PlanView):
             flush=savepoint is not None,
             drain=savepoint is not None and savepoint.drains,
         )
-        self._pacing.ended(started, self._runner.checkpoints.sources, first=self._anew)
-        self._anew = False
+        self._pacing.ended(started, self._runner.checkpoints.sources, first=self._just_restored)
+        self._just_restored = False
         self._listener.on_completed(CheckpointSpan(started, time.monotonic()))
         return True
 
@@ -118,7 +122,7 @@ class EpochDriver(PlanView):
             deadline = clock.now()  # the savepoint is due now: read at most one batch of each split
         elif self._pacing.reads_all:
             deadline = None
-        return EpochSettings(self._attempt, deadline, interval_s, self._anew)
+        return EpochSettings(self._attempt, deadline, interval_s, self._just_restored)
 
     def settle(self) -> None:
         """Do nothing: no records are processed between two epochs."""

@@ -55,13 +55,13 @@ class Pipe(Protocol):
 class EpochSettings:
     """The settings of the next epoch.
 
-    `deadline` is a clock.now() value until which sources read, None to read all. `anew`: the plan has just been restored.
+    `deadline` is a clock.now() value until which sources read, None to read all. `just_restored`: the plan has just been restored.
     """
 
     attempt: int = 0
     deadline: float | None = None
     longest_read_s: float | None = None
-    anew: bool = True
+    just_restored: bool = True
 
 
 class EpochPipe:
@@ -98,23 +98,23 @@ class EpochPipe:
             job.settings,
             checkpoint_id=checkpoint_id,
             attempt_number=settings.attempt,
-            restore=restore_points(job.plan, base, anew=settings.anew),
+            restore=restore_points(job.plan, base, just_restored=settings.just_restored),
             assignments=assignments,
             deadline=settings.deadline,
             longest_read_s=settings.longest_read_s,
             state_io=self._state_io,
             staging=self._store.staging,
         )
-        telling, told = threading.Lock(), False
+        lock, acknowledged = threading.Lock(), False
         with (
             CheckpointExpiredError.after(job.checkpoints.timeout_ms, self._give_up),
             self._journal.entry(job, base, levels) as entry,
         ):
 
             def note(ack: TaskAck) -> None:
-                nonlocal told
-                with telling:
-                    told = True
+                nonlocal acknowledged
+                with lock:
+                    acknowledged = True
                 entry.note(ack)
                 on_ack(ack)
 
@@ -124,8 +124,8 @@ class EpochPipe:
                     for vertex in levels[level].vertices
                     if 0 <= slot - vertex.slot_offset < vertex.parallelism
                 ]
-                with telling:  # from the first acknowledgement on, the other thread reports
-                    if not told:
+                with lock:  # from the first acknowledgement on, the other thread reports
+                    if not acknowledged:
                         self._listener.on_running(tasks, launched_ms)
 
             with self._pipe.watching(job.job_id, started):

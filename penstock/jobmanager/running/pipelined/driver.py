@@ -187,7 +187,7 @@ class PipelinedDriver(PlanView):
             layouts,
             attempt_number=self._attempt,
             next_checkpoint=self._checkpoints.next_number,
-            restore=restore_points(self._job.plan, self._checkpoints.manifest, anew=True),
+            restore=restore_points(self._job.plan, self._checkpoints.manifest, just_restored=True),
             assignments=self._assignments(),
             state_io=self._state_io,
             staging=self._store.staging,

@@ -40,9 +40,9 @@ class IntervalJournal:
         assignments: Mapping[TaskId, Any],
         *,
         attempt: int,
-        anew: bool = True,
+        just_restored: bool = True,
     ) -> None:
-        """Start an interval from a checkpoint (None: without state); `anew` if all subtasks are restored from it."""
+        """Start an interval from a checkpoint (None: without state); `just_restored` if all subtasks are restored from it."""
         if not self._job.settings.journal:
             return
         self._parts.clear()
@@ -51,7 +51,7 @@ class IntervalJournal:
         beginning = IntervalStart(
             checkpoint_id=self._base + 1,
             attempt=attempt,
-            restore=restore_points(self._job.plan, base, anew=anew),
+            restore=restore_points(self._job.plan, base, just_restored=just_restored),
             assignments=assignments,
             state_io=self._state_io,
             pipelined=True,
@@ -77,13 +77,15 @@ class IntervalJournal:
             self._record = None
             return
         later = {key: part for key, part in self._parts.items() if key[1] > number}
-        self.begin(manifest, _read_by(manifest, sources), attempt=self._attempt, anew=False)
+        self.begin(
+            manifest, _read_by(manifest, sources), attempt=self._attempt, just_restored=False
+        )
         self._parts |= later
 
     def on_failed(self, error: Exception, traces: Iterable[SlotTrace | None] = ()) -> None:
         """Record the failure of the interval; `traces` are those of the slots that did not fail."""
-        told = [part for slot in traces if slot is not None for part in slot.subtasks]
-        self._journal.failed(self._record, error, [_slot_trace(told)])
+        reported = [part for slot in traces if slot is not None for part in slot.subtasks]
+        self._journal.failed(self._record, error, [_slot_trace(reported)])
 
     def forget(self, tasks: Collection[TaskId]) -> None:
         """Discard the traces of subtasks that are restored from the last completed checkpoint, while others continue."""

@@ -31,7 +31,7 @@ from penstock.table.connectors.files.frames import (
     ParquetFrames,
     PartitionedFrames,
 )
-from penstock.table.connectors.files.maps import keys_that_are_no_texts, map_columns
+from penstock.table.connectors.files.maps import map_without_string_keys, map_columns
 from penstock.table.connectors.files.merging import MERGES
 from penstock.table.connectors.files.metadata import METADATA, MetadataFrames
 from penstock.table.connectors.files.parts import (
@@ -256,7 +256,7 @@ class FilesTable:
         for name, kind in self._columns().items():
             if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision > 6:
                 raise self._no_avro(name, kind, "declare a precision of at most 6")
-            keyed = keys_that_are_no_texts(kind)
+            keyed = map_without_string_keys(kind)
             if keyed is not None:
                 raise self._no_avro(
                     name,

@@ -50,18 +50,18 @@ def with_maps(frame: pl.DataFrame, maps: Mapping[str, pl.DataType]) -> pl.DataFr
         ) from error
 
 
-def keys_that_are_no_texts(kind: t.DataType) -> t.DataType | None:
-    """Return the first map in a type whose keys are not texts."""
+def map_without_string_keys(kind: t.DataType) -> t.DataType | None:
+    """Return the first map in a type whose keys are not strings."""
     match kind:
         case t.MapType(key_type=key) | t.MultisetType(element_type=key) if not isinstance(
             key, t.CharType | t.VarCharType
         ):
             return kind
         case t.MapType():
-            return keys_that_are_no_texts(kind.value_type)
+            return map_without_string_keys(kind.value_type)
         case t.ArrayType():
-            return keys_that_are_no_texts(kind.element_type)
+            return map_without_string_keys(kind.element_type)
         case t.RowType():
-            inner = (keys_that_are_no_texts(each.data_type) for each in kind.fields)
+            inner = (map_without_string_keys(each.data_type) for each in kind.fields)
             return next((each for each in inner if each is not None), None)
     return None

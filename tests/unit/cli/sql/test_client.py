@@ -128,7 +128,7 @@ def test_a_script_ends_at_the_first_statement_that_fails(client, environment):
     assert client.output.notes == ["the statement that failed starts in line 3"]
 
 
-def test_errors_are_told_without_traces(client):
+def test_errors_are_shown_without_traces(client):
     assert not client.run("SELEC 1")
     assert not client.run("SELECT ugly")
     syntax, other = client.output.errors
@@ -142,7 +142,7 @@ def test_there_are_ways_to_leave(client, text):
         client.run(text)
 
 
-def test_help_and_clear_are_no_statements(client, environment):
+def test_help_and_clear_are_not_statements(client, environment):
     assert client.run("help;")
     assert client.run("\\h")
     assert client.run("CLEAR;")
@@ -173,7 +173,7 @@ def test_jobs_are_waited_for_or_cancelled(client, environment):
     assert environment.job.status == "CANCELED"
 
 
-def test_a_job_that_fails_is_told():
+def test_a_job_that_fails_is_reported():
     client = SqlClient(FakeEnvironment(FakeJob(fails=ArgumentError("no disk"))), Said())
     client.run("INSERT INTO t SELECT 1")
     assert not client.wait_for_jobs()

@@ -37,7 +37,7 @@ class Server:
 
     def _connect(self, options, name):
         if self.away:
-            raise ServerUnavailableError("nobody answers")
+            raise ServerUnavailableError("no server answers")
         self.connections += 1
         return self
 
@@ -70,7 +70,7 @@ def begin(server, startup=None, chunk_size=3, **state):
 
 
 def find_all(enumerator, server):
-    """Return all chunks; the clock stands still, so each look finds what there is."""
+    """Return all chunks; the clock stands still, so each look finds all chunks of the moment."""
     found = []
     while enumerator._more_chunks:
         found += enumerator.discover()

@@ -147,7 +147,7 @@ def test_items_that_are_refused_fail_with_index_reason_and_record():
     assert "'id': 'b'" in caught.value.detail
 
 
-def test_items_that_are_refused_may_be_put_aside_while_others_are_tried_again():
+def test_items_that_are_refused_may_go_to_a_side_output_while_others_are_tried_again():
     refused = []
     decide = {"a": 200, "b": 400}
     with http_server(bulk(lambda name, n: decide.get(name, 429 if n == 1 else 200))) as server:

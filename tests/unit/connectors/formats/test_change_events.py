@@ -66,7 +66,7 @@ CANAL = CanalJsonDeserializationSchema(TABLE)
 MAXWELL = MaxwellJsonDeserializationSchema(TABLE)
 
 
-def told(schema, event):
+def reported(schema, event):
     """The rows of an event, with their kinds in short."""
     message = event if isinstance(event, bytes) else json.dumps(event).encode()
     return [(str(row.get_row_kind()), *row) for row in schema.deserialize_many(message)]
@@ -104,7 +104,7 @@ AFTER = (111, "scooter", Decimal("5.18"))
     ],
 )  # fmt: skip
 def test_an_event_is_rows_with_kinds(schema, event, rows):
-    assert told(pickle.loads(pickle.dumps(schema)), event) == rows
+    assert reported(pickle.loads(pickle.dumps(schema)), event) == rows
 
 
 def test_events_of_debezium_may_come_with_their_schema():
@@ -116,12 +116,12 @@ def test_events_of_debezium_may_come_with_their_schema():
     read = DebeziumJsonDeserializationSchema(TABLE, schema_include=True, metadata=["schema"])
     wrapped = {"schema": schema, "payload": debezium("u", OLD, NEW)}
     text = json.dumps(schema, separators=(",", ":"))
-    assert told(read, wrapped) == [("-U", *BEFORE, text), ("+U", *AFTER, text)]
-    assert told(read, {"schema": None, "payload": None}) == []  # a tombstone
+    assert reported(read, wrapped) == [("-U", *BEFORE, text), ("+U", *AFTER, text)]
+    assert reported(read, {"schema": None, "payload": None}) == []  # a tombstone
     with pytest.raises(RecordError, match="schema_include=True is for"):
-        told(read, debezium("c", None, NEW))
+        reported(read, debezium("c", None, NEW))
     with pytest.raises(RecordError, match="need schema_include=True"):
-        told(DEBEZIUM, wrapped)
+        reported(DEBEZIUM, wrapped)
 
 
 def test_metadata_of_debezium_follows_the_tables_fields():
@@ -144,7 +144,7 @@ def test_metadata_of_debezium_follows_the_tables_fields():
 
 def test_metadata_of_canal_and_maxwell_has_their_units():
     read = CanalJsonDeserializationSchema(TABLE, metadata=list(CanalJsonDeserializationSchema.keys))
-    [(_, *values)] = told(read, canal("INSERT", [texts(NEW)]))
+    [(_, *values)] = reported(read, canal("INSERT", [texts(NEW)]))
     assert values[3:] == [
         "inventory", "products", {"id": 4, "name": 12, "weight": 7}, ["id"],
         Instant.of_epoch_milli(1589373560798), Instant.of_epoch_milli(1589373560000),
@@ -160,15 +160,15 @@ def test_metadata_that_an_event_has_not_is_none():
     read = DebeziumJsonDeserializationSchema(
         TABLE, metadata=["source.table", "source.timestamp", "source.properties"]
     )
-    assert told(read, {"op": "c", "after": NEW}) == [("+I", *AFTER, None, None, None)]
+    assert reported(read, {"op": "c", "after": NEW}) == [("+I", *AFTER, None, None, None)]
 
 
 def test_events_of_other_tables_are_left_out():
     read = CanalJsonDeserializationSchema(TABLE, database_include="inv.*", table_include="prod")
-    assert told(read, canal("INSERT", [texts(NEW)])) == []  # whole names are compared
+    assert reported(read, canal("INSERT", [texts(NEW)])) == []  # whole names are compared
     read = CanalJsonDeserializationSchema(TABLE, database_include="inv.*", table_include="prod.*")
-    assert len(told(read, canal("INSERT", [texts(NEW)]))) == 1
-    assert told(read, canal("INSERT", [texts(NEW)], database="other")) == []
+    assert len(reported(read, canal("INSERT", [texts(NEW)]))) == 1
+    assert reported(read, canal("INSERT", [texts(NEW)], database="other")) == []
 
 
 BAD = {

@@ -77,7 +77,7 @@ class FakeSession(PostgresSession):
         transaction = self._transaction()
         self.database.fail()
         if self.database.holders(self) & {key for key, _ in rows}:
-            raise psycopg.errors.LockNotAvailable("somebody holds a row")
+            raise psycopg.errors.LockNotAvailable("another transaction holds a row")
         transaction.rows |= dict(rows)
 
     def commit(self) -> None:

@@ -68,7 +68,7 @@ def test_state_of_a_transaction_at_the_coordinator(transaction, verdict):
 @pytest.mark.parametrize(
     ("transaction", "named", "expected"),
     [
-        pytest.param(found(ONGOING), False, True, id="nobody counts on it"),
+        pytest.param(found(ONGOING), False, True, id="no checkpoint needs it"),
         pytest.param(found(ONGOING), True, False, id="a checkpoint counts on it"),
         pytest.param(found(ONGOING, started=2000), True, True, id="the one after it"),
         pytest.param(found(COMMITTED), True, True, id="committed"),

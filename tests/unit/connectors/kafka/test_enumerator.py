@@ -60,7 +60,7 @@ class Cluster:
     def _answer(self):
         if self.away:
             self.refusals += 1
-            raise KafkaUnavailableError("nobody answers")
+            raise KafkaUnavailableError("no broker answers")
 
 
 def enumerator(cluster, restored=None, start=EARLIEST, stop=None, **properties):

@@ -132,7 +132,7 @@ def test_a_producer_whose_transaction_was_lost_is_not_used_again(writing):
 def test_a_producer_whose_id_has_a_later_transaction_is_not_used_again(writing):
     committable = writing.pre_commit(1, "a")
     writing.commit(committable)
-    writing.coordinators.write(committable.transactional_id, [b"of somebody else"])
+    writing.coordinators.write(committable.transactional_id, [b"of another writer"])
     writing.settle(1)
     assert committable.transactional_id not in writing.idle()
     later = writing.coordinators.known[committable.transactional_id]

@@ -203,9 +203,9 @@ def test_skew_of_sources_and_of_other_exchanges_has_hints_of_their_own():
         (subtask(rate=5), subtask(rate=1)),
         (subtask(rate=900), SubtaskFigures()),
     ],
-    ids=["even", "nearly", "alone", "twice a small part", "few records", "one has not told"],
+    ids=["even", "nearly", "alone", "twice a small part", "few records", "one has not reported"],
 )
-def test_what_is_even_or_not_known_is_no_skew(subtasks):
+def test_what_is_even_or_not_known_is_not_skew(subtasks):
     nothing(skew(job(vertex("count", *subtasks, by=("HASH",)))))
 
 
@@ -236,7 +236,7 @@ def test_a_shrinking_backlog_tells_how_long_it_takes():
     assert found.severity is Severity.INFO
 
 
-def test_what_is_read_in_a_moment_is_no_backlog():
+def test_what_is_read_in_a_moment_is_not_a_backlog():
     backlogs = {"clicks": Backlog(1000, 1900, 1.0, "records")}
     nothing(source_backlog(job(vertex("clicks", subtask(rate=1000)), backlogs=backlogs)))
 
@@ -400,9 +400,9 @@ def test_a_split_that_has_had_no_record_holds_time_back_altogether():
         (split("p0", 9_000_000),),
         (),
     ],
-    ids=["near", "idle", "nobody has spoken", "alone", "none"],
+    ids=["near", "idle", "no split has reported", "alone", "none"],
 )
-def test_time_that_nothing_holds_back_is_no_finding(splits):
+def test_time_that_nothing_holds_back_is_not_a_finding(splits):
     nothing(held_back(with_splits(*splits)))
 
 
@@ -482,7 +482,7 @@ def test_growth_that_would_take_days_is_only_worth_knowing():
     )
     found = only(growing_state(slow))
     assert found.severity is Severity.INFO
-    assert "never" not in found.title  # nobody could be asked
+    assert "never" not in found.title  # no slot could be asked
 
 
 @pytest.mark.parametrize(
@@ -490,7 +490,7 @@ def test_growth_that_would_take_days_is_only_worth_knowing():
     [(10, 20, 30), (10, 20, 15, 40), (10, 10, 10, 10), (0.1, 0.2, 0.3, 0.4)],
     ids=["too few", "up and down", "constant", "small"],
 )
-def test_what_does_not_grow_steadily_is_no_finding(sizes):
+def test_what_does_not_grow_steadily_is_not_a_finding(sizes):
     nothing(growing_state(growing(*sizes, details=STATES)))
 
 
@@ -506,7 +506,7 @@ def process(peak, limit, used=None):
 @pytest.mark.parametrize(
     ("peak", "severity"), [(850, Severity.WARNING), (990, Severity.CRITICAL)], ids=str
 )
-def test_a_process_near_its_limit_is_told_what_it_should_have(peak, severity):
+def test_a_process_near_its_limit_is_reported_with_the_memory_it_needs(peak, severity):
     processes = {
         "process 7 on a": process(peak * MB, 1000 * MB),
         "process 8 on b": process(2000 * MB, 4000 * MB),
@@ -529,7 +529,7 @@ def test_much_state_in_memory_speaks_for_rocksdb():
 # All of it
 
 
-def test_restarts_are_told_with_the_last_reason():
+def test_restarts_are_reported_with_the_last_reason():
     found = only(restarts(job(restarts=4, failures=("ValueError: no number",))))
     assert found.severity is Severity.CRITICAL
     assert found.title == "the job was restarted 4 times"
@@ -540,12 +540,12 @@ def test_restarts_are_told_with_the_last_reason():
 
 def test_what_matters_most_comes_first():
     found = diagnose(
-        growing(10, 20, 30, 40, restarts=3, details=STATES), ["memory: nobody answered"]
+        growing(10, 20, 30, 40, restarts=3, details=STATES), ["memory: no slot answered"]
     )
     assert [each.rule for each in found.findings] == ["restarts", "growing-state"]
     assert (found.health, found.headline) == ("critical", "the job was restarted 3 times")
     assert found.to_json()["findings"][1]["severity"] == "warning"
-    assert found.unknown == ("memory: nobody answered",)
+    assert found.unknown == ("memory: no slot answered",)
 
 
 def test_a_healthy_job_has_no_findings_and_one_that_is_over_is_not_judged():

@@ -89,7 +89,7 @@ def test_modules_of_python_and_of_packages_are_not_the_users():
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reported"),
     [
         (b"nonsense", "cannot read the submitted program"),
         (pickle.dumps(((FORMAT, (2, 7)), b"")), "submitted by another version"),
@@ -105,8 +105,8 @@ def test_modules_of_python_and_of_packages_are_not_the_users():
     ],
     ids=["no program", "another Python", "another format", "a missing package", "damaged"],
 )
-def test_what_cannot_be_unpacked_is_refused_with_the_reason(data, told):
-    with pytest.raises(InvalidProgramError, match=told):
+def test_what_cannot_be_unpacked_is_refused_with_the_reason(data, reported):
+    with pytest.raises(InvalidProgramError, match=reported):
         unpack_program(data)
 
 
@@ -146,6 +146,6 @@ def test_relative_directories_mean_the_same_place_elsewhere(tmp_path, monkeypatc
     }
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(ArgumentError, match="cannot read"):
         attach_files(Configuration.from_dict({"python.files": f"{tmp_path}/missing.py"}))

@@ -31,7 +31,7 @@ def test_a_submission_survives_json():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ({"job_id": "abc"}, "not a job id"),
         ({"job_id": None}, "'job_id' must be a string"),
@@ -47,8 +47,8 @@ def test_a_submission_survives_json():
         ({"other": 1}, "unknown field 'other'"),
     ],
 )
-def test_what_is_no_submission_is_refused(changes, told):
-    with pytest.raises(ArgumentError, match=told):
+def test_what_is_not_a_submission_is_refused(changes, reported):
+    with pytest.raises(ArgumentError, match=reported):
         Submission.from_json({**a_submission().to_json(), **changes})
 
 

@@ -62,7 +62,7 @@ class Api:
         return copy.deepcopy(self.lease)
 
     def change(self, **spec: Any) -> None:
-        """Let somebody else change the lease."""
+        """Let another client change the lease."""
         assert self.lease is not None
         changed = copy.deepcopy(self.lease)
         changed.spec = V1LeaseSpec(**{**_fields(changed.spec), **spec})
@@ -206,13 +206,13 @@ def test_a_leader_that_gave_up_and_finds_its_lease_again_leads_with_another_toke
 ) -> None:
     leader = process("a")
     before = leader.round()
-    wait_until(lambda: leader.contender.told == [before])
+    wait_until(lambda: leader.contender.reported == [before])
     api.now += DEADLINE_S
     assert leader.leadership.token is None
     after = leader.round()
     assert after is not None
     assert after > before
-    wait_until(lambda: leader.contender.told == [before, None, after])
+    wait_until(lambda: leader.contender.reported == [before, None, after])
 
 
 def test_a_lease_that_was_deleted_and_made_again_gives_a_larger_token(api, process) -> None:
@@ -232,7 +232,7 @@ def test_who_ends_gives_up_only_its_own_lease(api, process) -> None:
     assert api.lease.spec.holder_identity is None
     assert first.election.leader() is None
     second = process("b")
-    assert second.round() is not None, "a lease that nobody holds is taken at once"
+    assert second.round() is not None, "a free lease is taken at once"
     first.election._release(first.candidate)
     assert api.lease.spec.holder_identity == "b"
 

@@ -54,7 +54,7 @@ def test_a_standby_tells_where_the_leader_is_and_a_leader_answers_itself(pair) -
     wait_until(lambda: leader.elsewhere() == "127.0.0.1:2")
 
 
-def test_where_nobody_leads_nobody_is_named(services: HighAvailability) -> None:
+def test_without_a_leader_no_address_is_returned(services: HighAvailability) -> None:
     assert LeaderCampaign(services).elsewhere() == ""
 
 
@@ -89,7 +89,7 @@ class Election:
     def leader(self) -> Candidate | None:
         self.looks += 1
         if self.found is None:
-            raise ConnectionFailedError("nobody answers")
+            raise ConnectionFailedError("no server answers")
         return self.found
 
 
@@ -100,7 +100,7 @@ def election(monkeypatch: pytest.MonkeyPatch) -> Election:
     return election
 
 
-def test_a_leader_whose_time_is_over_does_not_answer_although_it_was_not_told_yet(
+def test_a_leader_whose_time_is_over_does_not_answer_before_it_is_notified(
     services, election
 ) -> None:
     campaign = LeaderCampaign(services)
@@ -169,7 +169,7 @@ def test_what_begins_after_the_leadership_was_lost_is_stopped_at_once(pair) -> N
         assert stopped.is_set()
 
 
-def test_whoever_gives_up_waits_no_more(pair) -> None:
+def test_a_candidate_that_gives_up_stops_waiting(pair) -> None:
     _, standby = pair
     assert standby.wait(lambda: True) is None
 

@@ -1,4 +1,4 @@
-"""Who is told that it leads, and when it is told that it does not."""
+"""Which contender is notified of its leadership, and when of its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.builders.waiting import wait_until
 
 
 class Clock:
-    """A clock that only a test moves; it counts how often somebody looks at it.
+    """A clock that only a test moves; it counts how often it is read.
 
     A leadership looks again when the time that it counts on should be over, so tests count in hundredths of a second.
     """
@@ -30,19 +30,19 @@ class Clock:
         wait_until(lambda: self.looks >= before + number)
 
 
-def test_a_contender_is_told_of_every_leadership_and_of_its_end() -> None:
+def test_a_contender_is_notified_of_every_leadership_and_of_its_end() -> None:
     contender = Recorder()
     leadership = LeadershipState(contender)
     assert leadership.token is None
     leadership.grant(3)
-    wait_until(lambda: contender.told == [3])
+    wait_until(lambda: contender.reported == [3])
     assert leadership.token == 3
     leadership.revoke()
-    wait_until(lambda: contender.told == [3, None])
+    wait_until(lambda: contender.reported == [3, None])
     leadership.grant(5)
-    wait_until(lambda: contender.told == [3, None, 5])
+    wait_until(lambda: contender.reported == [3, None, 5])
     leadership.close()
-    assert contender.told == [3, None, 5, None]
+    assert contender.reported == [3, None, 5, None]
 
 
 def test_a_leadership_ends_by_itself_when_it_is_not_extended_in_time() -> None:
@@ -53,16 +53,18 @@ def test_a_leadership_ends_by_itself_when_it_is_not_extended_in_time() -> None:
     leadership.extend(until=0.04)
     clock.now = 0.03
     clock.wait_for_looks(10)
-    assert (contender.told, leadership.token) == ([1], 1)
+    assert (contender.reported, leadership.token) == ([1], 1)
     clock.now = 0.04
     assert leadership.token is None
-    wait_until(lambda: contender.told == [1, None])
+    wait_until(lambda: contender.reported == [1, None])
     leadership.extend(until=60.0)
     assert leadership.token is None, "it was too late"
     leadership.close()
 
 
-def test_a_leadership_whose_time_is_over_is_not_extended_before_the_contender_was_told() -> None:
+def test_a_leadership_whose_time_is_over_is_not_extended_before_the_contender_was_notified() -> (
+    None
+):
     """The thread that tells it has not woken up: it waits for 1000 s of real time, of which none pass here."""
     contender, clock = Recorder(), Clock()
     leadership = LeadershipState(contender, clock=clock)
@@ -96,7 +98,7 @@ def test_a_token_that_replaces_another_is_granted_after_the_other_was_revoked() 
     leadership.grant(1)
     wait_until(contender.leads.is_set)
     leadership.grant(2)
-    wait_until(lambda: contender.told == [1, None, 2])
+    wait_until(lambda: contender.reported == [1, None, 2])
     leadership.close()
 
 
@@ -116,11 +118,11 @@ def test_the_end_of_a_leadership_waits_for_a_contender_that_is_still_taking_it_u
     leadership.revoke()
     assert leadership.token is None, "others see it at once"
     go_on.set()
-    wait_until(lambda: contender.told == [1, None])
+    wait_until(lambda: contender.reported == [1, None])
     leadership.close()
 
 
-def test_a_contender_that_fails_is_told_all_the_same_that_it_leads_no_more() -> None:
+def test_a_contender_that_fails_is_still_notified_of_the_end_of_its_leadership() -> None:
     class Failing(Recorder):
         def on_granted(self, token: int) -> None:
             super().on_granted(token)
@@ -131,4 +133,4 @@ def test_a_contender_that_fails_is_told_all_the_same_that_it_leads_no_more() -> 
     leadership.grant(1)
     wait_until(contender.leads.is_set)
     leadership.close()
-    assert contender.told == [1, None]
+    assert contender.reported == [1, None]

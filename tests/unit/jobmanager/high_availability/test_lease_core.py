@@ -20,7 +20,7 @@ def lease(holder: str | None, version: str = "1") -> LeaseRecord:
         # However old it says that it is: it counts from when it was first seen.
         ([(100, lease("other")), (104.9, lease("other"))], [LeaseAction.WAIT, LeaseAction.WAIT]),
         ([(100, lease("other")), (105, lease("other"))], [LeaseAction.WAIT, LeaseAction.TAKE]),
-        # A renewal is a new version, and counts anew.
+        # A renewal is a new version, and counts again.
         (
             [(0, lease("other")), (4, lease("other", "2")), (8, lease("other", "2"))],
             [LeaseAction.WAIT, LeaseAction.WAIT, LeaseAction.WAIT],

@@ -31,20 +31,22 @@ def test_a_job_that_finished_is_finished_for_the_next_leader(results: JobResults
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "told"),
+    ("error", "kind", "reported"),
     [
         (ValueError("no"), JobExecutionError, "failed\ndetail: ValueError: no"),
         (JobCancelledError("it was"), JobCancelledError, "canceled\ndetail: it was"),
     ],
 )
-def test_a_job_that_failed_or_was_cancelled_is_not_run_again(results, error, kind, told) -> None:
+def test_a_job_that_failed_or_was_cancelled_is_not_run_again(
+    results, error, kind, reported
+) -> None:
     results.write(JOB, JobResult.failed(error))
     found = results.read(JOB, since_ms=0)
-    with pytest.raises(kind, match=told):
+    with pytest.raises(kind, match=reported):
         found.reached(JOB, "job")
 
 
-def test_whoever_starts_a_job_after_its_end_wants_it_to_run_again(results: JobResults) -> None:
+def test_a_job_that_is_started_after_its_end_runs_again(results: JobResults) -> None:
     ended = JobResult.failed(ValueError("no"))
     results.write(JOB, ended)
     assert results.read(JOB, since_ms=ended.ended_ms + 1) is None

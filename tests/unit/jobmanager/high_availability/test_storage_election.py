@@ -64,9 +64,9 @@ def test_the_leader_is_named_and_the_next_one_has_a_larger_token(elect, storage)
     first.close()
     wait_until(two.leads.is_set)
     assert second.leader() == Candidate("b", "b:8081")
-    assert one.told == [1, None]
+    assert one.reported == [1, None]
     assert two.tokens[0] > 1
-    # Former leaders are forgotten after the new one is told.
+    # Former leaders are forgotten after the new one is notified.
     wait_until(lambda: storage.list("leader/") == [f"leader/{two.tokens[0]:08d}"])
     second.close()
     assert second.leader() is None
@@ -92,7 +92,7 @@ def test_a_leader_that_finds_a_newer_claim_leads_no_more(elect, storage) -> None
     _, contender = elect("a")
     wait_until(contender.leads.is_set)
     storage.write_new("lease/00000099-other", b"{}")
-    wait_until(lambda: contender.told[:2] == [contender.tokens[0], None])
+    wait_until(lambda: contender.reported[:2] == [contender.tokens[0], None])
 
 
 class Failing:
@@ -119,7 +119,7 @@ def test_a_leader_that_cannot_renew_its_lease_leads_no_more(elect, storage) -> N
     wait_until(contender.leads.is_set)
     failing.away = True
     # On a busy machine it may lose its lease before that, but it does not lead again meanwhile.
-    wait_until(lambda: failing.refused and contender.told[-1] is None)
+    wait_until(lambda: failing.refused and contender.reported[-1] is None)
     failing.away = False
     wait_until(lambda: election.token is not None)
     assert contender.tokens == sorted(set(contender.tokens))

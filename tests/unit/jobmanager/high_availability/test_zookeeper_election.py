@@ -40,9 +40,9 @@ class Service:
 
     def delete(self, name: str) -> None:
         del self.nodes[name]
-        told = [watch for node, watch in self.watches if node == name]
+        reported = [watch for node, watch in self.watches if node == name]
         self.watches = [each for each in self.watches if each[0] != name]
-        for watch in told:
+        for watch in reported:
             watch(None)
 
 
@@ -153,7 +153,7 @@ def test_candidates_lead_in_the_order_of_their_nodes_with_growing_tokens(service
     assert second.round() == 102
 
 
-def test_a_candidate_in_the_middle_that_leaves_makes_nobody_the_leader(service, process) -> None:
+def test_a_candidate_in_the_middle_that_leaves_does_not_change_the_leader(service, process) -> None:
     first, second, third = process("a"), process("b"), process("c")
     for each in (first, second, third):
         each.round()
@@ -221,7 +221,7 @@ def test_a_connection_that_is_cut_ends_the_leadership_at_once_or_when_the_sessio
     assert leader.leadership.token is None
 
 
-def test_nobody_leads_by_an_answer_that_came_before_its_connection_was_cut(
+def test_no_candidate_leads_by_an_answer_that_came_before_its_connection_was_cut(
     service, process
 ) -> None:
     leader = process("a")
@@ -236,16 +236,16 @@ def test_nobody_leads_by_an_answer_that_came_before_its_connection_was_cut(
     assert leader.round() is None
 
 
-def test_a_node_that_somebody_deleted_is_made_again(service, process) -> None:
+def test_a_node_that_was_deleted_is_made_again(service, process) -> None:
     leader = process("a")
     before = leader.round()
-    wait_until(lambda: leader.contender.told == [before])
+    wait_until(lambda: leader.contender.reported == [before])
     service.nodes.clear()
     assert leader.round() is None
     assert leader.has_work
     after = leader.round()
     assert after > before
-    wait_until(lambda: leader.contender.told == [before, None, after])
+    wait_until(lambda: leader.contender.reported == [before, None, after])
 
 
 def test_a_node_whose_answer_was_lost_is_found_again(service, process) -> None:
@@ -258,7 +258,7 @@ def test_a_node_whose_answer_was_lost_is_found_again(service, process) -> None:
     assert len(service.nodes) == 1
 
 
-def test_nobody_leads_where_nobody_takes_part(process) -> None:
+def test_without_candidates_there_is_no_leader(process) -> None:
     assert process("a").election.leader() is None
 
 

@@ -145,7 +145,7 @@ class Slots:
     def stage_of(self, token: str) -> Stage:
         return next(stage for stage in self.stages if stage.token == token)
 
-    def told(self, kind: type, stage: Stage | None = None) -> list[Any]:
+    def received(self, kind: type, stage: Stage | None = None) -> list[Any]:
         return [
             command
             for token, _, command in self.sent

@@ -104,7 +104,7 @@ def test_a_checkpoint_during_a_slow_look_knows_the_enumerator_of_the_look_before
         looking.join()
 
 
-def test_only_what_is_new_is_told():
+def test_only_new_splits_are_reported():
     source = coordinator(Scripted([["a"]]))
     source.begin_looking()
     first = source.take(source.look())
@@ -145,7 +145,7 @@ def test_a_discovery_waits_for_the_first_look_and_tells_of_later_ones():
     discovery.stop([source])
 
 
-def test_a_slow_enumerator_keeps_nobody_waiting():
+def test_a_slow_enumerator_does_not_block_the_driver():
     gate = threading.Event()
     slow, quick = coordinator(Scripted([["a"]], gate=gate)), coordinator(Scripted([["b"]]))
     slow.operator_id = "slow"
@@ -157,7 +157,7 @@ def test_a_slow_enumerator_keeps_nobody_waiting():
     gate.set()
 
 
-def test_what_an_enumerator_raises_is_told():
+def test_an_error_of_an_enumerator_is_reported():
     discovery = Discovery(lambda: None)
     (look,) = discovery.start([coordinator(Scripted([ValueError("no such directory")]))], TIMEOUT_S)
     assert look.found is None
@@ -187,7 +187,7 @@ def test_what_was_found_for_a_source_of_the_plan_before_is_not_taken_for_that_of
     (watcher,) = discovery._watchers.values()
     discovery._put(
         watcher, DiscoveryOutcome(former, former.look(), None), wake=False
-    )  # nobody has taken it
+    )  # it was not taken
     discovery.stop([former])
     former.close()
     found = discovery.start([source], TIMEOUT_S)

@@ -65,9 +65,9 @@ def test_a_checkpoint_is_triggered_in_all_stages_and_all_learn_that_it_is_comple
     began = run.slots.now
     assert run.advance()
     for stage in (first, second):
-        assert [each.checkpoint for each in run.slots.told(TriggerBarrier, stage)] == [1]
-        assert run.slots.told(ConfirmCheckpoint, stage) == [ConfirmCheckpoint(1)]
-    assert run.slots.told(CancelCheckpoint) == []
+        assert [each.checkpoint for each in run.slots.received(TriggerBarrier, stage)] == [1]
+        assert run.slots.received(ConfirmCheckpoint, stage) == [ConfirmCheckpoint(1)]
+    assert run.slots.received(CancelCheckpoint) == []
     assert NOTES[-2:] == [("commit", "a", 1), ("commit", "b", 1)]
     assert run.slots.now - began == INTERVAL_S
 
@@ -88,12 +88,14 @@ def test_a_checkpoint_that_one_task_declines_is_aborted_in_all_stages(scripted):
     )
     assert not run.advance()
     for stage in (first, second):
-        assert run.slots.told(CancelCheckpoint, stage)[0] == CancelCheckpoint(1)
-        assert run.slots.told(ConfirmCheckpoint, stage) == []
+        assert run.slots.received(CancelCheckpoint, stage)[0] == CancelCheckpoint(1)
+        assert run.slots.received(ConfirmCheckpoint, stage) == []
     assert not [note for note in NOTES if note[0] == "commit"]
     run.slots.answers = run.slots.ack
     assert run.advance()
-    assert run.driver.manifest.checkpoint_id == run.slots.told(ConfirmCheckpoint)[0].checkpoint > 1
+    assert (
+        run.driver.manifest.checkpoint_id == run.slots.received(ConfirmCheckpoint)[0].checkpoint > 1
+    )
 
 
 def test_a_checkpoint_that_is_declined_fails_the_job_if_no_failure_is_tolerated(scripted):
@@ -104,7 +106,7 @@ def test_a_checkpoint_that_is_declined_fails_the_job_if_no_failure_is_tolerated(
         run.advance()
 
 
-def test_a_checkpoint_that_is_declined_because_a_later_one_came_first_is_no_failure(scripted):
+def test_a_checkpoint_that_is_declined_because_a_later_one_came_first_is_not_a_failure(scripted):
     run = scripted()
     first, _ = run.start()
     run.slots.answers = lambda stage, task, trigger: (
@@ -113,8 +115,8 @@ def test_a_checkpoint_that_is_declined_because_a_later_one_came_first_is_no_fail
         else run.slots.ack(stage, task, trigger)
     )
     assert run.advance()
-    assert run.slots.told(CancelCheckpoint, first) == [CancelCheckpoint(1)]
-    assert run.slots.told(ConfirmCheckpoint, first) == [ConfirmCheckpoint(2)]
+    assert run.slots.received(CancelCheckpoint, first) == [CancelCheckpoint(1)]
+    assert run.slots.received(ConfirmCheckpoint, first) == [ConfirmCheckpoint(2)]
 
 
 def test_a_checkpoint_that_takes_too_long_is_aborted_in_all_stages(scripted):
@@ -123,7 +125,7 @@ def test_a_checkpoint_that_takes_too_long_is_aborted_in_all_stages(scripted):
     run.slots.answers = silent
     assert not run.advance()
     for stage in (first, second):
-        assert run.slots.told(CancelCheckpoint, stage)[0] == CancelCheckpoint(1)
+        assert run.slots.received(CancelCheckpoint, stage)[0] == CancelCheckpoint(1)
     assert run.driver.manifest is None
 
 
@@ -133,7 +135,7 @@ def test_an_ack_of_a_checkpoint_that_was_aborted_completes_nothing(scripted):
     run.slots.answers = silent
     run.advance()
     for stage in (first, second):
-        late = run.slots.ack(stage, stage.tasks[0], run.slots.told(TriggerBarrier, stage)[0])
+        late = run.slots.ack(stage, stage.tasks[0], run.slots.received(TriggerBarrier, stage)[0])
         run.slots.report(stage, late)
     assert not run.advance()
     assert run.driver.manifest is None
@@ -146,9 +148,9 @@ def test_the_last_checkpoint_is_aligned_and_comes_when_all_sources_have_read_all
     for stage in (first, second):
         run.slots.report(stage, SourceFinished(stage.tasks[0]))
     assert run.advance()
-    (trigger,) = run.slots.told(TriggerBarrier, first)
+    (trigger,) = run.slots.received(TriggerBarrier, first)
     assert (trigger.aligned, trigger.stop, trigger.drain) == (True, False, False)
-    assert run.slots.now == began, "nobody waits for the interval"
+    assert run.slots.now == began, "the interval is not waited for"
 
 
 def test_the_last_checkpoint_is_not_begun_again_while_it_is_under_way(scripted):
@@ -158,7 +160,7 @@ def test_the_last_checkpoint_is_not_begun_again_while_it_is_under_way(scripted):
     for stage in (first, second):
         run.slots.report(stage, SourceFinished(stage.tasks[0]))
     assert not run.advance()
-    assert len(run.slots.told(TriggerBarrier, first)) == 1
+    assert len(run.slots.received(TriggerBarrier, first)) == 1
 
 
 def test_the_last_checkpoint_waits_for_the_slowest_source(scripted):
@@ -168,14 +170,14 @@ def test_the_last_checkpoint_waits_for_the_slowest_source(scripted):
     run.slots.report(first, SourceFinished(first.tasks[0]))
     assert run.advance()
     assert run.slots.now - began == INTERVAL_S
-    assert not run.slots.told(TriggerBarrier)[0].aligned
+    assert not run.slots.received(TriggerBarrier)[0].aligned
 
 
 def test_a_checkpoint_that_settles_the_job_stops_its_sources(scripted):
     run = scripted()
     first, _ = run.start()
     run.driver.settle()
-    (trigger,) = run.slots.told(TriggerBarrier, first)
+    (trigger,) = run.slots.received(TriggerBarrier, first)
     assert (trigger.stop, trigger.drain, trigger.aligned) == (True, False, False)
 
 
@@ -189,7 +191,7 @@ def test_a_savepoint_is_aligned_comes_at_once_and_ends_the_sources_if_it_is_to(
     first, second = run.start()
     began = run.slots.now
     assert run.driver.advance(SavepointRequest("/sp", stops=stops, drains=drains))
-    (trigger,) = run.slots.told(TriggerBarrier, first)
+    (trigger,) = run.slots.received(TriggerBarrier, first)
     assert (trigger.aligned, trigger.stop, trigger.drain) == (True, stops, drains)
     assert run.slots.now == began
     assert NOTES[-2:] == [("publish", "a", 1), ("publish", "b", 1)]
@@ -208,8 +210,8 @@ def test_a_savepoint_that_is_declined_is_tried_again(scripted):
         else run.slots.ack(stage, task, trigger)
     )
     assert run.driver.advance(SavepointRequest("/sp"))
-    assert run.slots.told(ConfirmCheckpoint, first) == [ConfirmCheckpoint(2)]
-    assert [each.aligned for each in run.slots.told(TriggerBarrier, first)] == [True, True]
+    assert run.slots.received(ConfirmCheckpoint, first) == [ConfirmCheckpoint(2)]
+    assert [each.aligned for each in run.slots.received(TriggerBarrier, first)] == [True, True]
 
 
 def test_a_savepoint_is_over_when_the_job_comes_to_its_end_before_it(scripted):
@@ -222,7 +224,9 @@ def test_a_savepoint_is_over_when_the_job_comes_to_its_end_before_it(scripted):
 
     def finish() -> None:
         for stage in stages:
-            message = run.slots.ack(stage, stage.tasks[0], run.slots.told(TriggerBarrier, stage)[0])
+            message = run.slots.ack(
+                stage, stage.tasks[0], run.slots.received(TriggerBarrier, stage)[0]
+            )
             done = dataclasses.replace(message.ack, finished=True)
             run.slots.report(stage, dataclasses.replace(message, ack=done))
 
@@ -256,10 +260,10 @@ def test_slots_that_do_not_run_yet_are_not_triggered(scripted):
     first, second = run.start()
     run.slots.report(first, SlotListening(0, "tcp://0", 1))
     assert not run.advance()
-    assert run.slots.told(TriggerBarrier) == []
+    assert run.slots.received(TriggerBarrier) == []
     run.slots.report(second, SlotListening(0, "tcp://0", 1))
     assert run.advance()
-    assert len(run.slots.told(TriggerBarrier)) == 2
+    assert len(run.slots.received(TriggerBarrier)) == 2
 
 
 # Failures
@@ -279,8 +283,8 @@ def test_the_failure_of_a_region_gives_up_only_its_tasks(at_one):
     error = failing(at_one, first)
     assert set(error.tasks) == set(first.tasks)
     assert "boom" in str(error)
-    assert at_one.slots.told(StopSlot, first) == [StopSlot(failed=True)]
-    assert at_one.slots.told(StopSlot, second) == []
+    assert at_one.slots.received(StopSlot, first) == [StopSlot(failed=True)]
+    assert at_one.slots.received(StopSlot, second) == []
 
 
 def trace_of(stage: Stage, slot: int) -> SlotTrace:
@@ -367,10 +371,12 @@ def test_a_failure_aborts_the_checkpoint_under_way_in_the_region_that_goes_on(at
     first, second = at_one.slots.stages
     at_one.slots.answers = silent
     assert not at_one.advance()
-    under_way = at_one.slots.told(TriggerBarrier, second)[-1].checkpoint
+    under_way = at_one.slots.received(TriggerBarrier, second)[-1].checkpoint
     failing(at_one, first)
-    assert at_one.slots.told(CancelCheckpoint, second) == [CancelCheckpoint(under_way)]
-    assert at_one.slots.told(CancelCheckpoint, first) == [], "it is told to leave, and nothing else"
+    assert at_one.slots.received(CancelCheckpoint, second) == [CancelCheckpoint(under_way)]
+    assert at_one.slots.received(CancelCheckpoint, first) == [], (
+        "it is told to leave, and nothing else"
+    )
     assert at_one.driver.checkpoints.pending == []
 
 
@@ -389,7 +395,7 @@ def test_a_region_that_failed_goes_back_alone_to_the_checkpoint_the_others_go_on
     assert list(deployment.restore)
     assert not second.ended
     assert at_one.advance()
-    assert at_one.slots.told(ConfirmCheckpoint, second)[-1] == ConfirmCheckpoint(2)
+    assert at_one.slots.received(ConfirmCheckpoint, second)[-1] == ConfirmCheckpoint(2)
 
 
 def test_all_regions_go_back_if_the_commits_of_the_last_checkpoint_are_not_done(at_one):
@@ -446,7 +452,7 @@ def test_all_regions_go_back_if_a_newer_checkpoint_is_durable_than_they_know_of(
     again = run.slots.stages[2:]
     assert [stage.tasks for stage in again] == [first.tasks, second.tasks]
     assert set(run.slots.closed) == {first.token, second.token}
-    assert run.slots.told(StopSlot, second) == [StopSlot(failed=False)]
+    assert run.slots.received(StopSlot, second) == [StopSlot(failed=False)]
     assert run.driver.manifest == newest
     assert run.advance()
 
@@ -476,11 +482,11 @@ def test_what_an_attempt_tells_that_is_over_is_not_taken_for_another_one(at_one)
         else at_one.slots.ack(stage, task, trigger)
     )
     assert not at_one.advance(), "the ACK came from an attempt that is over"
-    assert at_one.slots.told(TriggerBarrier, again)
-    assert at_one.slots.told(StopSlot, again) == at_one.slots.told(StopSlot, second) == []
+    assert at_one.slots.received(TriggerBarrier, again)
+    assert at_one.slots.received(StopSlot, again) == at_one.slots.received(StopSlot, second) == []
 
 
-def test_what_somebody_tells_whose_stage_nobody_knows_is_ignored(at_one):
+def test_messages_of_an_unknown_stage_are_ignored(at_one):
     first, _ = at_one.slots.stages
     stranger = Stage(at_one.slots, first.deployment, lambda _: None)
     stranger.token = "nobody"
@@ -506,7 +512,7 @@ def test_a_stage_that_ends_without_a_word_has_failed_after_a_while(at_one):
     assert set(failed.value.tasks) == set(first.tasks)
 
 
-def test_what_a_slot_told_before_its_stage_ended_is_the_cause(at_one):
+def test_what_a_slot_reported_before_its_stage_ended_is_the_cause(at_one):
     first, _ = at_one.slots.stages
     first.end(ValueError("executor lost"))
     at_one.slots.when_idle.append(lambda: at_one.slots.fail(first))  # it was under way
@@ -538,7 +544,7 @@ def test_a_stage_of_which_not_all_slots_listen_is_cancelled(scripted):
     first, _ = run.start()
     run.driver.restore(None, attempt=1, at_once=False)
     assert first.cancelled
-    assert run.slots.told(StopSlot, first) == []
+    assert run.slots.received(StopSlot, first) == []
 
 
 def test_what_a_sink_puts_out_here_is_shown_and_its_task_may_send_as_much_again(at_one):
@@ -548,11 +554,11 @@ def test_what_a_sink_puts_out_here_is_shown_and_its_task_may_send_as_much_again(
     at_one.slots.report(first, SinkOutput(first.tasks[0], "printing", b"hello"))
     assert at_one.advance()
     assert shown == [b"hello"]
-    assert at_one.slots.told(OutputTaken, first) == [OutputTaken(first.tasks[0], "printing", 5)]
+    assert at_one.slots.received(OutputTaken, first) == [OutputTaken(first.tasks[0], "printing", 5)]
 
 
 def test_a_subtask_without_splits_is_not_idle_any_more_when_the_others_have_read_theirs(scripted):
-    """While others read, its time does not count; when nobody reads, nobody's is held back by it."""
+    """While others read, its time does not count; when no source reads, it holds back none of them."""
     run = scripted(parallelism=2)
     first, _ = run.start()
     reading, other = sorted(
@@ -561,7 +567,7 @@ def test_a_subtask_without_splits_is_not_idle_any_more_when_the_others_have_read
     assert first.deployment.assignments[other].idle
     run.slots.report(first, SplitsFinished(reading, ("one",)))
     assert run.advance()
-    assert run.slots.told(AssignSplits, first) == [AssignSplits(other, (), idle=False)]
+    assert run.slots.received(AssignSplits, first) == [AssignSplits(other, (), idle=False)]
 
 
 def test_splits_for_a_task_that_does_not_run_yet_wait_until_it_does(scripted):
@@ -570,17 +576,17 @@ def test_splits_for_a_task_that_does_not_run_yet_wait_until_it_does(scripted):
     first, second = run.start()
     task = first.tasks[0]
     run.driver._assign({task: SourceAssignment([], no_more_splits=True)})
-    assert run.slots.told(AssignSplits) == []
+    assert run.slots.received(AssignSplits) == []
     for stage in (first, second):
         run.slots.report(stage, SlotListening(0, "tcp://0", 1))
     assert run.advance()
-    assert run.slots.told(AssignSplits, first) == [AssignSplits(task, (), no_more_splits=True)]
+    assert run.slots.received(AssignSplits, first) == [AssignSplits(task, (), no_more_splits=True)]
 
 
 def test_a_driver_that_closes_lets_all_slots_go(at_one):
     first, second = at_one.slots.stages
     at_one.driver.close()
     for stage in (first, second):
-        assert at_one.slots.told(StopSlot, stage) == [StopSlot(failed=False)]
+        assert at_one.slots.received(StopSlot, stage) == [StopSlot(failed=False)]
         assert not stage.cancelled
     assert set(at_one.slots.closed) == {first.token, second.token}

@@ -1,4 +1,4 @@
-"""Questions about slots: who gets them, when they are given up, and who is told."""
+"""Questions about slots: which slots get them, when they are given up, and who gets the answer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_slot_that_says_nothing_is_given_up_after_what_it_needs_and_some_patie
     inspections.take()
     with pytest.raises(NoAnswerError, match="stage 0, slot 1 did not answer"):
         long.result(0)
-    inspections.on_answer(InspectionAnswer(number, "too late"))  # nobody waits for it
+    inspections.on_answer(InspectionAnswer(number, "too late"))  # no caller waits for it
 
 
 def test_a_question_whose_slot_cannot_be_asked_yet_waits_and_is_given_up_too(inspections, clock):

@@ -47,7 +47,7 @@ def running():
     return stage
 
 
-def test_slots_are_told_of_each_other_when_all_are_there():
+def test_slots_get_each_others_addresses_when_all_have_started():
     stage = watch()
     assert stage.on_listening(SlotListening(1, "tcp://b", 2)) == []
     addresses = Connect(("tcp://a", "tcp://b"))
@@ -95,7 +95,7 @@ def test_all_sources_have_finished_when_the_last_one_has():
     ("happen", "cause"),
     [
         pytest.param(
-            lambda s: s.on_slot_failed(SlotFailed(1, FAILURE)), TaskFailedError, id="told"
+            lambda s: s.on_slot_failed(SlotFailed(1, FAILURE)), TaskFailedError, id="reported"
         ),
         pytest.param(lambda s: s.on_lost(1), SlotLostError, id="lost"),
         pytest.param(lambda s: s.on_ended(None), StageEndedError, id="ended"),
@@ -112,7 +112,7 @@ def test_the_first_failure_is_the_one_that_counts(happen, cause):
     assert stage.cause is failed.cause
 
 
-def test_what_happens_on_the_way_out_is_no_failure():
+def test_what_happens_on_the_way_out_is_not_a_failure():
     stage = running()
     stage.leave()
     assert stage.on_lost(0) == []

@@ -139,7 +139,7 @@ def test_a_job_that_is_cancelled_while_it_waits_is_in_nobodys_way(manager, threa
     assert manager.acquire(demand("c", 1), lambda: 4, never) == 1
 
 
-def test_a_job_in_epochs_needs_no_cluster_while_nobody_holds_slots(manager):
+def test_a_job_in_epochs_needs_no_cluster_while_no_job_holds_slots(manager):
     assert manager.share_at_once(demand("a", 0))
     assert not manager.share_at_once(demand("b", 1))
     manager.acquire(demand("b", 1), lambda: 2, never)

@@ -36,7 +36,7 @@ def test_a_job_gets_what_it_asks_for():
     [(4, 6, 4), (8, 6, 6), (4, 0, 3)],
     ids=["as many as there are", "as many as it prefers", "as many as it needs"],
 )
-def test_what_nobody_wants_goes_to_who_prefers_more(free, preferred, granted):
+def test_spare_slots_go_to_jobs_that_prefer_more(free, preferred, granted):
     pool = pool_of(free)
     ask(pool, "a", 3, preferred)
 
@@ -110,7 +110,7 @@ def test_a_job_that_asks_for_no_more_than_it_has_does_not_wait(slots):
     assert pool.try_grant("a") == slots
 
 
-def test_jobs_in_epochs_share_one_slot_that_nobody_else_gets():
+def test_jobs_in_epochs_share_one_slot_that_other_jobs_do_not_get():
     pool = pool_of(3, a=1)
     for job in ("b", "c"):
         ask(pool, job, 0)
@@ -146,7 +146,7 @@ def test_a_job_goes_from_sharing_to_holding_and_back():
     assert not pool.use().held
 
 
-def test_who_holds_slots_is_told_by_name():
+def test_the_holders_of_slots_are_named():
     pool = pool_of(6, a=3, b=2)
     ask(pool, "c", 0)
     pool.try_grant("c")
@@ -188,7 +188,7 @@ def test_no_slot_is_ever_given_to_two_jobs(steps):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 5)), max_size=12))
-def test_whoever_can_ever_be_granted_is_granted_in_the_end(wanted):
+def test_every_request_that_can_be_granted_is_granted_in_the_end(wanted):
     pool, waiting = pool_of(5), {}
     for job, slots in wanted:
         ask(pool, job, slots)

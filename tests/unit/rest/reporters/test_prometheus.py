@@ -138,7 +138,7 @@ def test_an_ended_job_tells_that_it_has_ended_and_nothing_of_its_subtasks(contro
     assert b'flink_jobmanager_numRunningJobs{host=""} 0.0' in content
 
 
-def test_names_that_become_the_same_are_told_once(controller):
+def test_names_that_become_the_same_are_reported_once(controller):
     operators = {"o1": {"a.b": ("gauge", 1), "a_b": ("gauge", 2)}}
     controller.vertices[0] |= describe_reports([{"numRecordsIn": 1, "operators": operators}])
     text, _ = exposed(controller)

@@ -22,11 +22,11 @@ COUNT = 300
 TINY = NetworkSettings(channel_bytes=300, gate_bytes=0)
 
 
-def run(slot: int, keys: StageKeys, addresses: Any, told: Any, results: Any) -> None:
+def run(slot: int, keys: StageKeys, addresses: Any, reported: Any, results: Any) -> None:
     """Send numbers to all, pass on what arrives to one of all, and tell what arrives then; until told to end."""
     network = Network(slot, SLOTS, keys, TINY, HOST)
     addresses.put((slot, network.address))
-    network.connect(told.get())
+    network.connect(reported.get())
     source, passing = Outputs(), Outputs()
     first, second = Inputs(), Inputs()
     numbers = [network.open_output(ChannelId(1, to, 0, slot), to, source) for to in range(SLOTS)]
@@ -35,7 +35,7 @@ def run(slot: int, keys: StageKeys, addresses: Any, told: Any, results: Any) -> 
         network.open_input(ChannelId(1, slot, 0, sender), sender, first)
         network.open_input(ChannelId(2, slot, 0, sender), sender, second)
     sent = 0
-    while told.empty():
+    while reported.empty():
         worked = network.pump()
         if sent < COUNT and source.has_room:
             worked = True

@@ -151,7 +151,7 @@ def test_slot_fails_on_a_corrupting_connection(
 def test_lost_messages_are_detected_when_the_connection_recovers(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "_GRACE_S", FOREVER_S)  # that it was interrupted is no reason
+    monkeypatch.setattr(transport, "_GRACE_S", FOREVER_S)  # that it was interrupted is not a reason
     pair.line.damage()
     with pytest.raises(TransportError, match="lost messages from slot 0"):
         pair.work(never)

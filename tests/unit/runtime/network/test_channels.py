@@ -76,7 +76,7 @@ def test_a_second_message_that_overtakes_stays_behind_the_first() -> None:
     assert contents(receiver.overtaken()) == ["a", "b"]
 
 
-def test_a_message_that_waits_can_be_hastened() -> None:
+def test_a_message_that_waits_can_be_expedited() -> None:
     sender, receiver, _, _ = link()
     sender.send(DATA, "a")
     sender.send(BARRIER, 7)

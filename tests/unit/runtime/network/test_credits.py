@@ -58,9 +58,11 @@ def test_at_most_a_window_and_one_item_are_under_way_and_all_gets_through(
 def test_limit_is_announced_after_half_a_window() -> None:
     receiver = ReceiveWindow(1000)
     assert receiver.open() == 1000
-    told = [limit for _ in range(100) if (limit := receiver.take(100 - ITEM_OVERHEAD)) is not None]
-    assert told[0] == 1500
-    assert len(told) == 100 * 100 // 500
+    reported = [
+        limit for _ in range(100) if (limit := receiver.take(100 - ITEM_OVERHEAD)) is not None
+    ]
+    assert reported[0] == 1500
+    assert len(reported) == 100 * 100 // 500
 
 
 def test_a_window_that_shrinks_takes_nothing_back() -> None:

@@ -75,14 +75,14 @@ def test_slots_of_several_stages_exchange_messages_with_the_driver(driver: Drive
         for number in range(100):
             driver.endpoint.send(stage, slot, (stage, slot, number))
     for (stage, slot), network in slots.items():
-        told: list[object] = []
+        reported: list[object] = []
 
-        def all_told(network: Network = network, told: list[object] = told) -> bool:
-            told += network.commands()
-            return len(told) == 100
+        def all_reported(network: Network = network, reported: list[object] = reported) -> bool:
+            reported += network.commands()
+            return len(reported) == 100
 
-        driver.until(all_told)
-        assert told == [(stage, slot, number) for number in range(100)]
+        driver.until(all_reported)
+        assert reported == [(stage, slot, number) for number in range(100)]
 
 
 def test_a_driver_may_be_reached_at_another_address_than_it_listens_at() -> None:
@@ -160,7 +160,7 @@ def test_a_slot_ends_when_the_driver_closes_its_stage(driver: Driver) -> None:
     driver.endpoint.close_stage("one")
     with pytest.raises(TransportError, match="lost the connection to the driver"):
         driver.until(lambda: False)
-    driver.endpoint.send("one", 0, "to nobody")
+    driver.endpoint.send("one", 0, "to no slot")
 
 
 def test_commands_that_were_sent_before_the_stage_was_closed_are_taken_first(
@@ -177,7 +177,7 @@ def test_commands_that_were_sent_before_the_stage_was_closed_are_taken_first(
     driver.endpoint.close_stage("one")
     driver.until(lambda: connections.monitor.poll(0))  # the end of the connection has come
     network.pump()
-    network.pump()  # nobody has asked for the command yet
+    network.pump()  # the command was not requested yet
     assert network.commands() == ["leave"]
     with pytest.raises(TransportError, match="lost the connection to the driver"):
         network.pump()

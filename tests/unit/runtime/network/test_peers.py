@@ -111,10 +111,10 @@ def test_a_slow_receiver_allows_less_than_its_window_and_smaller_buffers(
     source.resize(100_000)
     source.open()
     peer.flush()
-    (told,) = socket.entries()
-    assert (told.limit, told.records) == (200, 7)
+    (reported,) = socket.entries()
+    assert (reported.limit, reported.records) == (200, 7)
     sender = RemoteOutput(CHANNEL, peer, Outputs())
-    sender.arrived(told)
+    sender.arrived(reported)
     assert sender.most_records == 7
     source.receiver.fit(BufferSize(window=1_000_000, records=9000))
     source.receiver.put(BufferOrEvent(DATA, b"x" * 136, 136))

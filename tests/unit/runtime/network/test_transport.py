@@ -101,7 +101,7 @@ def test_either_end_may_open_a_channel_first(slots: Slots, receiver_first: bool)
     else:
         sender = slots.networks[0].open_output(channel, 1, outputs)
         sender.send(WATERMARK, 1)
-        assert not outputs.has_room, "one item may go before the receiver has told its window"
+        assert not outputs.has_room, "one item may go before the receiver has announced its window"
         slots.rest()
         slots.networks[1].open_input(channel, 0, inputs)
     slots.until(lambda: outputs.has_room and inputs.next())
@@ -225,7 +225,7 @@ def test_barrier_overtakes_queued_items_at_both_ends(small: Slots) -> None:
     assert [decode(item.content).values[0] for item in after] == [*range(20)]  # type: ignore[attr-defined]
 
 
-def test_a_barrier_that_waits_can_be_hastened(small: Slots) -> None:
+def test_a_barrier_that_waits_can_be_expedited(small: Slots) -> None:
     sender, receiver = small.channel()
     for number in range(20):
         sender.send(DATA, RowBatch([number, "x" * 150]))
@@ -279,7 +279,7 @@ def test_pending_data_is_sent_before_waiting(slots: Slots) -> None:
 
 
 class Poller:
-    """Notes for how long somebody would have waited."""
+    """Records for how long a slot would have waited."""
 
     def __init__(self) -> None:
         self.waits: list[int] = []

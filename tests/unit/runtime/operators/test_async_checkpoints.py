@@ -84,7 +84,7 @@ def test_watermarks_that_wait_are_part_of_the_checkpoint(run, ordered):
 
     service = Service()
     lookup = run(service, ordered=ordered, snapshots=[snapshot])
-    lookup.watermark(8)  # told again after a restart
+    lookup.watermark(8)  # sent again after a restart
     lookup.watermark(9)
     lookup.look()
     service.answer("b", "a")

@@ -1,4 +1,4 @@
-"""Asynchronous calls where records flow: answers are emitted when they arrive, and nobody waits for them."""
+"""Asynchronous calls in pipelined mode: results are emitted when they arrive, and the slot does not wait for them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Flow:
         return self.take()
 
     def next_step(self):
-        """Return when the operator wants to go on, in milliseconds; nobody looks in between."""
+        """Return when the operator wants to go on, in milliseconds; it is not called in between."""
         self.operator._watched = True
         step = self.operator.next_step()
         return None if step is None else math.ceil(round(step * 1000, 3))
@@ -322,7 +322,7 @@ def test_a_watched_operator_is_not_looked_at_in_between():
     )
     harness = OperatorHarness(operator, clock=clock, pipelined=True)
     harness.process_element("a")
-    assert operator.next_step() == pytest.approx(clock.now / 1000 + 0.001)  # nobody tells it
+    assert operator.next_step() == pytest.approx(clock.now / 1000 + 0.001)  # nothing wakes it
     operator.close()
     watched = []
     harness.context.watch = watched.append

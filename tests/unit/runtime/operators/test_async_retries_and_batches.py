@@ -86,7 +86,9 @@ def test_calls_are_tried_again_as_the_strategy_says(
             id="an error of another type",
         ),
         pytest.param([OSError("1")], fixed(5, 5, len, None), "OSError: 1", id="only results"),
-        pytest.param([None], fixed(5, 5), "should be of list type", id="no list is no result"),
+        pytest.param(
+            [None], fixed(5, 5), "should be of list type", id="a result that is not a list"
+        ),
         pytest.param(
             [[1]],
             fixed(5, 5, lambda results: 1 / 0, None),

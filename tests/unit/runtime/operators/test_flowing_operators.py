@@ -1,4 +1,4 @@
-"""Operators where records flow: a barrier may be a minute away, so nothing waits for it."""
+"""Operators in pipelined mode: a barrier may be a minute away, so nothing waits for it."""
 
 from __future__ import annotations
 
@@ -201,38 +201,38 @@ def test_a_window_of_processing_time_fires_when_its_time_is_over(assigner, due):
 
 
 def sink_flow(sink, checkpointed):
-    told = []
+    reported = []
     flow = Flow(SinkSpec(sink))
-    flow.harness.context.tell = told.append
+    flow.harness.context.tell = reported.append
     flow.harness.context.extras.update(
         job_id="job", staging="/staging", attempt="a", checkpointed=checkpointed
     )
-    return flow, told
+    return flow, reported
 
 
 @pytest.mark.parametrize("checkpointed", [True, False])
 def test_print_output_is_sent_immediately(checkpointed):
-    flow, told = sink_flow(PrintSink(), checkpointed)
+    flow, reported = sink_flow(PrintSink(), checkpointed)
     flow.harness.process_element("a")
-    assert told == [b"a\n"]
+    assert reported == [b"a\n"]
     assert flow.operator.barrier() == []
 
 
 def test_collected_records_wait_for_checkpoints_if_there_are_any():
-    flow, told = sink_flow(CollectSink(), checkpointed=True)
+    flow, reported = sink_flow(CollectSink(), checkpointed=True)
     flow.harness.process_element("a")
-    assert told == []
+    assert reported == []
     assert len(flow.operator.barrier()) == 1
-    flow, told = sink_flow(CollectSink(), checkpointed=False)
+    flow, reported = sink_flow(CollectSink(), checkpointed=False)
     flow.harness.process_element("a")
-    assert list(map(pickle.loads, told)) == [["a"]]
+    assert list(map(pickle.loads, reported)) == [["a"]]
     assert flow.operator.barrier() == []
 
 
 def test_a_driver_that_does_not_keep_up_closes_the_input():
-    flow, told = sink_flow(PrintSink(), checkpointed=True)
+    flow, reported = sink_flow(PrintSink(), checkpointed=True)
     while flow.operator.has_room:
         flow.harness.process_element("x" * 100_000)
-    assert MOST_UNTAKEN <= sum(map(len, told)) < MOST_UNTAKEN + 200_000
-    flow.operator.on_taken(len(told[0]))
+    assert MOST_UNTAKEN <= sum(map(len, reported)) < MOST_UNTAKEN + 200_000
+    flow.operator.on_taken(len(reported[0]))
     assert flow.operator.has_room

@@ -1,4 +1,4 @@
-"""A source where records flow: splits come while it runs and are read side by side, nothing waits, the clock does the rest."""
+"""A source in pipelined mode: splits come while it runs and are read side by side, nothing waits, the clock does the rest."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_an_error_of_a_later_operator_is_not_taken_for_one_of_this_function(spec
 
 
 class Timed(KeyedProcessFunction):
-    """Sets a timer at each value, in both clocks if told so, and reports its context."""
+    """Sets a timer at each value, in both clocks if configured so, and reports its context."""
 
     def __init__(self, offset=0, processing=False):
         self.offset = offset

@@ -92,7 +92,7 @@ def test_batch_without_positions_before_the_split_position_is_dropped():
             batch(3, 8, tells="start"),
             RecordError,
             "it ranges from 3 to 8, but the split was read up to 6",
-            id="part old, part new, which is which is not told",
+            id="part old, part new, which is which is unknown",
         ),
         pytest.param(
             batch(6, 8, tells="nothing"), InvalidProgramError, "has no positions", id="nothing"

@@ -184,7 +184,7 @@ def asks_for_a_kind(source: str) -> list[str]:
     return found
 
 
-def test_nobody_asks_for_the_kind_of_a_spec() -> None:
+def test_no_code_asks_for_the_kind_of_a_spec() -> None:
     """What must be known about an operator is a trait of its spec, so that new ones need no other change.
 
     The planner of tables may: it makes the specs, and looks for shapes of plans.

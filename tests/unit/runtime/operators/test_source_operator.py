@@ -279,7 +279,7 @@ def test_when_all_splits_are_silent_the_source_turns_idle_and_returns_with_the_n
     assert run.harness.operator.next_wakeup() is None
     clock.advance(100)
     run.checkpoint_id()
-    assert run.harness.statuses() == []  # told once
+    assert run.harness.statuses() == []  # sent once
     run.extend("a", [20])
     assert run.checkpoint_id() == (["a20"], [19])
     assert run.harness.statuses() == [False]

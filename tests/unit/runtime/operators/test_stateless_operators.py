@@ -89,7 +89,7 @@ def test_rule_12_flat_map_may_yield_to_side_outputs_only():
 
 
 class LikeATag:
-    """Answers to any name, and is no tag."""
+    """Answers to any name, and is not a tag."""
 
     def __getattr__(self, name):
         return name

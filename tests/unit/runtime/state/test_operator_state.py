@@ -1,4 +1,4 @@
-"""Operator state: lists that are split or united, and how state is dealt out when the parallelism changes."""
+"""Operator state: lists that are split or united, and how state is redistributed when the parallelism changes."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(former, parallelism):
 
 @given(SUBTASKS, st.integers(1, 6))
 def test_no_subtask_is_later_than_the_slowest_one_was(former, parallelism):
-    """Of what was said to others, idle subtasks count only if all are idle: nobody waited for them."""
+    """Of the watermarks that were sent, those of idle subtasks count only if all are idle: they held back no other."""
     if len(former) == parallelism:
         return
     states = [state for state in former if state]
@@ -290,10 +290,12 @@ def local(watermark, floor=MIN, *, finished=False, **operators):
     }
 
 
-def restored(subtask, parallelism, operators, own=None, anew=False, **former):
+def restored(subtask, parallelism, operators, own=None, just_restored=False, **former):
     pickles = {name: tuple(map(pickle.dumps, locals_)) for name, locals_ in former.items()}
     restore = SubtaskRestore(
-        local=None if own is None else pickle.dumps(own), former=pickles, anew=anew
+        local=None if own is None else pickle.dumps(own),
+        former=pickles,
+        just_restored=just_restored,
     )
     return restore_local(restore, operators, subtask, parallelism)
 
@@ -309,7 +311,7 @@ def test_an_unchanged_subtask_gets_its_own_snapshot_back():
 
 def test_restored_valve_restarts_but_the_watermark_does_not():
     states = [local(5, head={"list/a": [1]})]
-    found = restored(0, 1, ["head"], own=states[0], anew=True, head=states)
+    found = restored(0, 1, ["head"], own=states[0], just_restored=True, head=states)
     assert "valve" not in found
     assert found["floor"] == 5
 
@@ -324,13 +326,13 @@ def test_restored_valve_restarts_but_the_watermark_does_not():
     ],
 )
 def test_a_rescaled_subtask_starts_at_the_lowest_time(former, floor, finished):
-    found = restored(2, 3, ["head"], anew=True, head=former)
+    found = restored(2, 3, ["head"], just_restored=True, head=former)
     assert found == {"floor": floor, "finished": finished, "operators": {}}
 
 
 def test_an_operator_finds_its_state_in_the_chain_that_it_was_in():
     former = [local(5, source={"emitted": 5}, map={"list/a": [n]}) for n in range(4)]
-    found = restored(1, 2, ["map", "sink"], anew=True, source=former)
+    found = restored(1, 2, ["map", "sink"], just_restored=True, source=former)
     assert found["operators"] == {"map": {"list/a": [2, 3]}}
     assert (found["floor"], found["finished"]) == (MIN, False)
 

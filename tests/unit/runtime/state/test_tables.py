@@ -72,7 +72,7 @@ def test_any_use_equals_a_dictionary_and_the_deltas_replay_to_it(kind, keys):
         copied = kind()
         copied.apply(pickle.loads(pickle.dumps(table.full())))
         assert dict(copied.items()) == model
-        assert not replayed.merge().written  # what was restored is no change
+        assert not replayed.merge().written  # what was restored is not a change
 
     check()
 

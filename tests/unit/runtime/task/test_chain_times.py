@@ -19,13 +19,13 @@ class Clock:
 
 
 class Output:
-    """An output that is told whether somebody wants to know."""
+    """An output that learns whether its times are wanted."""
 
     def __init__(self):
-        self.told = []
+        self.reported = []
 
     def sample(self, times):
-        self.told.append(times is not None)
+        self.reported.append(times is not None)
 
 
 @pytest.fixture
@@ -68,14 +68,14 @@ def test_of_many_spans_only_some_are_measured_and_outputs_are_left_alone_in_betw
     times = ChainTimes([output])
     for _ in range(10_000):
         work(clock, times, (0, 0.001))
-    measured = output.told.count(True)
+    measured = output.reported.count(True)
     assert measured < 200
     times.take()
-    output.told.clear()
+    output.reported.clear()
     for _ in range(10_000):
         work(clock, times, (0, 0.001))
-    assert 15 <= output.told.count(True) <= 20  # by now it knows how many spans there are
-    assert output.told.count(False) == output.told.count(True)
+    assert 15 <= output.reported.count(True) <= 20  # by now it knows how many spans there are
+    assert output.reported.count(False) == output.reported.count(True)
 
 
 def test_spans_that_are_measured_stand_for_those_that_are_not(clock):

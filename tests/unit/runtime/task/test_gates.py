@@ -127,7 +127,7 @@ def test_when_time_moves_is_a_policy(policy, at_once, at_the_barrier):
     gates = gates_of(2, policy=policy)
     assert [said(gates.on_time(*event)) for event in EVENTS] == at_once
     assert said(gates.on_barriers()) == at_the_barrier
-    assert said(gates.on_barriers()) == []  # nothing is told twice
+    assert said(gates.on_barriers()) == []  # nothing is announced twice
 
 
 def test_one_channel_alone_moves_time_at_once_under_every_policy():

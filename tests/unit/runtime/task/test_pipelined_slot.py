@@ -113,7 +113,7 @@ def test_checkpoints_flow_through_a_running_job_and_a_restart_goes_on_from_one()
         assert not run.failed
     assert not any(ack.finished for ack in acks.values())
     assert {ack.task for ack in later.values()} == {ack.task for ack in acks.values()}
-    restore = {task: pipes.restore_of(ack, anew=True) for task, ack in later.items()}
+    restore = {task: pipes.restore_of(ack, just_restored=True) for task, ack in later.items()}
     again = sums(2, [], bounded=False, restore=restore, next_checkpoint=3)
     more = {(0, index): SourceAssignment(list(later[0, index].progress)) for index in range(2)}
     again.assignments.update({TaskId(f"v{at}", index): each for (at, index), each in more.items()})

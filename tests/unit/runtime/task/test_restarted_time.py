@@ -1,4 +1,4 @@
-"""Time after a start from a checkpoint: valves begin anew, and nobody's time goes back."""
+"""Time after a start from a checkpoint: valves start empty, and no watermark goes back."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def former(watermark, floor=-(2**63), **operators):
     return pickle.dumps(states)
 
 
-def restored(*formers, number=1, anew=True, own=False):
+def restored(*formers, number=1, just_restored=True, own=False):
     return SubtaskRestore(
-        local=formers[0] if own else None, former={f"v{number}.0": formers}, anew=anew
+        local=formers[0] if own else None,
+        former={f"v{number}.0": formers},
+        just_restored=just_restored,
     )
 
 
@@ -59,21 +61,21 @@ def sent(rows, kind):
 
 @pytest.mark.parametrize("own", [True, False], ids=["unchanged", "rescaled"])
 @pytest.mark.parametrize(
-    ("told", "seen"), [(5, 100), (100, 100), (120, 120)], ids=["behind", "equal", "ahead"]
+    ("reported", "seen"), [(5, 100), (100, 100), (120, 120)], ids=["behind", "equal", "ahead"]
 )
-def test_a_watermark_behind_the_time_of_the_checkpoint_counts_as_that_time(told, seen, own):
+def test_a_watermark_behind_the_time_of_the_checkpoint_counts_as_that_time(reported, seen, own):
     receiver = vertex(
         1, ProcessSpec(Now()), gates=[gate(0)], edges=[edge(2)], partitionings=[Forward()]
     )
     deployment = level(1, receiver, next_slots=1, restore={(1, 0): restored(former(100), own=own)})
     rows = [
-        control(WATERMARK, told),
+        control(WATERMARK, reported),
         BufferedRow(0, 1, 0, 0, 1, DATA, buffer(["x"], [130])),
         control(BARRIER, BarrierMessage(1, "a", False), sequence=2),
     ]
     out = run(deployment, rows=rows)
     assert [decode(row.payload).values for row in out if row.kind == DATA] == [[seen]]
-    # What was told before is told again: the receiver's valve may be a new one.
+    # What was sent before is sent again: the receiver's valve may be a new one.
     assert sent(out, WATERMARK) == [seen]
 
 
@@ -125,7 +127,7 @@ NO_SPLITS = reads(no_more_splits=False)
 
 
 @pytest.mark.parametrize(
-    ("was_idle", "assignment", "told"),
+    ("was_idle", "assignment", "reported"),
     [
         (True, reads([], no_more_splits=False), [(STATUS, True), (STATUS, False)]),
         (True, replace(NO_SPLITS, idle=True), [(STATUS, True)]),
@@ -135,9 +137,9 @@ NO_SPLITS = reads(no_more_splits=False)
     ids=["idle, now it has a split", "idle", "now it has no split", "active"],
 )
 def test_a_source_that_stays_repeats_its_time_before_splits_change_its_status(
-    was_idle, assignment, told
+    was_idle, assignment, reported
 ):
-    """The status that counts comes last: a source that reads is never taken for idle, and one that is idle has told its watermark."""
+    """The status that counts comes last: a source that reads is never taken for idle, and one that is idle has sent its watermark."""
     reader = vertex(
         1,
         SourceSpec(Numbers(bounded=False), MONOTONOUS),
@@ -156,4 +158,4 @@ def test_a_source_that_stays_repeats_its_time_before_splits_change_its_status(
     )
     with stages.Stepped(deployment) as slot:
         slot.rest()
-        assert slot.sent(2) == [(WATERMARK, 70), *told]
+        assert slot.sent(2) == [(WATERMARK, 70), *reported]

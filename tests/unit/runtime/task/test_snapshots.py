@@ -96,7 +96,7 @@ class Keyed:
         return True
 
     def crash(self):
-        """Start anew from the last snapshot that was written."""
+        """Start again from the last snapshot that was written."""
         chains, self.values = self.written[0], copy.deepcopy(self.written[1])
         self.keyed.close()
         self.taken.clear()

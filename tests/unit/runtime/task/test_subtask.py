@@ -24,7 +24,7 @@ from tests.builders import pipes
 
 
 class Channels:
-    """Carries what subtasks send in queues, one per channel; whoever wants to takes from any of them."""
+    """Carries what subtasks send in queues, one per channel; any thread may take from any of them."""
 
     def __init__(self):
         self.queues = {}
@@ -97,7 +97,7 @@ def parity(value):
 
 
 class Running:
-    """Two sources and a keyed operator; nobody waits for anybody's end."""
+    """Two sources and a keyed operator; none waits for the end of another."""
 
     def __init__(self):
         self.channels = Channels()
@@ -118,7 +118,7 @@ class Running:
         )
         self.sources = [Subtask(source, index) for index in range(2)]
         self.target = Subtask(target, 0, immediate)
-        self.payloads = [[], []]  # what there is to read
+        self.payloads = [[], []]  # what can be read
         for subtask in (*self.sources, self.target):
             task = environment(self.channels)
             subtask.open(task, SubtaskRestore())

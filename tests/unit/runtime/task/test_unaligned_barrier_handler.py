@@ -67,7 +67,7 @@ def test_records_may_be_in_flight_for_two_checkpoints():
     assert barriers.in_flight == {}
 
 
-def test_nobody_waits_for_the_time_of_a_barrier_that_was_seen_and_is_over():
+def test_the_time_is_not_awaited_of_a_barrier_that_was_seen_and_is_over():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     assert barriers.on_announced(barrier(1, 1000), 1010) == []
     assert barriers.deadline_ms == 1100
@@ -96,7 +96,7 @@ def test_a_barrier_that_has_overtaken_begins_before_the_time_is_over():
     assert decisions[0].unaligned
 
 
-def test_a_barrier_behind_records_is_hastened_when_its_time_is_over():
+def test_a_barrier_behind_records_is_expedited_when_its_time_is_over():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     assert barriers.on_announced(barrier(1, 1000), 1010) == []
     assert barriers.deadline_ms == 1100
@@ -105,7 +105,7 @@ def test_a_barrier_behind_records_is_hastened_when_its_time_is_over():
     assert barriers.on_announced(barrier(2, 1000), 1110) == [ExpediteBarriers(2)]  # it was slow
 
 
-def test_a_barrier_that_comes_into_a_queue_after_the_beginning_is_hastened():
+def test_a_barrier_that_comes_into_a_queue_after_the_beginning_is_expedited():
     barriers = UnalignedBarriers([A, B], timeout_ms=100)
     barriers.on_barrier(A, barrier(1, 1000), 1200)
     assert barriers.on_announced(barrier(1, 1000), 1210) == [ExpediteBarriers(1)]
@@ -315,7 +315,7 @@ def test_a_complete_checkpoint_has_all_that_was_sent_before_its_barriers_and_eac
         assert subtask.complete == set(
             subtask.before
         )  # in their turn they do not disturb each other
-    # All barriers have come, so nobody waits, and nothing is left.
+    # All barriers have come, so no channel is blocked, and nothing is left.
     assert not any(link.receiver.blocked for link in subtask.links)
     assert subtask.processed == subtask.sent
     if subtask.before and not subtask.aborted:

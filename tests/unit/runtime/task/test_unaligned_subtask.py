@@ -91,7 +91,9 @@ def restore_from(ack, sources=2):
     """What a subtask that took this snapshot starts from."""
     handles = {"v1": (ack.in_flight,), "v0": (None,) * sources, "v2": (None,)}
     keyed = {operator: (chain,) for operator, chain in ack.keyed.items()}
-    return {(1, 0): SubtaskRestore(keyed=keyed, local=ack.local, anew=True, in_flight=handles)}
+    return {
+        (1, 0): SubtaskRestore(keyed=keyed, local=ack.local, just_restored=True, in_flight=handles)
+    }
 
 
 def test_overtaking_barrier_captures_the_overtaken_records():
@@ -362,29 +364,29 @@ def test_a_record_may_be_in_flight_for_two_checkpoints():
 
 @pytest.fixture
 def stuck():
-    """Lets the barriers of a subtask be stuck in its output channels; returns those that were hastened."""
+    """Lets the barriers of a subtask be stuck in its output channels; returns those that were expedited."""
 
     def hold(slot):
-        hastened = []
+        expedited = []
         subtask = slot.task(1).subtask
-        subtask.holds_barrier = lambda message: message not in hastened
-        subtask.expedite_barrier = lambda message, overtaken: hastened.append(message)
-        return hastened
+        subtask.holds_barrier = lambda message: message not in expedited
+        subtask.expedite_barrier = lambda message, overtaken: expedited.append(message)
+        return expedited
 
     return hold
 
 
 def test_a_barrier_that_is_stuck_in_an_output_channel_overtakes_when_the_time_is_over(stuck, time):
     with stages.Stepped(summing(sources=1, timeout_ms=100)) as slot:
-        hastened = stuck(slot)
+        expedited = stuck(slot)
         slot.put(1, 0, BARRIER, barrier(1))
         slot.rest()
         time.advance(99)
         slot.rest()
-        assert (hastened, slot.acks(1)) == ([], {})
+        assert (expedited, slot.acks(1)) == ([], {})
         time.advance(1)
         slot.rest()
-        assert [message.checkpoint for message in hastened] == [1]
+        assert [message.checkpoint for message in expedited] == [1]
         assert slot.acks(1, 1)[1, 0].figures.unaligned
 
 
@@ -402,13 +404,13 @@ def test_checkpoint_aborted_while_its_barrier_is_queued_is_declined(stuck):
 
 def test_the_barrier_of_a_savepoint_does_not_overtake_in_an_output_channel(stuck, time):
     with stages.Stepped(summing(sources=1, timeout_ms=100)) as slot:
-        hastened = stuck(slot)
+        expedited = stuck(slot)
         slot.put(1, 0, BARRIER, barrier(1, aligned=True))
         slot.rest()
         time.advance(1000)
         slot.rest()
         assert slot.acks(1, 1)[1, 0].in_flight is None
-        assert hastened == []
+        assert expedited == []
 
 
 @pytest.mark.parametrize(

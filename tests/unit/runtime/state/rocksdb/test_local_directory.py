@@ -51,7 +51,7 @@ def leave(root, name, *, modified):
         pytest.param(f"work-{ELSEWHERE}-3", A_WEEK_AGO, True, id="on another machine"),
         pytest.param(f"work-{REUSED}-3", A_WEEK_AGO, False, id="another process has its number"),
         pytest.param(f"work-{DEAD}-3", A_WEEK_AGO, False, id="its process is gone"),
-        pytest.param("snap-7-op-0-a1", A_WEEK_AGO, False, id="a snapshot nobody has opened"),
+        pytest.param("snap-7-op-0-a1", A_WEEK_AGO, False, id="a snapshot that was never opened"),
         pytest.param(f"work-{DEAD}-3", time.time(), True, id="not forgotten yet"),
     ],
 )
@@ -78,7 +78,7 @@ def test_databases_in_use_are_left_alone_when_a_checkpoint_is_complete(tmp_path,
     assert work.exists() == stays
 
 
-# What lies there is unpickled: nobody else may have put it there.
+# What lies there is unpickled: another user must not have put it there.
 
 
 def own(root):
@@ -92,11 +92,11 @@ def test_the_directory_is_the_users_own(tmp_path):
     assert found.st_uid == os.geteuid()
 
 
-@pytest.mark.parametrize("told", ["", None], ids=["empty", "unset"])
-def test_without_spark_it_is_in_the_directory_for_temporary_files(tmp_path, monkeypatch, told):
+@pytest.mark.parametrize("reported", ["", None], ids=["empty", "unset"])
+def test_without_spark_it_is_in_the_directory_for_temporary_files(tmp_path, monkeypatch, reported):
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
-    if told is not None:
-        monkeypatch.setenv("SPARK_LOCAL_DIRS", told)
+    if reported is not None:
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", reported)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert LocalDirectory((), "job", "0.0", 0).job == own(tmp_path) / "job"
 

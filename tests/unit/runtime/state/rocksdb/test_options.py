@@ -113,8 +113,8 @@ def test_entries_beyond_the_limit_are_written_early(tmp_path):
 
 def test_incremental_checkpoints_are_the_default():
     assert settings_of().incremental
-    told = {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "false"}
-    assert not rocksdb_settings(Configuration.from_dict(told)).incremental
+    reported = {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "false"}
+    assert not rocksdb_settings(Configuration.from_dict(reported)).incremental
     assert EmbeddedRocksDBStateBackend().is_incremental_checkpoints_enabled()
     assert not EmbeddedRocksDBStateBackend(False).is_incremental_checkpoints_enabled()
 
