@@ -57,8 +57,8 @@ class Protocol:
         return writer
 
     def begin(self, writer: SinkWriter, checkpoint_id: int) -> None:
-        """Begin an epoch, by an attempt of its own."""
-        with step(f"writer.begin of epoch {checkpoint_id}"):
+        """Begin a checkpoint, by an attempt of its own."""
+        with step(f"writer.begin of checkpoint {checkpoint_id}"):
             writer.begin(
                 CheckpointContext(checkpoint_id, f"attempt{next(_attempts)}-{checkpoint_id}")
             )
@@ -75,14 +75,14 @@ class Protocol:
 
     def prepare(self, writer: SinkWriter, checkpoint_id: int) -> list[Any]:
         """Pass the barrier."""
-        with step(f"writer.prepare_commit of epoch {checkpoint_id}"):
+        with step(f"writer.prepare_commit of checkpoint {checkpoint_id}"):
             committables = writer.prepare_commit()
         if not isinstance(committables, list):
             raise broken(
-                f"writer.prepare_commit of epoch {checkpoint_id}",
+                f"writer.prepare_commit of checkpoint {checkpoint_id}",
                 f"it returns {committables!r}, which is not a list",
             )
-        with step(f"writer.snapshot after epoch {checkpoint_id}"):
+        with step(f"writer.snapshot after checkpoint {checkpoint_id}"):
             copy_of(writer.snapshot(), "what writer.snapshot returns")
         copied: list[Any] = copy_of(committables, "the committables")
         return copied
@@ -90,7 +90,7 @@ class Protocol:
     def checkpoint_id(
         self, writer: SinkWriter, checkpoint_id: int, records: Sequence[Any]
     ) -> list[Any]:
-        """Write an epoch up to its barrier."""
+        """Write the records of a checkpoint up to its barrier."""
         self.begin(writer, checkpoint_id)
         self.write(writer, records)
         return self.prepare(writer, checkpoint_id)
@@ -105,12 +105,12 @@ class Protocol:
 
     def commit(self, request: CommitRequest, name: str | None = None) -> None:
         """Commit, by a committer of its own, as after a restart of the driver."""
-        name = name or f"committer.commit of epoch {request.checkpoint_id}"
+        name = name or f"committer.commit of checkpoint {request.checkpoint_id}"
         committer = self.committer()
         if committer is not None:
             self._commit(committer, request, name)
         for writer in self._open:
-            with step(f"writer.on_committed of epoch {request.checkpoint_id}"):
+            with step(f"writer.on_committed of checkpoint {request.checkpoint_id}"):
                 writer.on_committed(request.checkpoint_id)
 
     def _commit(self, committer: Committer, request: CommitRequest, name: str) -> None:
@@ -202,13 +202,13 @@ def _shown(setup: SinkSetup, directory: Path) -> None:
             job.begin(writer, checkpoint_id)
             job.write(writer, part)
         both = [*parts[0], *parts[1]]
-        expect_hidden(setup, f"after write, in epoch {checkpoint_id}", done, both)
+        expect_hidden(setup, f"after write, in checkpoint {checkpoint_id}", done, both)
         for writer in writers:
             committables += job.prepare(writer, checkpoint_id)
-        expect_hidden(setup, f"after prepare_commit of epoch {checkpoint_id}", done, both)
+        expect_hidden(setup, f"after prepare_commit of checkpoint {checkpoint_id}", done, both)
         job.commit(job.request(checkpoint_id, committables, final=checkpoint_id == 3))
         done += both
-    expect_shown(setup, "after the commit of the last epoch", done)
+    expect_shown(setup, "after the commit of the last checkpoint", done)
     for writer in writers:
         job.close(writer)
     expect_shown(setup, "after close of the writers", done)
@@ -221,14 +221,14 @@ def _twice(setup: SinkSetup, directory: Path) -> None:
     one, two = records_of(setup, 0, 6), records_of(setup, 10, 16)
     first = job.request(1, job.checkpoint_id(writer, 1, one), final=True)
     job.commit(first)
-    job.commit(first, "committer.commit of epoch 1, the second time")
-    expect_shown(setup, "after the second commit of epoch 1", one)
+    job.commit(first, "committer.commit of checkpoint 1, the second time")
+    expect_shown(setup, "after the second commit of checkpoint 1", one)
     second = job.request(2, job.checkpoint_id(writer, 2, two), final=True)
     job.commit(second)
-    job.commit(second, "committer.commit of epoch 2, the second time")
+    job.commit(second, "committer.commit of checkpoint 2, the second time")
     job.close(writer)
-    job.commit(second, "committer.commit of epoch 2, after close of the writer")
-    expect_shown(setup, "after the third commit of epoch 2", [*one, *two])
+    job.commit(second, "committer.commit of checkpoint 2, after close of the writer")
+    expect_shown(setup, "after the third commit of checkpoint 2", [*one, *two])
 
 
 @SINK_RULES.rule("the same committer may commit again, as in a retry by the driver")
@@ -257,13 +257,13 @@ def _carried(setup: SinkSetup, directory: Path) -> None:
     own = job.checkpoint_id(writer, 3, three)
     expect_hidden(setup, "before the first commit", [], [*one, *two, *three])
     job.commit(
-        job.request(3, carried + own, final=True), "committer.commit of epoch 3 with 1 and 2"
+        job.request(3, carried + own, final=True), "committer.commit of checkpoint 3 with 1 and 2"
     )
     job.close(writer)
-    expect_shown(setup, "after the commit of epoch 3", [*one, *two, *three])
+    expect_shown(setup, "after the commit of checkpoint 3", [*one, *two, *three])
 
 
-@SINK_RULES.rule("close neither publishes an unfinished epoch nor touches a finished one")
+@SINK_RULES.rule("close neither publishes an unfinished checkpoint nor touches a finished one")
 def _closed(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -272,12 +272,12 @@ def _closed(setup: SinkSetup, directory: Path) -> None:
     job.begin(writer, 2)
     job.write(writer, given_up)
     job.close(writer)
-    expect_hidden(setup, "after close in the middle of epoch 2", [], [*one, *given_up])
-    job.commit(request, "committer.commit of epoch 1, after close")
+    expect_hidden(setup, "after close in the middle of checkpoint 2", [], [*one, *given_up])
+    job.commit(request, "committer.commit of checkpoint 1, after close")
     if setup.guarantee is Guarantee.EXACTLY_ONCE:
-        expect_shown(setup, "after the commit of epoch 1", one)
+        expect_shown(setup, "after the commit of checkpoint 1", one)
     else:
-        _expect_not_lost(setup, "after the commit of epoch 1", one, given_up)
+        _expect_not_lost(setup, "after the commit of checkpoint 1", one, given_up)
 
 
 def _expect_not_lost(
@@ -366,7 +366,7 @@ def _nothing(setup: SinkSetup, directory: Path) -> None:
     one = records_of(setup, 0, 6)
     committables = job.checkpoint_id(writer, 2, one)
     job.commit(job.request(2, committables))
-    job.commit(job.request(3, []), "committer.commit of nothing, after epoch 2")
+    job.commit(job.request(3, []), "committer.commit of nothing, after checkpoint 2")
     job.commit(job.request(4, [], final=True), "committer.commit of nothing, at the end")
     job.close(writer)
     expect_shown(setup, "after commits of nothing", one)
@@ -391,7 +391,7 @@ def _state(setup: SinkSetup, directory: Path) -> None:
     writer = job.open(restored=state)
     job.commit(job.request(2, job.checkpoint_id(writer, 2, two), final=True))
     job.close(writer)
-    expect_shown(setup, "after an epoch of each of two writers", [*one, *two])
+    expect_shown(setup, "after a checkpoint of each of two writers", [*one, *two])
 
 
 @SINK_RULES.rule("a writer that requests a wakeup gets it, and loses nothing")
