@@ -276,10 +276,10 @@ def in_process(options, base):
         ]
         measure(jobs, 5, "run")
         kept = report("kept open from epoch to epoch", measure(jobs, options.epochs, "run"))
-        anew = report("reopened in every epoch", measure(jobs, options.epochs, "run_reopened"))
+        reopened = report("reopened in every epoch", measure(jobs, options.epochs, "run_reopened"))
         for job in jobs:
             job.client.cancel().result()
-    return kept and again
+    return kept and reopened
 
 
 def on_spark(options, base):

@@ -23,7 +23,7 @@ FORBIDDEN = {
     r"\bwhoever\b": "name the component or the user",
     r"(?!(?<=['\"])nobody['\"])\b(?:some|no)body\b": "name the component or the user",
     # Who tells whom what? A component reports, a method returns, a message says.
-    r"\btold\b(?! (?:not )?to\b| apart\b| otherwise\b)": "reported, sent, returned, notified",
+    r"(?<!\\)\btold\b(?! (?:not )?to\b| apart\b| otherwise\b)": "reported, sent, returned, notified",
     # Words of another age.
     r"\banew\b": "again",
     r"\bmend(?:s|ed|ing)?\b": "fix",

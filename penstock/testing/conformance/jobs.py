@@ -175,7 +175,7 @@ class _StepsReader(SourceReader):
 
 
 class FolderSink(Sink):
-    """The kit's own sink: a file of pickled records for each epoch and subtask. Other processes can write to it and read it."""
+    """The kit's own sink: a file of pickled records for each checkpoint and subtask. Other processes can write to it and read it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -191,7 +191,7 @@ class FolderSink(Sink):
 
     def records(self) -> list[Any]:
         """Return all that is committed."""
-        files = sorted(self.directory.glob("epoch-*"))
+        files = sorted(self.directory.glob("checkpoint-*"))
         return [record for file in files for record in pickle.loads(file.read_bytes())]
 
 
@@ -212,7 +212,7 @@ class _FolderCommitter(Committer):
 
     def commit(self, request: CommitRequest) -> None:
         for name, unique, records in request.committables:
-            file = self._directory / f"epoch-{name}-{unique}".replace("/", "_")
+            file = self._directory / f"checkpoint-{name}-{unique}".replace("/", "_")
             hidden = file.with_name(f".{file.name}-{os.urandom(4).hex()}")
             hidden.write_bytes(pickle.dumps(records))
             hidden.replace(file)

@@ -57,7 +57,7 @@ class Protocol:
         return writer
 
     def begin(self, writer: SinkWriter, checkpoint_id: int) -> None:
-        """Begin an epoch, by an attempt of its own."""
+        """Begin a checkpoint, by an attempt of its own."""
         with step(f"writer.begin of checkpoint {checkpoint_id}"):
             writer.begin(
                 CheckpointContext(checkpoint_id, f"attempt{next(_attempts)}-{checkpoint_id}")
@@ -90,7 +90,7 @@ class Protocol:
     def checkpoint_id(
         self, writer: SinkWriter, checkpoint_id: int, records: Sequence[Any]
     ) -> list[Any]:
-        """Write an epoch up to its barrier."""
+        """Write the records of a checkpoint up to its barrier."""
         self.begin(writer, checkpoint_id)
         self.write(writer, records)
         return self.prepare(writer, checkpoint_id)
@@ -202,15 +202,13 @@ def _shown(setup: SinkSetup, directory: Path) -> None:
             job.begin(writer, checkpoint_id)
             job.write(writer, part)
         both = [*parts[0], *parts[1]]
-        expect_hidden(
-            setup, f"after write, in the interval of checkpoint {checkpoint_id}", done, both
-        )
+        expect_hidden(setup, f"after write, in checkpoint {checkpoint_id}", done, both)
         for writer in writers:
             committables += job.prepare(writer, checkpoint_id)
         expect_hidden(setup, f"after prepare_commit of checkpoint {checkpoint_id}", done, both)
         job.commit(job.request(checkpoint_id, committables, final=checkpoint_id == 3))
         done += both
-    expect_shown(setup, "after the commit of the last epoch", done)
+    expect_shown(setup, "after the commit of the last checkpoint", done)
     for writer in writers:
         job.close(writer)
     expect_shown(setup, "after close of the writers", done)
@@ -265,7 +263,7 @@ def _carried(setup: SinkSetup, directory: Path) -> None:
     expect_shown(setup, "after the commit of checkpoint 3", [*one, *two, *three])
 
 
-@SINK_RULES.rule("close neither publishes an unfinished epoch nor touches a finished one")
+@SINK_RULES.rule("close neither publishes an unfinished checkpoint nor touches a finished one")
 def _closed(setup: SinkSetup, directory: Path) -> None:
     job = Protocol(setup, directory)
     writer = job.open()
@@ -393,7 +391,7 @@ def _state(setup: SinkSetup, directory: Path) -> None:
     writer = job.open(restored=state)
     job.commit(job.request(2, job.checkpoint_id(writer, 2, two), final=True))
     job.close(writer)
-    expect_shown(setup, "after an epoch of each of two writers", [*one, *two])
+    expect_shown(setup, "after a checkpoint of each of two writers", [*one, *two])
 
 
 @SINK_RULES.rule("a writer that requests a wakeup gets it, and loses nothing")

@@ -190,7 +190,7 @@ def test_state_may_build_on_an_aborted_checkpoint(coordinator):
     )
     acks = [
         ack(READ, 3),
-        ack(SUM0, 3, states={"total": again}),
+        ack(SUM0, 3, states={"total": merged}),
         ack(SUM1, 3, states={"total": database}),
     ]
     found, _ = complete(coordinator, 3, acks)

@@ -31,7 +31,7 @@ from penstock.table.connectors.files.frames import (
     ParquetFrames,
     PartitionedFrames,
 )
-from penstock.table.connectors.files.maps import map_without_string_keys, map_columns
+from penstock.table.connectors.files.maps import map_columns, map_without_string_keys
 from penstock.table.connectors.files.merging import MERGES
 from penstock.table.connectors.files.metadata import METADATA, MetadataFrames
 from penstock.table.connectors.files.parts import (
