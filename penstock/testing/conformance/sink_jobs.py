@@ -38,7 +38,9 @@ _CALLS = (
 )
 
 
-@SINK_RULES.rule_in_both_modes("a job writes each record once, also with checkpoints without records")
+@SINK_RULES.rule_in_both_modes(
+    "a job writes each record once, also with checkpoints without records"
+)
 def _whole(setup: SinkSetup, directory: Path, mode: str) -> None:
     records = records_of(setup, 0, COUNT)
     env = environment(
