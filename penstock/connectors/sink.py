@@ -45,7 +45,7 @@ class WriterContext:
 class CheckpointContext:
     """The records between two checkpoints, from a writer's point of view.
 
-    `epoch` is the id of the checkpoint that ends it. `attempt` is unique to this attempt at this checkpoint: use it in names of
+    `checkpoint_id` is the id of the checkpoint that ends it. `attempt` is unique to this attempt at this checkpoint: use it in names of
     files and transactions. A retry has the same id and another attempt. In pipelined mode the checkpoint may be aborted, and a
     later one commits its records.
     """
