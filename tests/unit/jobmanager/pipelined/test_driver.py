@@ -325,7 +325,7 @@ def test_the_record_of_a_failure_waits_for_the_traces_of_the_other_slots(slow_to
     ]
     failing(slow_to_end, first)
     assert traced_tasks(slow_to_end) == {task for task in first.tasks if task.subtask == 1}
-    assert "1 of the 2 slots of stage 0" in caplog.text, "the failing slot has told none"
+    assert "1 of the 2 slots of stage 0" in caplog.text, "the failing slot has reported none"
 
 
 def test_what_is_missing_in_the_record_of_a_failure_is_logged(slow_to_end, caplog):
