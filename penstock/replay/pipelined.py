@@ -58,7 +58,7 @@ class _FeedWriter:
 
     def most_records(self, target: int) -> int:
         """There is no limit: a replay has no buffers in flight."""
-        return UNLIMITED.records
+        return UNLIMITED
 
     def shares(self, target: int) -> bool:
         """Records in a feed are not shared with the sender."""

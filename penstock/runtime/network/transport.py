@@ -29,7 +29,7 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.credits import windows
-from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED
+from penstock.runtime.network.debloating import FIRST_RECORDS, UNLIMITED
 from penstock.runtime.network.frames import TransportError
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
 from penstock.runtime.network.wakeup import Wakeup
@@ -70,7 +70,7 @@ class Network:
         self._local: dict[ChannelId, LocalLink] = {}
         self._outputs: dict[bytes, RemoteOutput] = {}
         self._inputs: dict[bytes, RemoteInput] = {}
-        # Of channels that the other side opened first: at most one item each, and the limit.
+        # Of channels that the other side opened first: at most one item each, and credits.
         self._early: dict[bytes, list[tuple[int, frames.FrameEntry]]] = {}
         self._unopened: list[RemoteInput] = []
         self._driver: zmq.Socket[bytes] | None = None
@@ -114,7 +114,7 @@ class Network:
             link = self._local_link(channel)
             link.attach_outputs(outputs)
             return link
-        first = FIRST_BUFFER if self._settings.debloat.enabled else UNLIMITED.records
+        first = FIRST_RECORDS if self._settings.debloat.enabled else UNLIMITED
         output = RemoteOutput(channel, self._peers[target_slot], outputs, first)
         key = frames.channel_key(channel)
         self._outputs[key] = output

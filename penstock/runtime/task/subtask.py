@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from penstock.connectors.source import SourceAssignment
@@ -452,6 +452,11 @@ class Subtask:
             if backend is not None:
                 found[operator.operator_id] = dict(backend.schemas)
         return found
+
+    @property
+    def exchanges(self) -> Sequence[BufferedEdge]:
+        """The edges that send buffers."""
+        return self._buffered
 
     def output_channels(self) -> list[OutputChannel]:
         """Return all output channels of pipelined mode."""
