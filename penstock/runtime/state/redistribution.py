@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from penstock.graph.deployment import SubtaskRestore
 from penstock.runtime.records import MIN_WATERMARK
+from penstock.runtime.state import class_shapes
+from penstock.runtime.state.class_shapes import ClassShape
 from penstock.runtime.state.operator_state import BROADCAST, EMITTED, IDLE, SPLIT, UNION, WRITERS
 
 _WATERMARKS: Final = frozenset({"watermark", "timer watermark"})
@@ -86,6 +88,8 @@ def restore_local(
         }
     else:
         return {}
+    if restore.former and (classes := _classes(restore)):
+        local["classes"] = classes
     if restore.anew and "valve" in local:
         local["floor"] = _time(local)
         del local["valve"]
@@ -106,6 +110,18 @@ def _load(pickles: Sequence[bytes]) -> list[dict[str, Any]]:
 def _time(local: Mapping[str, Any]) -> int:
     watermark: int = max(local["valve"][0], local["floor"])
     return watermark
+
+
+def _classes(restore: SubtaskRestore) -> dict[str, dict[str, tuple[ClassShape, ...]]]:
+    """Return the classes of objects in the operator state of all former subtasks, by operator and state."""
+    found: dict[str, dict[str, tuple[ClassShape, ...]]] = {}
+    for pickles in restore.former.values():
+        for local in _load(pickles):
+            for operator, states in local.get("classes", {}).items():
+                into = found.setdefault(operator, {})
+                for name, shapes in states.items():
+                    into[name] = class_shapes.merged(into.get(name, ()), shapes)
+    return found
 
 
 def _operator_states(
