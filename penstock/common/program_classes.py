@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import io
 import pickle
 import sys
 import threading
@@ -76,6 +77,18 @@ def _using(program: ProgramClasses | None) -> Iterator[None]:
 def using(pickled: PickledClasses) -> contextlib.AbstractContextManager[None]:
     """Let the calling thread restore objects with the classes of this program."""
     return _using(_program(pickled))
+
+
+def loads(data: bytes) -> Any:
+    """Unpickle state in a task, where a class of the script may also be named, as a driver has pickled it."""
+    return _Unpickler(io.BytesIO(data)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        program = current()
+        found = None if program is None else program.find(module, name)
+        return super().find_class(module, name) if found is None else found
 
 
 @functools.lru_cache(maxsize=8)  # the slots of a job, in epoch after epoch
@@ -184,6 +197,7 @@ __all__: Final = [
     "ProgramClasses",
     "current",
     "fill_class",
+    "loads",
     "pickled",
     "pickled_classes",
     "rebuild_class",

@@ -42,8 +42,10 @@ def _load() -> Any:
 
 _own = _load()
 
+_Pickler: Any = _own.Pickler
 
-class Pickler(_own.Pickler):  # type: ignore[misc]
+
+class Pickler(_Pickler):  # type: ignore[misc]
     """cloudpickle's, which also names the classes that it pickles by value, and keeps them in `classes`."""
 
     def __init__(self, file: Any, protocol: int | None = None) -> None:

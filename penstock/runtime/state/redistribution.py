@@ -5,10 +5,10 @@ Keyed state is redistributed by key groups elsewhere.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from penstock.common import program_classes
 from penstock.graph.deployment import SubtaskRestore
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state import class_shapes
@@ -75,7 +75,7 @@ def restore_local(
     `operators` are the ids of the chain; the first one is that of the vertex.
     """
     if restore.local is not None:
-        local: dict[str, Any] = pickle.loads(restore.local)
+        local: dict[str, Any] = program_classes.loads(restore.local)
         states = local["operators"].values()
         if restore.former and any(name.startswith(UNION) for state in states for name in state):
             local["operators"] = _operator_states(restore, operators, subtask, parallelism)
@@ -104,7 +104,7 @@ def count_writer_states(former: Sequence[bytes], operator: str) -> int:
 
 
 def _load(pickles: Sequence[bytes]) -> list[dict[str, Any]]:
-    return [pickle.loads(each) for each in pickles]
+    return [program_classes.loads(each) for each in pickles]
 
 
 def _time(local: Mapping[str, Any]) -> int:
