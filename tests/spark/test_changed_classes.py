@@ -126,22 +126,22 @@ def lines(directory: Path) -> set[str]:
     }
 
 
-def end(client: Any, *, savepoint: bool, directory: Path) -> str:
-    """Stop a job when it has taken checkpoints; return where it can be restored from."""
+def end(client: Any, *, savepoint: bool, directory: Path, after: int = 0) -> tuple[str, int]:
+    """Stop a job some checkpoints after that of a number; return where it can be restored from, and the last number."""
     describe = client._controller.describe
     ended = client.get_job_execution_result()
-    target = describe()["checkpoint_id"] + 3
+    target = after + 3
     wait_until(lambda: describe()["checkpoint_id"] >= target or ended.done(), seconds=TIMEOUT_S)
     if ended.done():
         ended.result()
     if savepoint:
         path: str = client.stop_with_savepoint(False).result(TIMEOUT_S)
         client.get_job_execution_result().result(TIMEOUT_S)
-        return path
+        return path, describe()["checkpoint_id"]
     client.cancel().result(TIMEOUT_S)
     with pytest.raises(PenstockError):
         client.get_job_execution_result().result(TIMEOUT_S)
-    return str(directory / str(client.get_job_id()))
+    return str(directory / str(client.get_job_id())), describe()["checkpoint_id"]
 
 
 TOTAL = "    def total(self): return '{}'\n"
@@ -188,7 +188,7 @@ CHANGES = {
 def run_changed(script: Any, change: Change, tmp_path: Path, **how: Any) -> None:
     savepoint = how.pop("savepoint")
     first = started(script(change.old, change.value), tmp_path / "first", **how)
-    path = end(first, savepoint=savepoint, directory=tmp_path / "first")
+    path, last = end(first, savepoint=savepoint, directory=tmp_path / "first")
     if savepoint:  # what a cancelled job has written may still be hidden
         assert lines(tmp_path / "first") == {"True old"}
 
@@ -196,7 +196,7 @@ def run_changed(script: Any, change: Change, tmp_path: Path, **how: Any) -> None
     recover = {"execution.state-recovery.path": path}
     second = started(new, tmp_path / "second", **how, **recover)
     if change.says is None:
-        end(second, savepoint=True, directory=tmp_path / "second")
+        end(second, savepoint=True, directory=tmp_path / "second", after=last)
         assert lines(tmp_path / "second") == {
             f"True {'old' if change.before == change.after else 'new'}"
         }
