@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from penstock.common import program_classes
 from penstock.errors import RestoreRefusedError
 
 _DEPTH: Final = 6  # nesting depth of objects
@@ -134,6 +135,10 @@ def check(operator: str, state: str, shapes: Iterable[ClassShape]) -> None:
 def _find(name: str) -> type | None:
     """Return the program's class of a name; None if it does not exist, which pickle will report."""
     module, _, path = name.partition(":")
+    program = program_classes.current()
+    by_value = None if program is None else program.find(module, path)
+    if by_value is not None:
+        return by_value
     try:
         found: Any = importlib.import_module(module)
         for part in path.split("."):

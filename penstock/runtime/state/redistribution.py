@@ -5,12 +5,14 @@ Keyed state is redistributed by key groups elsewhere.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from penstock.common import program_classes
 from penstock.graph.deployment import SubtaskRestore
 from penstock.runtime.records import MIN_WATERMARK
+from penstock.runtime.state import class_shapes
+from penstock.runtime.state.class_shapes import ClassShape
 from penstock.runtime.state.operator_state import BROADCAST, EMITTED, IDLE, SPLIT, UNION, WRITERS
 
 _WATERMARKS: Final = frozenset({"watermark", "timer watermark"})
@@ -73,7 +75,7 @@ def restore_local(
     `operators` are the ids of the chain; the first one is that of the vertex.
     """
     if restore.local is not None:
-        local: dict[str, Any] = pickle.loads(restore.local)
+        local: dict[str, Any] = program_classes.loads(restore.local)
         states = local["operators"].values()
         if restore.former and any(name.startswith(UNION) for state in states for name in state):
             local["operators"] = _operator_states(restore, operators, subtask, parallelism)
@@ -86,6 +88,8 @@ def restore_local(
         }
     else:
         return {}
+    if restore.former and (classes := _classes(restore)):
+        local["classes"] = classes
     if restore.just_restored and "valve" in local:
         local["floor"] = _time(local)
         del local["valve"]
@@ -100,12 +104,24 @@ def count_writer_states(former: Sequence[bytes], operator: str) -> int:
 
 
 def _load(pickles: Sequence[bytes]) -> list[dict[str, Any]]:
-    return [pickle.loads(each) for each in pickles]
+    return [program_classes.loads(each) for each in pickles]
 
 
 def _time(local: Mapping[str, Any]) -> int:
     watermark: int = max(local["valve"][0], local["floor"])
     return watermark
+
+
+def _classes(restore: SubtaskRestore) -> dict[str, dict[str, tuple[ClassShape, ...]]]:
+    """Return the classes of objects in the operator state of all former subtasks, by operator and state."""
+    found: dict[str, dict[str, tuple[ClassShape, ...]]] = {}
+    for pickles in restore.former.values():
+        for local in _load(pickles):
+            for operator, states in local.get("classes", {}).items():
+                into = found.setdefault(operator, {})
+                for name, shapes in states.items():
+                    into[name] = class_shapes.merged(into.get(name, ()), shapes)
+    return found
 
 
 def _operator_states(
