@@ -21,6 +21,9 @@ from typing import Any, Final
 PickledClass = tuple[str, str, bytes]  # module, qualified name, the class
 PickledClasses = tuple[PickledClass, ...]
 
+# Metadata of savepoints has pickles in pickles.
+_NESTED: Final = frozenset({("pickle", "loads"), ("_pickle", "loads")})
+
 _thread = threading.local()
 # Classes that this process defines, and those that pickles have defined in it.
 _defined_here: weakref.WeakSet[type] = weakref.WeakSet()
@@ -86,6 +89,8 @@ def loads(data: bytes) -> Any:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in _NESTED:
+            return loads
         program = current()
         found = None if program is None else program.find(module, name)
         return super().find_class(module, name) if found is None else found
