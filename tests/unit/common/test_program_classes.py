@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from penstock.common import cloudpickling, program_classes
+from penstock.errors import RestoreRefusedError
+from penstock.runtime.state import class_shapes
+from penstock.runtime.state.class_shapes import ClassShape
+from penstock.savepoint.open_json import UnopenedPickle
 
 ORDER = """
 import dataclasses
@@ -49,6 +53,28 @@ def test_a_class_named_by_a_driver_is_found(monkeypatch: pytest.MonkeyPatch) -> 
         assert program_classes.loads(data).total() == "old"
     with pytest.raises(AttributeError):
         program_classes.loads(data)
+
+
+def test_a_class_named_in_a_nested_pickle_of_a_savepoint_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = pickle.dumps(UnopenedPickle(pickle.dumps(script(monkeypatch, ORDER.format("old")).Order(3))))
+    pickled = program_classes.pickled_classes([])
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))  # a worker's
+    with program_classes.using(pickled):
+        assert program_classes.loads(data).total() == "old"
+
+
+def test_state_is_compared_with_the_class_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, ORDER.format("old"))
+    pickled = program_classes.pickled_classes([])
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))  # a worker's
+    same, other = (ClassShape("__main__:Order", "fields", (name,)) for name in ("price", "cost"))
+    with program_classes.using(pickled):
+        class_shapes.check("orders", "order", [same])
+        with pytest.raises(RestoreRefusedError) as refused:
+            class_shapes.check("orders", "order", [other])
+    assert refused.value.detail == "fields in the state: cost; fields of the program: price"
 
 
 def test_unpickling_does_not_change_a_class_of_this_process(
