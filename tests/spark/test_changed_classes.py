@@ -17,6 +17,8 @@ from tests.builders.endless import EndlessSource
 from tests.builders.waiting import wait_until
 
 TIMEOUT_S = 240
+# The object has the program's class, is the one that was put first, and has this version's method.
+OLD = "True True old"
 
 
 class Numbers(EndlessSource):
@@ -128,15 +130,19 @@ def lines(out: Path, *, hidden: bool = False) -> set[str]:
     }
 
 
+def own_checkpoints(client: Any) -> int:
+    """Return how many checkpoints a job has completed since it was started; its last one may be a restored one."""
+    completed: int = client._controller.describe()["checkpoint_statistics"]["counts"]["completed"]
+    return completed
+
+
 def end(client: Any, *, savepoint: bool, directory: Path, out: Path, line: str) -> str:
-    """Stop a job when it has written a line; return where it can be restored from."""
-    describe = client._controller.describe
+    """Stop a job when it has written a line, or a wrong one; return where it can be restored from."""
     ended = client.get_job_execution_result()
 
     def has_written() -> bool:
-        # A restored job starts with the number of its checkpoint, so it is its own ones that count.
-        own: int = describe()["checkpoint_statistics"]["counts"]["completed"]
-        return own >= 2 and line in lines(out, hidden=True)
+        found = lines(out, hidden=True)
+        return own_checkpoints(client) >= 2 and (line in found or not found <= {OLD})
 
     wait_until(lambda: ended.done() or has_written(), seconds=TIMEOUT_S)
     if ended.done():
@@ -194,9 +200,8 @@ CHANGES = {
 
 def run_changed(script: Any, change: Change, tmp_path: Path, **how: Any) -> None:
     savepoint, out = how.pop("savepoint"), tmp_path / "out"
-    old = "True True old"
     first = started(script(change.old, change.value), tmp_path / "first", out, **how)
-    path = end(first, savepoint=savepoint, directory=tmp_path / "first", out=out, line=old)
+    path = end(first, savepoint=savepoint, directory=tmp_path / "first", out=out, line=OLD)
 
     # The program would put another object into empty state.
     new = script(
@@ -205,18 +210,23 @@ def run_changed(script: Any, change: Change, tmp_path: Path, **how: Any) -> None
     recover = {"execution.state-recovery.path": path}
     second = started(new, tmp_path / "second", out, **how, **recover)
     if change.says is None:
-        restored = old if change.before == change.after else "True True new"
+        restored = OLD if change.before == change.after else "True True new"
         end(second, savepoint=True, directory=tmp_path / "second", out=out, line=restored)
-        assert lines(out) == {old, restored}
+        assert lines(out) == {OLD, restored}
         return
+    ended = second.get_job_execution_result()
+    wait_until(lambda: ended.done() or own_checkpoints(second) > 0, seconds=TIMEOUT_S)
+    if not ended.done():
+        second.cancel().result(TIMEOUT_S)
+        pytest.fail("the state was not refused")
     with pytest.raises(Exception, match="which has changed") as failed:
-        second.get_job_execution_result().result(TIMEOUT_S)
+        ended.result()
     said = str(failed.value)
     assert change.says in said
     assert "state 'order' of operator" in said
     assert "orders" in said
     assert "__main__." in said
-    assert lines(out, hidden=True) <= {old}
+    assert lines(out, hidden=True) <= {OLD}
 
 
 def _case(name: str, mode: str, backend: str, end: str, kind: str, *marks: Any) -> Any:
