@@ -175,7 +175,9 @@ def _without_locals(subtask: SubtaskSnapshot, dropped: set[str]) -> SubtaskSnaps
     return replace(subtask, local=dumps(local))
 
 
-def _with_locals(vertex: VertexSnapshot | None, operator: str, edit: OperatorEdit) -> VertexSnapshot:
+def _with_locals(
+    vertex: VertexSnapshot | None, operator: str, edit: OperatorEdit
+) -> VertexSnapshot:
     subtasks = (SubtaskSnapshot(),) if vertex is None else vertex.subtasks
     changed = []
     for subtask, own in zip(subtasks, edit.held(), strict=True):

@@ -142,9 +142,11 @@ EDITS = {
     "dropped and put": lambda edit: edit.drop_state("orders", "kept").put_operator_list(
         "orders", "kept", ["tea", "tea"]
     ),
-    "operator dropped and added": lambda edit: edit.drop_operator("orders")
-    .add_operator("orders")
-    .put_operator_list("orders", "kept", ["tea", "tea"]),
+    "operator dropped and added": lambda edit: (
+        edit.drop_operator("orders")
+        .add_operator("orders")
+        .put_operator_list("orders", "kept", ["tea", "tea"])
+    ),
 }
 
 

@@ -58,7 +58,9 @@ def test_a_class_named_by_a_driver_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_class_named_in_a_nested_pickle_of_a_savepoint_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data = pickle.dumps(UnopenedPickle(pickle.dumps(script(monkeypatch, ORDER.format("old")).Order(3))))
+    data = pickle.dumps(
+        UnopenedPickle(pickle.dumps(script(monkeypatch, ORDER.format("old")).Order(3)))
+    )
     pickled = program_classes.pickled_classes([])
     monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))  # a worker's
     with program_classes.using(pickled):

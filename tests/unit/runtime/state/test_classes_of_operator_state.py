@@ -21,7 +21,9 @@ from penstock.runtime.state.redistribution import restore_local
 from penstock.testing import OperatorHarness
 
 MODULE = "changing_operator_shop"
-ORDER = "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass Order:\n    price: int = 0\n"
+ORDER = (
+    "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass Order:\n    price: int = 0\n"
+)
 RENAMED = ORDER.replace("price", "amount")
 LISTS = ["get_list_state", "get_union_list_state"]
 
