@@ -48,7 +48,9 @@ def shapes_in(values: Collection[Any], depth: int = _DEPTH) -> dict[str, ClassSh
         if kind in _PLAIN:
             continue
         # Values of one type, the usual case, are not looked at one by one: that takes 100 ns each.
-        same = values if len(kinds) == 1 else [value for value in values if type(value) is kind]
+        same: Collection[Any] = values
+        if len(kinds) > 1:
+            same = [value for value in values if type(value) is kind]
         if kind in _CONTAINERS:
             nested.extend(same)
         elif kind is dict:

@@ -80,6 +80,21 @@ def test_a_renamed_field_is_refused_and_a_new_one_with_a_default_is_not(
     assert found[-1] == "3 Order(item='tea', price=0, tax=7)"
 
 
+def test_changed_keyed_state_is_not_compared_with_the_old_classes(
+    backend: str, cluster: object, tmp_path: Path
+) -> None:
+    program(ORDER)
+    run(stateful_environment(backend, tmp_path), ("tea", 1), ("tea", 2))
+    edit = state.edit(str(checkpoint(tmp_path, 2)))
+    edit.change("orders", "last", lambda _, order: order.item)
+    path = str(edit.write(tmp_path / "savepoints"))
+
+    program(ORDER.replace("price", "amount"))
+    options = {"execution.state-recovery.path": path}
+    env = stateful_environment(backend, tmp_path / "second", **options)
+    assert run(env, ("tea", 1), ("tea", 2), ("tea", 3)) == ["3 'tea'"]
+
+
 class Kept(MapFunction, CheckpointedFunction):
     def __init__(self, method: str) -> None:
         self.method = method
