@@ -150,7 +150,7 @@ def _may_be_in_state(kind: type) -> bool:
 
 
 def pickled(classes: Iterable[type]) -> PickledClasses:
-    """Return classes as they go to tasks, without those that are no data or have no name of their own."""
+    """Return classes as they go to tasks, without those defined in functions and those that extend a class of Penstock."""
     from penstock.common import cloudpickling
 
     return tuple(
