@@ -109,7 +109,7 @@ class IntervalRecord:
         return assignments
 
 
-class _Pickler(cloudpickling.Pickler):  # type: ignore[misc]
+class _Pickler(cloudpickling.Pickler):
     """Replaces objects of the base checkpoint by references, so that a record stays small."""
 
     def __init__(self, file: io.BytesIO, base: Manifest | None) -> None:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from penstock.common import program_classes
 from penstock.common.clock import now_ms
 from penstock.common.logs.handler import OFF_TERMINAL
 from penstock.common.logs.scope import working_for
@@ -159,6 +160,7 @@ def run_slot_with(
     line: InspectionLine | None = None
     stop.add(network.wake)
     scopes = contextlib.ExitStack()
+    scopes.enter_context(program_classes.using(stage.settings.classes))
     try:
         network.connect_driver(stage.driver, slot)
         loop = SlotLoop(stage, slot, network, stop)
