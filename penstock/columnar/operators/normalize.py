@@ -57,9 +57,7 @@ class ChangelogNormalizeOperator(KeyedRowOperator):
         after = frame[pl.Series(both, dtype=pl.UInt32)]
         # With a TTL a repeated row is an update too: else the state of operators behind this one would expire too early.
         differs = (
-            pl.Series(np.ones(len(both), np.bool_))
-            if self.spec.ttl_ms
-            else _differs(before, after)
+            pl.Series(np.ones(len(both), np.bool_)) if self.spec.ttl_ms else _differs(before, after)
         )
         new, gone = comes & ~known, known & ~comes
         changes = JoinChanges()

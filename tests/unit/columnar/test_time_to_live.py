@@ -90,9 +90,7 @@ def test_partners_that_have_expired_still_count_after_a_restart(kind: str) -> No
     kept = (0, TTL) if kind != "RIGHT" else (TTL, 0)
     told = []
     for restarts in (False, True):
-        spec = JoinSpec(
-            kind, TYPES, TYPES, (0,), (0,), left_ttl_ms=kept[0], right_ttl_ms=kept[1]
-        )
+        spec = JoinSpec(kind, TYPES, TYPES, (0,), (0,), left_ttl_ms=kept[0], right_ttl_ms=kept[1])
         running = Stopped(spec, "hashmap")
         outer = 1 if kind == "RIGHT" else 0
         running.send([(1, 5)], TYPES, outer)
