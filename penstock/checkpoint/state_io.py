@@ -21,6 +21,7 @@ from penstock.checkpoint.handles import (
 )
 from penstock.checkpoint.shared_files import download, upload
 from penstock.checkpoint.storage import CheckpointFileSystem
+from penstock.common import program_classes
 from penstock.common.pickling import NotPicklableError, dumps, is_picklable
 from penstock.errors import CheckpointError, RestoreRefusedError
 
@@ -137,7 +138,7 @@ class CheckpointStateIO:
 def _unpickle(payload: bytes) -> Tables:
     """Unpickle state entries. Their checksum was verified, so a failure is caused by the program's classes."""
     try:
-        tables: Tables = pickle.loads(payload)
+        tables: Tables = program_classes.loads(payload)
     except Exception as error:  # unpickling runs the user's code
         raise RestoreRefusedError(
             "could not restore the objects in the state with the classes of the program",

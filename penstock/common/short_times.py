@@ -11,6 +11,7 @@ _LEAST: Final = {
     options.CHECKPOINT_INTERVAL.key: (100, "a checkpoint is taken every {} ms"),
     options.CHECKPOINT_TIMEOUT.key: (1000, "a checkpoint fails if it takes more than {} ms"),
     options.CHECKPOINT_MIN_PAUSE.key: (100, "checkpoints are at least {} ms apart"),
+    options.HEARTBEAT_TIMEOUT.key: (1000, "a slot is lost after {} ms without a heartbeat"),
     options.FIXED_DELAY_DELAY.key: (100, "a failed job starts again after {} ms"),
     options.FAILURE_RATE_DELAY.key: (100, "a failed job starts again after {} ms"),
     "table.exec.source.idle-timeout": (100, "a source counts as idle after {} ms without records"),

@@ -6,10 +6,10 @@ import functools
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Protocol, TypeAlias
 
-from penstock.common import options
+from penstock.common import options, program_classes
 from penstock.common.configuration import Configuration
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
@@ -71,7 +71,8 @@ def submit(
     job_name: str,
 ) -> Any:
     """Start a program and return the controller of its job."""
-    check_serializable(transformations)
+    sent = check_serializable(transformations)
+    settings = replace(settings, classes=program_classes.pickled_classes(sent))
     return executor_for(configuration).submit(
         transformations, settings, configuration, job_name, step_hooks=_step_hooks
     )
@@ -91,8 +92,14 @@ def executor_for(configuration: Configuration) -> PipelineExecutor:
     return executor
 
 
-def check_serializable(transformations: Iterable[Transformation]) -> None:
-    """Reject functions that cannot be sent to tasks; name the operator and the part that cannot be pickled."""
+def check_serializable(transformations: Iterable[Transformation]) -> list[type]:
+    """Reject functions that cannot be sent to tasks; name the operator and the part that cannot be pickled.
+
+    Return the classes that are sent with them, because tasks cannot import them.
+    """
+    from penstock.common import cloudpickling
+
+    classes: dict[type, None] = {}
     seen: set[int] = set()
     stack = list(transformations)
     while stack:
@@ -108,9 +115,11 @@ def check_serializable(transformations: Iterable[Transformation]) -> None:
         else:
             continue
         for part in parts:
-            error = _pickle_error(part)
-            if error is not None:
-                raise _not_serializable(step, part, error)
+            try:
+                classes.update(dict.fromkeys(cloudpickling.classes_in(part)))
+            except Exception as error:
+                raise _not_serializable(step, part, error) from error
+    return list(classes)
 
 
 def _pickle_error(value: Any) -> Exception | None:
@@ -127,13 +136,11 @@ def _not_serializable(step: Transformation, part: Any, error: Exception) -> Inva
     path, culprit = _find_culprit(part, "", 0, set())
     where = f"{path} is a {type(culprit).__qualname__}, which cannot be pickled" if path else ""
     cause = f"{type(error).__name__}: {error}"
-    refusal = InvalidProgramError(
+    return InvalidProgramError(
         f"operator '{step.name}' cannot be sent to tasks",
         detail=f"{where}: {cause}" if where else cause,
         hint="create connections, locks and similar objects in open(), or inside the function that uses them",
     )
-    refusal.__cause__ = error
-    return refusal
 
 
 def _find_culprit(value: Any, path: str, depth: int, seen: set[int]) -> tuple[str, Any]:

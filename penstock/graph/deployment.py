@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.logs.setup import LogSettings
+from penstock.common.program_classes import PickledClasses
 from penstock.graph.state_backend import StateBackendSettings
 from penstock.graph.task_id import TaskId
 
@@ -132,6 +133,7 @@ class JobSettings:
     pyflink_names: bool = False  # the program imports `pyflink`, and so may its modules
     logs: LogSettings = field(default_factory=LogSettings)
     journal: bool = False  # tasks record their decisions for a replay
+    classes: PickledClasses = ()  # of the program, that tasks cannot import
     checkpointed: bool = True  # checkpoints are taken periodically, not only at the end
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.common.program_classes import PickledClasses
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 MIN_DEFAULT_MAX_PARALLELISM = 128
@@ -44,7 +45,7 @@ class GraphSettings:
     Two mappings by operator id describe a job that is already running: `rescaled` has the parallelism of operators that
     were rescaled
     by name, and overrides the program; `key_groups` has the max parallelism of existing state, for operators without an
-    explicit one.
+    explicit one. `classes` are those of the program that tasks cannot import.
     """
 
     job_name: str = "Flink Streaming Job"
@@ -54,6 +55,7 @@ class GraphSettings:
     runtime_mode: str = "STREAMING"
     rescaled: Mapping[str, int] = field(default_factory=dict)
     key_groups: Mapping[str, int] = field(default_factory=dict)
+    classes: PickledClasses = ()
 
     def __post_init__(self) -> None:
         check_parallelism(self.parallelism, "the default parallelism")

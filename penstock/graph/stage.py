@@ -24,8 +24,19 @@ class DebloatSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HeartbeatSettings:
+    """Heartbeats of a connection: sent every `interval_ms`; after `timeout_ms` without one, the other side is lost.
+
+    They are for processes that are paused and machines that cannot be reached: a connection that is closed is noticed at once.
+    """
+
+    interval_ms: int = 10_000
+    timeout_ms: int = 50_000
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Limits of in-flight data between subtasks, and the buffer timeout.
+    """Limits of in-flight data between subtasks, the buffer timeout, and heartbeats.
 
     `buffer_timeout_ms`: 0 sends after every batch, None only full buffers; any other number is the longest time that
     records wait.
@@ -38,6 +49,7 @@ class NetworkSettings:
     buffer_timeout_ms: int | None = 100
     latency_interval_ms: int = 0  # between two latency markers of a source; 0: none
     debloat: DebloatSettings = field(default_factory=DebloatSettings)
+    heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,7 @@ def create_job(
             checkpointed=checkpoints.interval_ms is not None,
             job_id=job_id,
             job_name=job_name,
+            classes=settings.classes,
             auto_watermark_interval=interval,
             batch_mode=batch,
             buffer_bytes=configuration.get(options.BUFFER_BYTES),

@@ -7,7 +7,12 @@ import logging
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.errors import ConfigurationError
-from penstock.graph.stage import BarrierSettings, DebloatSettings, NetworkSettings
+from penstock.graph.stage import (
+    BarrierSettings,
+    DebloatSettings,
+    HeartbeatSettings,
+    NetworkSettings,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +33,7 @@ def network_settings(configuration: Configuration) -> NetworkSettings:
             samples=configuration.get(options.DEBLOAT_SAMPLES),
             threshold_percent=configuration.get(options.DEBLOAT_THRESHOLD),
         ),
+        heartbeat=_heartbeat_settings(configuration),
     )
 
 
@@ -52,6 +58,18 @@ def barrier_settings(configuration: Configuration) -> BarrierSettings:
         unaligned=unaligned and exactly_once,
         aligned_timeout_ms=configuration.get(options.ALIGNED_TIMEOUT).to_millis(),
     )
+
+
+def _heartbeat_settings(configuration: Configuration) -> HeartbeatSettings:
+    interval = configuration.get(options.HEARTBEAT_INTERVAL)
+    timeout = configuration.get(options.HEARTBEAT_TIMEOUT)
+    if interval.to_millis() >= timeout.to_millis():
+        raise ConfigurationError(
+            f"{options.HEARTBEAT_INTERVAL.key} is not shorter than {options.HEARTBEAT_TIMEOUT.key}",
+            detail=f"with a heartbeat every {interval} and a timeout of {timeout}, every slot would be lost",
+            hint=f"set {options.HEARTBEAT_INTERVAL.key} to a fifth of {options.HEARTBEAT_TIMEOUT.key}, as by default",
+        )
+    return HeartbeatSettings(interval.to_millis(), timeout.to_millis())
 
 
 def _buffer_timeout(configuration: Configuration) -> int | None:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from penstock.common import program_classes
 from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import ResultEdge, SubtaskRestore, VertexDeployment
 from penstock.graph.task_id import TaskId
@@ -58,7 +59,7 @@ class _FeedWriter:
 
     def most_records(self, target: int) -> int:
         """There is no limit: a replay has no buffers in flight."""
-        return UNLIMITED.records
+        return UNLIMITED
 
     def shares(self, target: int) -> bool:
         """Records in a feed are not shared with the sender."""
@@ -146,7 +147,8 @@ class IntervalReplay(Replay):
         watcher.before_slot(vertex.vertex, index)
         subtask = Subtask(vertex, index, pipelined_time)
         try:
-            self._call(subtask, watcher)
+            with program_classes.using(self._settings.classes):
+                self._call(subtask, watcher)
         except ReplayError:
             raise
         except Exception as error:  # noqa: BLE001 - a failure of the slot is a result, too

@@ -27,6 +27,7 @@ class OperatorEdit:
         self.base = base
         self.tables: dict[str, TableEdit] = {}
         self.locals: list[dict[str, Any]] | None = None  # by subtask; None: unchanged
+        self.rewritten: set[str] = set()  # operator state whose objects are new
 
     def state(self, wanted: str) -> StateInfo:
         """Return a state of the snapshot, or one that was put before."""
@@ -63,6 +64,7 @@ class OperatorEdit:
             table.steps = [ClearEntries()]
             table.schema = None
         else:
+            self.rewritten.add(info.table)
             for values in self.held():
                 values.pop(info.table, None)
 
@@ -85,6 +87,7 @@ class OperatorEdit:
                         hint=f"drop_state('{self.info.label}', '{other + name}') removes it",
                     )
             values[prefix + name] = part
+        self.rewritten.add(prefix + name)
 
     def change_operator_state(self, info: StateInfo, function: Callable[..., Any]) -> None:
         """Call a function with the elements of a list, or the entries of a broadcast state."""
@@ -92,6 +95,7 @@ class OperatorEdit:
         if info.kind == "operator":
             raise ArgumentError(f"{what} is internal and cannot be changed")
         is_map = info.kind == "broadcast"
+        self.rewritten.add(info.table)
         step = TransformEntries(function, "value", False, False, what)
         for values in self.held():
             if info.table in values:

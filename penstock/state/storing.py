@@ -134,7 +134,7 @@ def _manifest(writer: SavepointWriter) -> Manifest:
             operators[name] = replace(operators[name], subtasks=subtasks)
         if edit.locals is not None:
             home = operators[name].vertex
-            vertices[home] = _with_locals(vertices.get(home), name, edit.locals)
+            vertices[home] = _with_locals(vertices.get(home), name, edit)
     return replace(base, created_ms=now_ms(), operators=operators, vertices=vertices)
 
 
@@ -169,20 +169,28 @@ def _without_locals(subtask: SubtaskSnapshot, dropped: set[str]) -> SubtaskSnaps
     if subtask.local is None:
         return subtask
     local = _load(subtask.local)
-    kept = {name: state for name, state in local["operators"].items() if name not in dropped}
-    return replace(subtask, local=dumps({**local, "operators": kept}))
+    for part in ("operators", "classes"):
+        if part in local:
+            local[part] = {name: it for name, it in local[part].items() if name not in dropped}
+    return replace(subtask, local=dumps(local))
 
 
 def _with_locals(
-    vertex: VertexSnapshot | None, operator: str, values: list[dict[str, Any]]
+    vertex: VertexSnapshot | None, operator: str, edit: OperatorEdit
 ) -> VertexSnapshot:
     subtasks = (SubtaskSnapshot(),) if vertex is None else vertex.subtasks
     changed = []
-    for subtask, own in zip(subtasks, values, strict=True):
-        local = _NOTHING_YET if subtask.local is None else _load(subtask.local)
+    for subtask, own in zip(subtasks, edit.held(), strict=True):
+        local = dict(_NOTHING_YET) if subtask.local is None else _load(subtask.local)
         operators = {**local["operators"], operator: own}
-        kept = {name: state for name, state in operators.items() if state}
-        changed.append(replace(subtask, local=dumps({**local, "operators": kept})))
+        local["operators"] = {name: state for name, state in operators.items() if state}
+        # The job that wrote the objects of a state recorded their classes; they are not those of other objects.
+        classes = local.get("classes", {})
+        if operator in classes:
+            known = classes[operator].items()
+            kept = {name: shapes for name, shapes in known if name not in edit.rewritten}
+            local["classes"] = {**classes, operator: kept}
+        changed.append(replace(subtask, local=dumps(local)))
     return VertexSnapshot(tuple(changed))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Final, Literal, Self
 
 from penstock.common.type_information import TypeInformation, shorten
@@ -266,6 +267,8 @@ class SavepointWriter:
                 hint=f"drop_state('{uid}', '{info.table}') and put_timers(...) replace them",
             )
         table = edit.table(info.table, namespaced=info.scope is not None)
+        if table.schema is not None:
+            table.schema = replace(table.schema, classes=())  # those of the old values
         declared = None if info.schema is None else type_of(info.schema.shape)
         what = edit.what(info.name)
         table.steps.append(

@@ -108,7 +108,7 @@ class ProtocolFaults:
                 self.struck.append(fault)
                 if fault.action == "exit":
                     os._exit(EXIT_CODE)
-                raise InjectedFaultError(f"fault {moment}, epoch {checkpoint_id}")
+                raise InjectedFaultError(f"fault {moment}, checkpoint {checkpoint_id}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.datastream.stream import DataStream
@@ -25,8 +25,8 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import RowBatch
 from penstock.runtime.state.backends import BACKENDS
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.operator_state import OperatorStateBackend
-from penstock.runtime.state.redistribution import redistribute
+from penstock.runtime.state.operator_state import OperatorStateBackend, StateClasses
+from penstock.runtime.state.redistribution import merge_classes, redistribute
 from penstock.runtime.task.context import StreamingRuntimeContext
 from penstock.runtime.task.typed_output import typed_output
 from penstock.runtime.time.timers import TimerManager
@@ -119,11 +119,15 @@ def _pairs(batch: Any) -> list[tuple[Any, int | None]]:
 
 @dataclass(frozen=True, slots=True)
 class HarnessSnapshot:
-    """The state of one subtask, as bytes: the changes of each epoch so far, the operator's own state, the watermark."""
+    """The state of one subtask, as bytes: the changes of each epoch so far, the operator's own state, the watermark.
+
+    `classes` are those of objects in the operator's own state.
+    """
 
     deltas: tuple[bytes, ...]
     operator_state: bytes
     watermark: int
+    classes: StateClasses = field(default_factory=dict)
 
 
 class OperatorHarness:
@@ -168,7 +172,7 @@ class OperatorHarness:
         self._deltas: tuple[bytes, ...] = ()
         self._place = (subtask, parallelism, max_parallelism)
         snapshots = list(snapshots)
-        operator_state = self._restore(snapshots)
+        operator_state = self._restore(snapshots, name)
         self.timers = TimerManager(self.keyed_state)
         if snapshots:
             self.timers.watermark = min(snapshot.watermark for snapshot in snapshots)
@@ -221,7 +225,7 @@ class OperatorHarness:
             operator, subtask=subtask, parallelism=parallelism, snapshots=snapshots, **options
         )
 
-    def _restore(self, snapshots: list[HarnessSnapshot]) -> OperatorStateBackend:
+    def _restore(self, snapshots: list[HarnessSnapshot], name: str) -> OperatorStateBackend:
         subtask, parallelism, max_parallelism = self._place
         mine = key_group_range(subtask, parallelism, max_parallelism)
 
@@ -236,7 +240,11 @@ class OperatorHarness:
             self.keyed_state.snapshot()
             self._deltas = (pickle.dumps(self.keyed_state.full_snapshot(), protocol=5),)
         states = [pickle.loads(snapshot.operator_state) for snapshot in snapshots]
-        return OperatorStateBackend(redistribute(states, parallelism, subtask))
+        return OperatorStateBackend(
+            redistribute(states, parallelism, subtask),
+            operator=name,
+            classes=merge_classes(snapshot.classes for snapshot in snapshots),
+        )
 
     def _on_wake(self) -> None:
         self.woken += 1
@@ -310,6 +318,7 @@ class OperatorHarness:
             self._deltas,
             pickle.dumps(self.context.operator_state.snapshot(), protocol=5),
             self._watermark,
+            self.context.operator_state.classes(),
         )
         self.context.checkpoint_id += 1
         self.operator.open_interval(self.context)

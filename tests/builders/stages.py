@@ -68,7 +68,7 @@ class Running:
     """A stage whose slots are threads; this thread is its driver."""
 
     def __init__(self, deployment):
-        self.endpoint = DriverEndpoint("127.0.0.1")
+        self.endpoint = DriverEndpoint("127.0.0.1", deployment.network.heartbeat)
         address = self.endpoint.open_stage(deployment.attempt, deployment.keys)
         self.deployment = dataclasses.replace(deployment, driver=address)
         self.reports = []

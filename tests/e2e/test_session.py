@@ -166,7 +166,7 @@ def test_of_three_jobs_one_fails_for_ever_and_the_others_go_on(session, tmp_path
 
 @pytest.mark.ci
 def test_a_session_that_is_stopped_cancels_its_jobs_and_is_gone(session):
-    assert "has ended" in penstock("session", "stop")
+    assert "has stopped" in penstock("session", "stop")
 
     wait_until(lambda: not Path(f"/proc/{session['pid']}").exists(), "the end of the process")
     assert "no session runs on this machine" in penstock("session", "status", code=1)

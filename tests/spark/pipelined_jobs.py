@@ -18,6 +18,8 @@ from tests.builders.endless import EndlessSource
 from tests.builders.waiting import wait_until
 
 TIMEOUT_S = 240
+# For jobs whose worker is paused: that is noticed by the heartbeats that are missing.
+SHORT_HEARTBEATS = {"heartbeat__interval": "500 ms", "heartbeat__timeout": "3 s"}
 
 
 class Ticks(EndlessSource):

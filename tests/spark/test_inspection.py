@@ -16,7 +16,13 @@ from penstock.runtime.inspection.requests import (
     TaskDetails,
     ThreadDump,
 )
-from tests.spark.pipelined_jobs import checkpoints, master_of, process_of, start
+from tests.spark.pipelined_jobs import (
+    SHORT_HEARTBEATS,
+    checkpoints,
+    master_of,
+    process_of,
+    start,
+)
 
 TIMEOUT_S = 60
 
@@ -24,7 +30,7 @@ TIMEOUT_S = 60
 @pytest.fixture
 def client(tmp_path):
     """A job of one region."""
-    running = start(tmp_path, "a")
+    running = start(tmp_path, "a", **SHORT_HEARTBEATS)
     checkpoints(running, 1)
     yield running
     running.cancel().result()

@@ -18,6 +18,7 @@ from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from tests.builders.waiting import wait_until
 from tests.spark import pipelined_jobs
 from tests.spark.pipelined_jobs import (
+    SHORT_HEARTBEATS,
     TIMEOUT_S,
     check_exactly_once,
     checkpoints,
@@ -31,7 +32,7 @@ from tests.spark.pipelined_jobs import (
 @pytest.fixture
 def client(tmp_path):
     """A job with two regions, each in a stage of one slot."""
-    running = start(tmp_path, "a", "b")
+    running = start(tmp_path, "a", "b", **SHORT_HEARTBEATS)
     yield running
     running.cancel().result()
 
@@ -74,7 +75,7 @@ def test_a_frozen_worker_is_noticed_and_replaced(client, tmp_path):
     os.kill(frozen, signal.SIGSTOP)
     wait_until(lambda: master.restarts == 1, "the restart")  # it never wakes up by itself
     checkpoints(client, 3)
-    assert not is_alive(frozen)
+    wait_until(lambda: not is_alive(frozen), "the end of the frozen worker")
     client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(TIMEOUT_S)
     client.get_job_execution_result().result(TIMEOUT_S)
     assert check_exactly_once(tmp_path / "a") > 0
@@ -107,7 +108,7 @@ def test_a_worker_that_crashes_is_reported(tmp_path):
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(1)
     env.from_collection([1, 2, 3]).map(lambda value: os._exit(3)).print()
-    with pytest.raises(JobExecutionError, match="the process of slot 0 is gone") as error:
+    with pytest.raises(JobExecutionError, match="lost the process of slot 0") as error:
         env.execute("crashing")
     assert "Python worker exited unexpectedly" in str(error.value)
 

@@ -55,7 +55,10 @@ class ChangelogNormalizeOperator(KeyedRowOperator):
         both = np.flatnonzero(known & comes)
         before = only(rows.store.gather(stored[both]), rows.schema)
         after = frame[pl.Series(both, dtype=pl.UInt32)]
-        differs = _differs(before, after)
+        # With a TTL a repeated row is an update too: else the state of operators behind this one would expire too early.
+        differs = (
+            pl.Series(np.ones(len(both), np.bool_)) if self.spec.ttl_ms else _differs(before, after)
+        )
         new, gone = comes & ~known, known & ~comes
         changes = JoinChanges()
         changes.add(only(rows.store.gather(stored[gone]), rows.schema), DELETE)
@@ -65,12 +68,11 @@ class ChangelogNormalizeOperator(KeyedRowOperator):
         # in the order in which the keys came
         kept = np.sort(np.concatenate((both[changed], np.flatnonzero(new))))
         kinds = np.where(new[kept], INSERT, UPDATE_AFTER).astype(np.int8)
-        changes.add(frame[pl.Series(kept, dtype=pl.UInt32)], kinds)
-        # With a TTL, a repeated row is written again, so that it does not expire.
-        written = np.flatnonzero(comes) if self.spec.ttl_ms else kept
-        replaced = stored[written]
+        written = frame[pl.Series(kept, dtype=pl.UInt32)]
+        changes.add(written, kinds)
+        replaced = stored[kept]
         rows.remove(np.concatenate((stored[gone], replaced[replaced >= 0])))
-        rows.add(frame[pl.Series(written, dtype=pl.UInt32)], slots[written], now)
+        rows.add(written, slots[kept], now)
         emitted = changes.batch()
         if emitted is not None:
             self.output.emit(emitted)

@@ -9,12 +9,19 @@ workers with an environment of their own in their bundle (`penstock.spark.depend
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
+import types
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.common import program_classes
+
 #: Names the folder of the driver's cloudpickle in workers that have an environment of their own
 FOLDER: Final = "PENSTOCK_CLOUDPICKLE"
+# The length of what cloudpickle says about a class that it pickles by value: with a function that fills the class.
+_BY_VALUE: Final = 6
+_FUNCTION_OR_CLASS: Final = (type, types.FunctionType)
 
 
 def _load() -> Any:
@@ -37,8 +44,44 @@ def _load() -> Any:
 
 _own = _load()
 
-Pickler: Any = _own.Pickler
-dumps: Any = _own.dumps
+_Pickler: Any = _own.Pickler
+
+
+class Pickler(_Pickler):  # type: ignore[misc]
+    """cloudpickle's, which also names the classes that it pickles by value, and keeps them in `classes`."""
+
+    def __init__(self, file: Any, protocol: int | None = None) -> None:
+        super().__init__(file, protocol)
+        self.classes: dict[type, None] = {}
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return how to pickle a function or a class; NotImplemented: as pickle does."""
+        kind = type(value)
+        # Called for every object. A call of cloudpickle's method for each would make pickling of objects 9 % slower.
+        if not issubclass(kind, _FUNCTION_OR_CLASS):
+            return NotImplemented
+        reduced = super().reducer_override(value)
+        if reduced is NotImplemented or kind is types.FunctionType or len(reduced) != _BY_VALUE:
+            return reduced
+        self.classes[value] = None
+        return program_classes.reduced(value, reduced)
+
+
+def dumps(value: Any, protocol: int | None = None) -> bytes:
+    """Pickle a value, with functions and classes that cannot be imported."""
+    with io.BytesIO() as file:
+        Pickler(file, protocol).dump(value)
+        return file.getvalue()
+
+
+def classes_in(value: Any) -> tuple[type, ...]:
+    """Pickle a value, and return the classes that were pickled by value."""
+    with io.BytesIO() as file:
+        pickler = Pickler(file, 5)
+        pickler.dump(value)
+        return tuple(pickler.classes)
+
+
 loads: Any = _own.loads
 register_pickle_by_value: Any = _own.register_pickle_by_value
 unregister_pickle_by_value: Any = _own.unregister_pickle_by_value

@@ -84,6 +84,7 @@ from penstock.common.options.debloating import (
     DEBLOAT_TARGET,
     DEBLOAT_THRESHOLD,
 )
+from penstock.common.options.heartbeats import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT
 from penstock.common.options.metrics import (
     METRICS_REPORTERS,
     OTEL_ENDPOINT,
@@ -273,6 +274,8 @@ __all__ = [
     "HA_ZOOKEEPER_ROOT",
     "HA_ZOOKEEPER_SESSION",
     "HA_ZOOKEEPER_TOLERATE",
+    "HEARTBEAT_INTERVAL",
+    "HEARTBEAT_TIMEOUT",
     "JOB_ID",
     "JOB_NAME",
     "KUBERNETES_CONFIG_FILE",

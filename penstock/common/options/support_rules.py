@@ -17,6 +17,10 @@ _DEPLOYMENT = (
 _MINI_BATCH = "operators fold the rows of each batch as it comes, always, and wait for no others"
 _CANCELLATION = "a task that does not end is ended by force after spark.python.task.killTimeout"
 _REST_STORES = "stores of the REST server are PEM files: set security.ssl.rest.keystore and security.ssl.rest.truststore"
+_HEARTBEATS = (
+    "respected in pipelined mode; in epoch mode Spark watches its executors (spark.executor.heartbeatInterval, "
+    "spark.network.timeout)"
+)
 _INTERNAL_TLS = (
     "slots of pipelined jobs encrypt what they exchange, always; for Spark's own connections set spark.authenticate and "
     "spark.network.crypto.enabled"
@@ -29,6 +33,8 @@ _KERBEROS = (
 DIFFERENT: Final = {
     "execution.checkpointing.max-concurrent-checkpoints": "respected in pipelined mode; in epoch mode there is one checkpoint at a time",
     "execution.checkpointing.mode": "AT_LEAST_ONCE has an effect in pipelined mode only; epoch mode is always exactly once",
+    "heartbeat.interval": _HEARTBEATS,
+    "heartbeat.timeout": _HEARTBEATS,
     "table.optimizer.distinct-agg.split.bucket-num": "the default is 16, as rows are folded by key and bucket, batch by batch",
     "table.optimizer.source.predicate-pushdown-enabled": "filters are pushed down to custom connectors; the built-in ones read all rows",
     "taskmanager.numberOfTaskSlots": "an executor of Spark has as many cores (spark.executor.cores), if neither that nor a local spark.master "
@@ -61,7 +67,7 @@ NO_MEANING: Final = {
     "execution.sort-partition.memory": "Spark has the memory for sorting",
     "execution.sorted-inputs.*": "a batch has its state in the state backend",
     "fs.allowed-fallback-filesystems": "there are no file systems of Hadoop to fall back to",
-    "heartbeat.*": "Spark watches its executors (spark.executor.heartbeatInterval, spark.network.timeout)",
+    "heartbeat.rpc-failure-threshold": "a closed connection is noticed at once",
     "high-availability.jobmanager.port": "JobManagers have no RPC port",
     "high-availability.zookeeper.client.ensemble-tracker": "the quorum is the one that is set",
     "high-availability.zookeeper.client.simulated-session-expiration-percent": "it belongs to Flink's ZooKeeper client",

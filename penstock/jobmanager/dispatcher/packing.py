@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import site
 import sys
@@ -10,18 +11,19 @@ import sysconfig
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from penstock.common import program_classes
 from penstock.common.pickling import for_a_driver
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.job import Program
 
-FORMAT = 1
+FORMAT = 2
 
 _registering = threading.Lock()
 
@@ -49,18 +51,26 @@ def pack_program(transformations: Sequence[Transformation], settings: GraphSetti
         tuple(_without_inputs(step) for step in steps),
         tuple(tuple(places[each.id] for each in step.inputs) for step in steps),
         tuple(places[step.id] for step in transformations),
-        settings,
+        replace(settings, classes=()),
     )
     head = (FORMAT, sys.version_info[:2])
     with _by_value(user_modules()), for_a_driver():
-        content: bytes = cloudpickling.dumps(packed, 5)
-    return pickle.dumps((head, content), 5)
+        content = io.BytesIO()
+        pickler = cloudpickling.Pickler(content, 5)
+        pickler.dump(packed)
+        # Those of the script are known already; these are of its modules, which the JobManager cannot import either.
+        known = {(module, name) for module, name, _ in settings.classes}
+        classes = tuple(
+            each for each in program_classes.pickled(pickler.classes) if each[:2] not in known
+        )
+    body = pickle.dumps((content.getvalue(), settings.classes + classes), 5)
+    return pickle.dumps((head, body), 5)
 
 
 def unpack_program(data: bytes) -> Program:
     """Return the program of `pack_program`. It executes code in the bytes: only for clients with the write role."""
     try:
-        (version, python), content = pickle.loads(data)
+        (version, python), body = pickle.loads(data)
     except Exception as error:
         raise InvalidProgramError("cannot read the submitted program") from error
     if version != FORMAT or tuple(python) != sys.version_info[:2]:
@@ -71,6 +81,7 @@ def unpack_program(data: bytes) -> Program:
             hint="use the same Python and the same Penstock on both sides",
         )
     try:
+        content, classes = pickle.loads(body)
         packed: _Packed = pickle.loads(content)
     except ImportError as error:
         raise InvalidProgramError(
@@ -85,7 +96,10 @@ def unpack_program(data: bytes) -> Program:
         ) from error
     for step, inputs in zip(packed.transformations, packed.inputs, strict=True):
         step.inputs = tuple(packed.transformations[place] for place in inputs)
-    return Program(tuple(packed.transformations[place] for place in packed.roots), packed.settings)
+    return Program(
+        tuple(packed.transformations[place] for place in packed.roots),
+        replace(packed.settings, classes=classes),
+    )
 
 
 def user_modules() -> list[ModuleType]:

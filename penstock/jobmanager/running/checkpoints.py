@@ -94,7 +94,7 @@ class Checkpoints:
         self._statistics = CheckpointStatistics() if listener is None else listener.statistics
         self._step_hooks = step_hooks
         self._pipelined = pipelined
-        self._what = "checkpoint" if pipelined else "checkpoint_id"
+        self._what = "checkpoint" if pipelined else "epoch"
         # By vertex: a source is the head of its chain.
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
         self._committers: dict[str, Committer] = create_committers(job, pipelined=pipelined)

@@ -109,7 +109,7 @@ class IntervalRecord:
         return assignments
 
 
-class _Pickler(cloudpickling.Pickler):  # type: ignore[misc]
+class _Pickler(cloudpickling.Pickler):
     """Replaces objects of the base checkpoint by references, so that a record stays small."""
 
     def __init__(self, file: io.BytesIO, base: Manifest | None) -> None:
@@ -272,14 +272,17 @@ class Journal:
     def _note_failure(
         self, record: IntervalRecord, error: Exception, traces: Sequence[SlotTrace]
     ) -> None:
-        failed = replace(record, outcome="failed", failure=f"{type(error).__name__}: {error}")
+        failure: TaskFailure | str = f"{type(error).__name__}: {error}"
         if isinstance(error, TaskFailedError):
-            last = error.failure.trace
-            failed = replace(
-                failed,
-                failure=replace(error.failure, trace=None),
-                traces=(*traces, last) if last is not None else tuple(traces),
-            )
+            failure = replace(error.failure, trace=None)
+            if error.failure.trace is not None:
+                traces = (*traces, error.failure.trace)
+        failed = replace(
+            record,
+            outcome="failed",
+            failure=failure,
+            traces=tuple(_since(record.before, trace) for trace in traces),
+        )
         self._note_end(record_name(record.checkpoint_id, failed=True), failed)
 
     def _note_end(self, name: str, record: IntervalRecord) -> None:
@@ -375,6 +378,17 @@ def read_plan(storage: CheckpointFileSystem, name: str, signer: Signer | None = 
     if not isinstance(plan, PlanRecord):
         raise CheckpointError(f"'{storage.path(name)}' is not a plan")
     return plan
+
+
+def _since(checkpoint: int, trace: SlotTrace) -> SlotTrace:
+    """Return the part of a trace after the barrier of a completed checkpoint.
+
+    A slot that ends before it learns that the checkpoint is complete also reports what it did before the barrier.
+    """
+    later = (
+        each for each in trace.subtasks if each.checkpoint is None or each.checkpoint > checkpoint
+    )
+    return replace(trace, subtasks=tuple(later))
 
 
 def _dump(value: Any, base: Manifest | None) -> bytes:

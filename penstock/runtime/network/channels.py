@@ -16,16 +16,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from penstock.runtime.network.debloating import BUFFERS, UNLIMITED, BufferSize
+from penstock.runtime.network.debloating import UNLIMITED, buffer_records
 from penstock.runtime.network.messages import BARRIER, DATA
 from penstock.runtime.records import Batch
 
-# Sizes of items that free no capacity at the sender:
+# Sizes of items that free no capacity in bytes at the sender:
 RESTORED: Final = -1  # was in flight in this channel when the checkpoint was taken
 MOVED: Final = -2  # was in flight in a channel before a rescale
 PART: Final = -3  # the rest of an item that was taken
-# A local receiver that wants fewer records than this per buffer has them counted, which takes 0.5 us per batch.
-_FEW_RECORDS: Final = 16_384
+_NOT_SENT: Final = (RESTORED, MOVED)
 
 
 class ChannelId(NamedTuple):
@@ -40,12 +39,14 @@ class ChannelId(NamedTuple):
 class BufferOrEvent(NamedTuple):
     """A queued item: records or a control message.
 
-    `content` is a Batch or a message as sent, or its serialized bytes. `size` is the size in bytes used for flow control.
+    `content` is a Batch or a message as sent, or its serialized bytes. `size` and `records` are used for flow control;
+    `records` is 0 for control messages and restored items.
     """
 
     kind: int
     content: Any
     size: int
+    records: int = 0
 
 
 class Outputs:
@@ -74,6 +75,7 @@ class OutputChannel(Protocol):
     """The sending end of a channel."""
 
     id: ChannelId
+    window: int  # maximum number of in-flight records
     most_records: int  # maximum number of records per buffer that the receiver wants
 
     def send(self, kind: int, content: Any) -> int:
@@ -169,7 +171,8 @@ class InputChannel:
             self.moved.appendleft(BufferOrEvent(DATA, records, MOVED))
             self._inputs.moved += 1
         else:
-            self.items.appendleft(BufferOrEvent(DATA, records, PART))
+            size = RESTORED if taken.size == RESTORED else PART
+            self.items.appendleft(BufferOrEvent(DATA, records, size, len(records)))
 
     def put_first(self, item: BufferOrEvent) -> None:
         """Add a message that overtakes everything queued here, except earlier overtaking messages."""
@@ -202,6 +205,11 @@ class InputChannel:
         self._link.taken(item)
         return item
 
+    def processed(self, item: BufferOrEvent, records: int) -> None:
+        """Free the capacity of processed records of an item at the sender; restored ones have none."""
+        if item.size not in _NOT_SENT:
+            self._link.processed(records)
+
     @property
     def is_urgent(self) -> bool:
         """Whether the next item has overtaken others. None overtakes moved records."""
@@ -218,9 +226,9 @@ class InputChannel:
         """Return the fraction of the sender's capacity used by items queued here, from 0 to 1."""
         return self._link.usage_of(self.items)
 
-    def fit(self, size: BufferSize) -> None:
-        """Limit the in-flight data."""
-        self._link.fit(size)
+    def fit(self, records: int) -> None:
+        """Limit the in-flight records."""
+        self._link.fit(records)
 
     def block(self) -> None:
         """Stop reading from this channel."""
@@ -249,11 +257,14 @@ class ChannelLink(Protocol):
     def taken(self, item: BufferOrEvent) -> None:
         """The receiver has taken an item."""
 
+    def processed(self, records: int) -> None:
+        """The receiver has processed records."""
+
     def usage_of(self, items: Collection[BufferOrEvent]) -> float:
         """Return the fraction of the capacity used by the items queued at the receiver."""
 
-    def fit(self, size: BufferSize) -> None:
-        """Limit the in-flight data."""
+    def fit(self, records: int) -> None:
+        """Limit the in-flight records."""
 
 
 class Inputs:
@@ -321,7 +332,8 @@ class LocalLink:
         self._outputs = outputs
         self._limit = items
         self._full = False
-        self.most_records = UNLIMITED.records
+        self._records = 0  # in-flight records, including those being processed
+        self.window = self.most_records = UNLIMITED
         self.receiver = InputChannel(channel, inputs, self)
         inputs.add(self.receiver)
 
@@ -333,7 +345,9 @@ class LocalLink:
 
     def send(self, kind: int, content: Any) -> int:
         """Pass an item to the receiver."""
-        self.receiver.put(BufferOrEvent(kind, content, 0))
+        records = len(content) if kind == DATA else 0
+        self._records += records
+        self.receiver.put(BufferOrEvent(kind, content, 0, records))
         self._check()
         return 0
 
@@ -356,7 +370,8 @@ class LocalLink:
 
     def usage_of(self, items: Collection[BufferOrEvent]) -> float:
         """Return the fraction of the capacity that these items use."""
-        return min(1.0, len(items) / self._limit)
+        records = sum(item.records for item in items)
+        return min(1.0, max(len(items) / self._limit, records / self.window))
 
     def queued(self) -> int:
         """Return 0: nothing is queued at this end."""
@@ -366,20 +381,19 @@ class LocalLink:
         """Check whether there is capacity again."""
         self._check()
 
-    def fit(self, size: BufferSize) -> None:
-        """Limit the number of queued records; local items have no size in bytes."""
-        self.most_records = size.records
+    def processed(self, records: int) -> None:
+        """Check whether there is capacity again."""
+        self._records -= records
+        self._check()
+
+    def fit(self, records: int) -> None:
+        """Limit the in-flight records; local items have no size in bytes."""
+        self.window = records
+        self.most_records = buffer_records(records)
         self._check()
 
     def _check(self) -> None:
-        items = self.receiver.items
-        full = len(items) >= self._limit or (
-            self.most_records < _FEW_RECORDS and _count(items) >= self.most_records * BUFFERS
-        )
+        full = len(self.receiver.items) >= self._limit or self._records >= self.window
         if full != self._full:
             self._full = full
             (self._outputs.filled if full else self._outputs.emptied)()
-
-
-def _count(items: Collection[BufferOrEvent]) -> int:
-    return sum(len(item.content) for item in items if item.kind == DATA)

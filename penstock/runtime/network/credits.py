@@ -1,14 +1,13 @@
 """Credit-based flow control of a channel: the two ends of a window, as numbers only.
 
-The receiver announces how many bytes the sender may have sent in total since the channel was opened: the bytes taken plus
-a window.
-The sender may send while it has sent less than that. So at most a window and one item are in flight, and an item of any
-size gets
-through.
+A channel has two windows, one in bytes and one in records. For each, the receiver announces the limit: how much the sender
+may have sent in total since the channel was opened, which is what was taken plus the window. The sender may send while it
+has sent less than both limits. So at most a window and one item are in flight, and an item of any size gets through.
 
-The limit is announced again when half a window was taken since the last announcement. That is enough: a blocked sender
-has sent
-at least the limit, so once the receiver has taken all of it, a whole window was taken since.
+The limits are announced again when half a window was taken since the last announcement, and when the window in records
+changes. A smaller window lowers the limit: unused credit is taken back. A blocked sender has sent at least the limit that
+was announced last, so once the receiver has taken all of that, a whole window was taken since and the limit is announced:
+no sender waits forever.
 """
 
 from __future__ import annotations
@@ -20,28 +19,30 @@ ITEM_OVERHEAD = 64  # overhead in bytes per item, so that many small ones count,
 
 
 class SendWindow:
-    """The sending end: bytes sent, and the announced limit."""
+    """The sending end: bytes or records sent, and the announced limit."""
 
     __slots__ = ("_room", "limit", "sent")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = FIRST_ITEM) -> None:
         self.sent = 0
-        self.limit = FIRST_ITEM
-        self._room = 0  # free bytes at the last announcement
+        self.limit = limit
+        self._room = 0  # free credit at the last announcement
 
     @property
     def is_open(self) -> bool:
         """Whether the next item may be sent, whatever its size."""
         return self.sent < self.limit
 
-    def send(self, size: int) -> None:
+    def send(self, amount: int) -> None:
         """Record that an item was sent."""
-        self.sent += size + ITEM_OVERHEAD
+        self.sent += amount
 
     def allow(self, limit: int) -> None:
         """Record a limit announced by the receiver."""
-        self.limit = max(self.limit, limit)
-        self._room = max(self._room, self.limit - self.sent)
+        if limit < self.limit:
+            self._room = 1
+        self.limit = limit
+        self._room = max(self._room, limit - self.sent)
 
     @property
     def usage(self) -> float:
@@ -54,34 +55,24 @@ class SendWindow:
 
 
 class ReceiveWindow:
-    """The receiving end: bytes taken, and the last announced limit.
-
-    `window` may shrink: announced limits stay valid, and no more is allowed until enough was taken.
-    """
+    """The receiving end: what was taken, and the last announced limit."""
 
     __slots__ = ("announced", "taken", "window")
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, announced: int = FIRST_ITEM) -> None:
         self.window = window
         self.taken = 0
-        self.announced = FIRST_ITEM
+        self.announced = announced
 
-    def take(self, size: int) -> int | None:
-        """Record that an item was taken; return the limit to announce, if it is time."""
-        self.taken += size + ITEM_OVERHEAD
-        limit = self.taken + self.window
-        if 2 * (limit - self.announced) < self.window:
-            return None
-        self.announced = limit
-        return limit
+    def take(self, amount: int) -> bool:
+        """Record that something was taken; return whether it is time to announce the limit."""
+        self.taken += amount
+        return 2 * (self.taken + self.window - self.announced) >= self.window
 
-    def open(self) -> int | None:
-        """Return the limit to announce if it exceeds the last one, even if nothing was taken."""
-        limit = self.taken + self.window
-        if limit <= self.announced:
-            return None
-        self.announced = limit
-        return limit
+    def announce(self) -> int:
+        """Return the limit; the caller sends it to the sender."""
+        self.announced = self.taken + self.window
+        return self.announced
 
 
 def windows(gates: Iterable[int], channel: int, gate: int, slot: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import zmq
 
 from penstock.common.pickling import dumps
-from penstock.graph.stage import StageKeys
+from penstock.graph.stage import HeartbeatSettings, StageKeys
 from penstock.runtime.network import inspection, sockets
 from penstock.runtime.network.authentication import ZapAuthenticator, guard
 from penstock.runtime.network.wakeup import Wakeup
@@ -34,13 +34,18 @@ class _Stage:
     """The socket that the slots of one stage connect to."""
 
     def __init__(
-        self, context: zmq.Context[Any], name: str, keys: StageKeys, listen_at: str
+        self,
+        context: zmq.Context[Any],
+        name: str,
+        keys: StageKeys,
+        heartbeat: HeartbeatSettings,
+        listen_at: str,
     ) -> None:
         self.name = name
         self.socket = sockets.new_socket(
             context,
             zmq.ROUTER,
-            timeout_ms=sockets.DRIVER_TIMEOUT_MS,
+            heartbeat=heartbeat,
             linger_ms=_LAST_COMMANDS_MS,
         )
         self.socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
@@ -86,9 +91,12 @@ class DriverEndpoint:
     Used by one thread; only `wake` is thread-safe. A slot is known once it has sent a report.
     """
 
-    def __init__(self, host: str, listen_at: str | None = None) -> None:
+    def __init__(
+        self, host: str, heartbeat: HeartbeatSettings, listen_at: str | None = None
+    ) -> None:
         """`host` is the name or address at which slots reach it; it also listens there, unless `listen_at` is given."""
         self._host = host
+        self._heartbeat = heartbeat
         self._listen_at = listen_at or host
         self._context: zmq.Context[Any] = zmq.Context()
         self._authenticator = ZapAuthenticator(self._context)
@@ -100,7 +108,9 @@ class DriverEndpoint:
 
     def open_stage(self, stage: str, keys: StageKeys) -> str:
         """Listen to the slots of an attempt of a stage; return the address. `stage` is unique, such as the attempt's token."""
-        opened = self._stages[stage] = _Stage(self._context, stage, keys, self._listen_at)
+        opened = self._stages[stage] = _Stage(
+            self._context, stage, keys, self._heartbeat, self._listen_at
+        )
         self._authenticator.admit(keys, stage)
         self._poller.register(opened.socket, zmq.POLLIN)
         self._poller.register(opened.connections.monitor, zmq.POLLIN)

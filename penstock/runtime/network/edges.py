@@ -96,6 +96,16 @@ class BufferedEdge:
         """Number of bytes sent so far."""
         return self._router.bytes_out
 
+    @property
+    def records_out(self) -> int:
+        """Number of records emitted so far, over all targets."""
+        return self._router.records_out
+
+    @property
+    def window(self) -> int:
+        """Maximum number of in-flight records of all channels together."""
+        return sum(channel.window for channel in self.channels())
+
     def flush(self) -> None:
         """Send buffered records."""
         for target in self._targets:

@@ -1,12 +1,9 @@
 """The wire format between two slots: messages with one frame of headers and one frame per content.
 
 A message begins with the sending slot, the number of the message on this connection, and a checksum of all headers. A
-header has the
-channel, the kind, and the length and checksum of the content. A credit is a header without content: it has the limit in
-place of the
-length, and the records per buffer in place of the checksum. Messages of a connection are numbered consecutively, so a
-lost message
-is detected with the next one.
+header has the channel, the kind, the length and checksum of the content, and its number of records. A credit is a header
+without content: it has the limits in place of the length and the records, and the window in place of the checksum.
+Messages of a connection are numbered consecutively, so a lost message is detected with the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +18,8 @@ from penstock.runtime.network.channels import ChannelId
 
 _MAGIC: Final = 0x50_53_4B_31
 _MESSAGE: Final = Struct("<IIQI")  # magic, slot, number, checksum of the headers
-_HEADER: Final = Struct("<16sHHIQ")  # channel, kind, flags, checksum, length or limit
+# channel, kind, flags, checksum or window, length or limit, records or their limit
+_HEADER: Final = Struct("<16sHHIQQ")
 _CHANNEL: Final = Struct("<IIII")
 
 CREDIT: Final = 0xFF  # a kind used by the network only
@@ -38,9 +36,10 @@ class FrameEntry(NamedTuple):
     channel: bytes
     kind: int
     overtakes: bool
-    limit: int  # of a credit
     content: bytes
-    records: int = 0  # of a credit
+    records: int = 0  # in the content; of a credit the limit
+    limit: int = 0  # of a credit, in bytes
+    window: int = 0  # of a credit, in records
 
 
 def channel_key(channel: ChannelId) -> bytes:
@@ -53,14 +52,14 @@ def channel_of(key: bytes) -> ChannelId:
     return ChannelId(*_CHANNEL.unpack(key))
 
 
-def item_header(key: bytes, kind: int, content: bytes, flags: int = 0) -> bytes:
+def item_header(key: bytes, kind: int, content: bytes, flags: int = 0, records: int = 0) -> bytes:
     """Return the header of records or a control message."""
-    return _HEADER.pack(key, kind, flags, crc32(content), len(content))
+    return _HEADER.pack(key, kind, flags, crc32(content), len(content), records)
 
 
-def credit_header(key: bytes, limit: int, records: int) -> bytes:
-    """Return the header that grants credit to a channel's sender, with the number of records per buffer."""
-    return _HEADER.pack(key, CREDIT, 0, records, limit)
+def credit_header(key: bytes, limit: int, records: int, window: int) -> bytes:
+    """Return the header that grants credit to a channel's sender: its limits in bytes and records, and the window in records."""
+    return _HEADER.pack(key, CREDIT, 0, window, limit, records)
 
 
 def message(
@@ -86,16 +85,17 @@ def read_origin(frame: bytes) -> tuple[int, int]:
 def read_entries(frames: Sequence[bytes]) -> Iterator[FrameEntry]:
     """Yield the entries of a message whose first frame was verified; each content is verified, too."""
     contents = iter(frames[1:])
-    for key, kind, flags, checksum, length in _HEADER.iter_unpack(frames[0][_MESSAGE.size :]):
+    headers = _HEADER.iter_unpack(frames[0][_MESSAGE.size :])
+    for key, kind, flags, checksum, length, records in headers:
         if kind == CREDIT:
-            yield FrameEntry(key, kind, False, length, b"", checksum)
+            yield FrameEntry(key, kind, False, b"", records, length, checksum)
             continue
         content = next(contents, None)
         if content is None or len(content) != length:
             raise _damaged("wrong length of a content", length)
         if crc32(content) != checksum:
             raise _damaged(f"wrong checksum of a content, {channel_of(key)}", checksum)
-        yield FrameEntry(key, kind, bool(flags & OVERTAKES), 0, content)
+        yield FrameEntry(key, kind, bool(flags & OVERTAKES), content, records)
     if next(contents, None) is not None:
         raise _damaged("content without a header", len(frames))
 

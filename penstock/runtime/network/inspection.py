@@ -17,7 +17,7 @@ import zmq
 
 from penstock.common.pickling import dumps
 from penstock.errors import PenstockError
-from penstock.graph.stage import StageKeys
+from penstock.graph.stage import HeartbeatSettings, StageKeys
 from penstock.runtime.network import sockets
 from penstock.runtime.network.authentication import identify
 from penstock.runtime.network.wakeup import Wakeup
@@ -67,7 +67,12 @@ class InspectionLine:
     """Passes the driver's requests to `answer`, each in its own thread, and sends the results."""
 
     def __init__(
-        self, driver: str, slot: int, keys: StageKeys, answer: Callable[[Any], Any]
+        self,
+        driver: str,
+        slot: int,
+        keys: StageKeys,
+        heartbeat: HeartbeatSettings,
+        answer: Callable[[Any], Any],
     ) -> None:
         self._answer = answer
         self._context: zmq.Context[Any] = zmq.Context()
@@ -75,7 +80,7 @@ class InspectionLine:
         self._done: deque[InspectionAnswer] = deque()
         self._under_way = 0  # changed by this thread only
         self._closed = False
-        socket = sockets.new_socket(self._context, zmq.DEALER, timeout_ms=sockets.DRIVER_TIMEOUT_MS)
+        socket = sockets.new_socket(self._context, zmq.DEALER, heartbeat=heartbeat)
         socket.setsockopt(zmq.ROUTING_ID, identity_of(slot))
         identify(socket, keys)
         sockets.connect(socket, driver)

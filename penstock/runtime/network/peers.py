@@ -18,7 +18,7 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow
-from penstock.runtime.network.debloating import UNLIMITED, BufferSize
+from penstock.runtime.network.debloating import UNLIMITED, buffer_records
 from penstock.runtime.network.messages import DATA
 
 # Data for one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side
@@ -41,17 +41,19 @@ class Peer:
         self._contents: list[bytes] = []
         self._bytes = 0
 
-    def add_item(self, key: bytes, kind: int, content: bytes, flags: int = 0) -> None:
+    def add_item(
+        self, key: bytes, kind: int, content: bytes, flags: int = 0, records: int = 0
+    ) -> None:
         """Queue records or a control message."""
-        self._headers.append(frames.item_header(key, kind, content, flags))
+        self._headers.append(frames.item_header(key, kind, content, flags, records))
         self._contents.append(content)
         self._bytes += len(content)
         if self._bytes >= FULL_MESSAGE:
             self.flush()
 
-    def add_credit(self, key: bytes, limit: int, records: int) -> None:
-        """Queue a credit for the sender of a channel, with the number of records per buffer."""
-        self._headers.append(frames.credit_header(key, limit, records))
+    def add_credit(self, key: bytes, limit: int, records: int, window: int) -> None:
+        """Queue a credit for the sender of a channel: its limits in bytes and records, and the window in records."""
+        self._headers.append(frames.credit_header(key, limit, records, window))
 
     def connected(self, socket: zmq.Socket[bytes]) -> None:
         """Use this socket, and send a first message at once: it identifies the connection to the other side."""
@@ -75,34 +77,47 @@ class Peer:
 class RemoteOutput:
     """The sending end of a channel to another slot: data beyond the credit is queued here, serialized."""
 
-    __slots__ = ("_full", "_key", "_outputs", "_peer", "_queue", "_window", "id", "most_records")
+    __slots__ = (
+        "_bytes",
+        "_full",
+        "_key",
+        "_outputs",
+        "_peer",
+        "_queue",
+        "_records",
+        "id",
+        "most_records",
+        "window",
+    )
 
     def __init__(
         self,
         channel: ChannelId,
         peer: Peer,
         outputs: Outputs,
-        most_records: int = UNLIMITED.records,
+        window: int = UNLIMITED,
     ) -> None:
         self.id = channel
         self._key = frames.channel_key(channel)
         self._peer = peer
         self._outputs = outputs
-        self._window = SendWindow()
+        self._bytes = SendWindow()
+        self._records = SendWindow(window)
         self._queue: deque[tuple[BufferOrEvent, Any]] = deque()  # with the original message
         self._full = False
-        self.most_records = most_records  # until the receiver announces another number
+        self.window = window  # until the receiver announces another one
+        self.most_records = buffer_records(window)
 
     def send(self, kind: int, content: Any) -> int:
         """Encode and send, or queue."""
         payload = _encoded(kind, content)
         size = len(payload)
-        if self._queue or not self._window.is_open:
-            self._queue.append(
-                (BufferOrEvent(kind, payload, size), None if kind == DATA else content)
-            )
+        records = len(content) if kind == DATA else 0
+        if self._queue or not self._is_open:
+            item = BufferOrEvent(kind, payload, size, records)
+            self._queue.append((item, None if kind == DATA else content))
         else:
-            self._transmit(kind, payload)
+            self._transmit(kind, payload, records=records)
         self._check()
         return size
 
@@ -131,16 +146,18 @@ class RemoteOutput:
 
     def arrived(self, entry: frames.FrameEntry) -> None:
         """Handle a credit of the receiver."""
-        self._window.allow(entry.limit)
-        self.most_records = entry.records
-        while self._queue and self._window.is_open:
+        self._bytes.allow(entry.limit)
+        self._records.allow(entry.records)
+        self.window = entry.window
+        self.most_records = buffer_records(entry.window)
+        while self._queue and self._is_open:
             item, _ = self._queue.popleft()
-            self._transmit(item.kind, item.content)
+            self._transmit(item.kind, item.content, records=item.records)
         self._check()
 
     def usage(self) -> float:
         """Return the used fraction of the window (a lower bound)."""
-        return self._window.usage
+        return max(self._bytes.usage, self._records.usage)
 
     def queued(self) -> int:
         """Return the number of items waiting for credit."""
@@ -151,12 +168,17 @@ class RemoteOutput:
         """The target slot."""
         return self._peer.slot
 
-    def _transmit(self, kind: int, payload: bytes, flags: int = 0) -> None:
-        self._window.send(len(payload))
-        self._peer.add_item(self._key, kind, payload, flags)
+    @property
+    def _is_open(self) -> bool:
+        return self._bytes.is_open and self._records.is_open
+
+    def _transmit(self, kind: int, payload: bytes, flags: int = 0, records: int = 0) -> None:
+        self._bytes.send(len(payload) + ITEM_OVERHEAD)
+        self._records.send(records)
+        self._peer.add_item(self._key, kind, payload, flags, records)
 
     def _check(self) -> None:
-        full = not self._window.is_open
+        full = not self._is_open
         if full != self._full:
             self._full = full
             (self._outputs.filled if full else self._outputs.emptied)()
@@ -165,14 +187,14 @@ class RemoteOutput:
 class RemoteInput:
     """The receiving end of a channel from another slot: it grants credit to the sender."""
 
-    __slots__ = ("_key", "_largest", "_peer", "_size", "_window", "receiver")
+    __slots__ = ("_bytes", "_is_opened", "_key", "_peer", "_records", "receiver")
 
     def __init__(self, channel: ChannelId, peer: Peer, inputs: Inputs) -> None:
         self._key = frames.channel_key(channel)
         self._peer = peer
-        self._window = ReceiveWindow(0)
-        self._largest = 0
-        self._size = UNLIMITED
+        self._bytes = ReceiveWindow(0)
+        self._records = ReceiveWindow(UNLIMITED)
+        self._is_opened = False
         self.receiver = InputChannel(channel, inputs, self)
         inputs.add(self.receiver)
 
@@ -187,37 +209,45 @@ class RemoteInput:
         return self.receiver.id[:3]
 
     def resize(self, window: int) -> None:
-        """Change the largest window."""
-        self._largest = window
-        self._window.window = min(window, self._size.window)
+        """Change the window in bytes. It is announced with the next credit."""
+        self._bytes.window = window
 
-    def fit(self, size: BufferSize) -> None:
-        """Limit the in-flight data below the largest window. The sender learns it with the next credit."""
-        self._size = size
-        self._window.window = min(self._largest, size.window)
+    def fit(self, records: int) -> None:
+        """Change the window in records, and announce it."""
+        self._records.window = records
+        if self._is_opened:
+            self._announce()
 
     def open(self) -> None:
-        """Announce the window to the sender."""
-        limit = self._window.open()
-        if limit is not None:
-            self._peer.add_credit(self._key, limit, self._size.records)
+        """Announce the windows to the sender."""
+        self._is_opened = True
+        self._announce()
 
     def taken(self, item: BufferOrEvent) -> None:
-        """Grant credit to the sender, from time to time."""
-        if item.size < 0:  # not sent by the sender, or already credited
-            return
-        limit = self._window.take(item.size)
-        if limit is not None:
-            self._peer.add_credit(self._key, limit, self._size.records)
+        """Grant credit in bytes to the sender, from time to time."""
+        # Otherwise the sender has not sent it, or has the credit for all of it.
+        if item.size >= 0 and self._bytes.take(item.size + ITEM_OVERHEAD):
+            self._announce()
+
+    def processed(self, records: int) -> None:
+        """Grant credit in records to the sender, from time to time."""
+        if self._records.take(records):
+            self._announce()
+
+    def _announce(self) -> None:
+        self._peer.add_credit(
+            self._key, self._bytes.announce(), self._records.announce(), self._records.window
+        )
 
     def usage_of(self, items: Collection[BufferOrEvent]) -> float:
         """Return the fraction of the window that these items use."""
         used = sum(max(item.size, 0) + ITEM_OVERHEAD for item in items)
-        return min(1.0, used / max(self._window.window, 1))
+        records = sum(item.records for item in items)
+        return min(1.0, max(used / max(self._bytes.window, 1), records / self._records.window))
 
     def arrived(self, entry: frames.FrameEntry) -> None:
         """Pass an item to the receiver."""
-        item = BufferOrEvent(entry.kind, entry.content, len(entry.content))
+        item = BufferOrEvent(entry.kind, entry.content, len(entry.content), entry.records)
         if entry.overtakes:
             self.receiver.put_first(item)
         else:
@@ -225,7 +255,5 @@ class RemoteInput:
 
 
 def _encoded(kind: int, content: Any) -> bytes:
-    if type(content) is bytes:  # taken unchanged from another channel
-        return content
     payload: bytes = content.encode() if kind == DATA else dumps(content)
     return payload

@@ -52,7 +52,9 @@ def connected_sources(partitioning: str, subtask: int, sources: int, targets: in
 class Router:
     """Collects the records of one edge per target and sends them as buffers.
 
-    A buffer closes when it holds about `buffer_bytes`: the number of records for that is learned from the last buffer.
+    A buffer closes when it holds about `buffer_bytes`: the number of records for that is learned from the last buffer. It
+    closes earlier if the window of the target is small. Records emitted at once are not split for that: all of them are
+    in flight anyway.
     """
 
     operator_name = ""  # name of the sending operator
@@ -65,6 +67,7 @@ class Router:
         self._limit = _FIRST_RECORDS
         self._pending: dict[int, Batch] = {}
         self.bytes_out = 0
+        self._sent = 0  # records in buffers that were sent
 
     def bind(self, writer: ResultWriter) -> None:
         """Use this writer from now on."""
@@ -74,6 +77,11 @@ class Router:
     def waiting(self) -> bool:
         """Whether records wait for their buffers to fill up."""
         return bool(self._pending)
+
+    @property
+    def records_out(self) -> int:
+        """Number of records routed so far, over all targets."""
+        return self._sent + sum(map(len, self._pending.values()))
 
     def open(self, context: Any) -> None:
         """Prepare the user's selectors."""
@@ -101,14 +109,14 @@ class Router:
             count = len(records)
         else:
             count = pending.extend(records)
-        if count >= self._largest(target, records):
+        if count >= self._enough(target, records):
             self.flush(target)
 
     def scatter(self, batch: Batch, targets: Sequence[int]) -> None:
         """Append each record to its target; send full buffers."""
         pending = self._pending
         for target in batch.scatter(targets, pending):
-            if len(pending[target]) >= self._largest(target, batch):
+            if len(pending[target]) >= self._enough(target, batch):
                 self.flush(target)
 
     def flush(self, target: int) -> None:
@@ -117,23 +125,28 @@ class Router:
         if pending is None:
             return
         count = len(pending)
-        if count < 2 * self._largest(target, pending):
+        if count < 2 * self._largest(pending):
             self._send_buffer(target, pending)
             return
         start = 0
         while start < count:  # an operator emitted many records at once
-            end = start + self._largest(target, pending)
+            end = start + self._largest(pending)
             self._send_buffer(target, pending.slice(start, end))
             start = end
 
-    def _largest(self, target: int, records: Batch) -> int:
-        """Return the maximum number of such records per buffer for a target."""
+    def _largest(self, records: Batch) -> int:
+        """Return the maximum number of such records per buffer."""
+        return self._limit * records.BUFFER_FACTOR
+
+    def _enough(self, target: int, records: Batch) -> int:
+        """Return the number of such records at which a buffer for a target is sent."""
         assert self._writer is not None
-        return min(self._limit * records.BUFFER_FACTOR, self._writer.most_records(target))
+        return min(self._largest(records), self._writer.most_records(target))
 
     def _send_buffer(self, target: int, records: Batch) -> None:
         assert self._writer is not None
         count = len(records)
+        self._sent += count
         try:
             size = self._writer.send(target, DATA, records)
         except NotPicklableError as error:

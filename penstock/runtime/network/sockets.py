@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from socket import SOCK_STREAM, getaddrinfo
 from typing import Any, Final
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-# Heartbeat timeout in milliseconds. ZeroMQ's own threads answer, so a process that is busy for minutes is alive, and one
-# that is
-# frozen or cut off is not. Messages to and from the driver are small. Between slots a message may be as large as a
-# record, and nothing
-# is received before its end; there the driver detects lost slots.
-DRIVER_TIMEOUT_MS: Final = 3000
-SLOT_TIMEOUT_MS: Final = 30_000
+from penstock.graph.stage import HeartbeatSettings
+
+# Between slots a message may be as large as a record, and nothing is received before its end. There the driver detects
+# lost slots, so slots give each other this long at least.
+_SHORTEST_BETWEEN_SLOTS_MS: Final = 30_000
+# ZeroMQ sends the timeout to the other side as a 16-bit number of tenths of a second, and refuses longer ones.
+_LONGEST_TTL_MS: Final = 0xFFFF * 100
+_LONGEST_MS: Final = 2**31 - 1
 
 _NEWS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
 
 
+def between_slots(heartbeat: HeartbeatSettings) -> HeartbeatSettings:
+    """Return the heartbeats between slots: a slot waits for another one at least as long as the driver does.
+
+    >>> between_slots(HeartbeatSettings(interval_ms=100, timeout_ms=500))
+    HeartbeatSettings(interval_ms=100, timeout_ms=30000)
+    """
+    return replace(heartbeat, timeout_ms=max(heartbeat.timeout_ms, _SHORTEST_BETWEEN_SLOTS_MS))
+
+
 def new_socket(
-    context: zmq.Context[Any], kind: int, *, timeout_ms: int, linger_ms: int = 0
+    context: zmq.Context[Any], kind: int, *, heartbeat: HeartbeatSettings, linger_ms: int = 0
 ) -> zmq.Socket[bytes]:
-    """Return a socket that never rejects a message, and lingers for at most `linger_ms` to send the last ones."""
+    """Return a socket that never rejects a message, and lingers for at most `linger_ms` to send the last ones.
+
+    ZeroMQ's own threads send and answer heartbeats, so a process that is busy for minutes is alive, and one that is paused or
+    cut off is not.
+    """
     socket: zmq.Socket[bytes] = context.socket(kind)
     socket.set_hwm(0)
     socket.setsockopt(zmq.LINGER, linger_ms)
-    socket.setsockopt(zmq.HEARTBEAT_IVL, timeout_ms // 3)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, timeout_ms)
-    socket.setsockopt(zmq.HEARTBEAT_TTL, timeout_ms)
+    socket.setsockopt(zmq.HEARTBEAT_IVL, min(heartbeat.interval_ms, _LONGEST_MS))
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, min(heartbeat.timeout_ms, _LONGEST_MS))
+    socket.setsockopt(zmq.HEARTBEAT_TTL, min(heartbeat.timeout_ms, _LONGEST_TTL_MS))
     return socket
 
 

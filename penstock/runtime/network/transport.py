@@ -29,7 +29,7 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.credits import windows
-from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED
+from penstock.runtime.network.debloating import FIRST_RECORDS, UNLIMITED
 from penstock.runtime.network.frames import TransportError
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
 from penstock.runtime.network.wakeup import Wakeup
@@ -51,9 +51,8 @@ class Network:
         self._context: zmq.Context[Any] = zmq.Context()
         self._authenticator = ZapAuthenticator(self._context)
         self._authenticator.admit(keys)
-        self._inbox = sockets.new_socket(
-            self._context, zmq.PULL, timeout_ms=sockets.SLOT_TIMEOUT_MS
-        )
+        self._between_slots = sockets.between_slots(settings.heartbeat)
+        self._inbox = sockets.new_socket(self._context, zmq.PULL, heartbeat=self._between_slots)
         guard(self._inbox, keys)
         self._connections = sockets.Connections(self._inbox)
         self.address = sockets.bind(self._inbox, host)
@@ -71,7 +70,7 @@ class Network:
         self._local: dict[ChannelId, LocalLink] = {}
         self._outputs: dict[bytes, RemoteOutput] = {}
         self._inputs: dict[bytes, RemoteInput] = {}
-        # Of channels that the other side opened first: at most one item each, and the limit.
+        # Of channels that the other side opened first: at most one item each, and credits.
         self._early: dict[bytes, list[tuple[int, frames.FrameEntry]]] = {}
         self._unopened: list[RemoteInput] = []
         self._driver: zmq.Socket[bytes] | None = None
@@ -88,7 +87,7 @@ class Network:
     def connect(self, addresses: Sequence[str]) -> None:
         """Connect to the other slots; `addresses` has one entry per slot of the stage, including this one."""
         for slot, peer in self._peers.items():
-            socket = sockets.new_socket(self._context, zmq.PUSH, timeout_ms=sockets.SLOT_TIMEOUT_MS)
+            socket = sockets.new_socket(self._context, zmq.PUSH, heartbeat=self._between_slots)
             identify(socket, self._keys)
             sockets.connect(socket, addresses[slot])
             peer.connected(socket)
@@ -98,7 +97,7 @@ class Network:
         socket = sockets.new_socket(
             self._context,
             zmq.DEALER,
-            timeout_ms=sockets.DRIVER_TIMEOUT_MS,
+            heartbeat=self._settings.heartbeat,
             linger_ms=_LAST_REPORTS_MS,
         )
         socket.setsockopt(zmq.ROUTING_ID, b"%d" % identity)
@@ -115,7 +114,7 @@ class Network:
             link = self._local_link(channel)
             link.attach_outputs(outputs)
             return link
-        first = FIRST_BUFFER if self._settings.debloat.enabled else UNLIMITED.records
+        first = FIRST_RECORDS if self._settings.debloat.enabled else UNLIMITED
         output = RemoteOutput(channel, self._peers[target_slot], outputs, first)
         key = frames.channel_key(channel)
         self._outputs[key] = output

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from penstock.errors import InvalidProgramError
+from penstock.runtime.state import class_shapes
 from penstock.runtime.state.broadcast import HeapBroadcastState
+from penstock.runtime.state.class_shapes import ClassShape
 
 # The last watermark of an operator that generates watermarks; it is sent downstream again after a restart.
 EMITTED: Final = "emitted"
@@ -19,6 +21,8 @@ BROADCAST: Final = "broadcast/"
 
 # The state of a sink's last writer, as list state: on rescale each state goes to one new subtask.
 WRITERS: Final = SPLIT + "writers"
+
+StateClasses = Mapping[str, tuple[ClassShape, ...]]  # by the name of the state, with its prefix
 
 _KINDS: Final = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state"}
 
@@ -61,9 +65,19 @@ class OperatorStateBackend:
     `get` and `put` are for operators, the rest is the operator state store of user functions.
     """
 
-    def __init__(self, restored: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        restored: dict[str, Any] | None = None,
+        *,
+        operator: str = "",
+        classes: StateClasses | None = None,
+    ) -> None:
         self.is_restored = restored is not None
         self._values: dict[str, Any] = dict(restored or {})
+        self._operator = operator
+        # The classes of objects in restored state; a state is compared with the program when it is asked for.
+        self._classes = {name: found for name, found in (classes or {}).items() if self.get(name)}
+        self._used: set[str] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a value."""
@@ -76,6 +90,15 @@ class OperatorStateBackend:
     def snapshot(self) -> dict[str, Any]:
         """Return all values."""
         return dict(self._values)
+
+    def classes(self) -> StateClasses:
+        """Return the classes of objects in the user's state, for the next restore."""
+        for name in self._used:
+            value = self._values[name]
+            parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+            found = class_shapes.shapes_in(parts).values()
+            self._classes[name] = class_shapes.merged(self._classes.get(name, ()), found)
+        return {name: found for name, found in self._classes.items() if found}
 
     def get_list_state(self, state_descriptor: Any) -> OperatorListState:
         """Return list state: on rescale the elements of all subtasks are split evenly."""
@@ -107,4 +130,8 @@ class OperatorStateBackend:
                     f"state '{descriptor.name}' was registered as {name} and is now accessed as {_KINDS[prefix]}",
                     hint="give one of the two state descriptors another name",
                 )
-        return self._values.setdefault(prefix + descriptor.name, empty)
+        name = prefix + descriptor.name
+        if name not in self._used:
+            class_shapes.check(self._operator, descriptor.name, self._classes.get(name, ()))
+            self._used.add(name)
+        return self._values.setdefault(name, empty)

@@ -5,13 +5,23 @@ Keyed state is redistributed by key groups elsewhere.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from penstock.common import program_classes
 from penstock.graph.deployment import SubtaskRestore
 from penstock.runtime.records import MIN_WATERMARK
-from penstock.runtime.state.operator_state import BROADCAST, EMITTED, IDLE, SPLIT, UNION, WRITERS
+from penstock.runtime.state import class_shapes
+from penstock.runtime.state.class_shapes import ClassShape
+from penstock.runtime.state.operator_state import (
+    BROADCAST,
+    EMITTED,
+    IDLE,
+    SPLIT,
+    UNION,
+    WRITERS,
+    StateClasses,
+)
 
 _WATERMARKS: Final = frozenset({"watermark", "timer watermark"})
 
@@ -73,16 +83,17 @@ def restore_local(
     `operators` are the ids of the chain; the first one is that of the vertex.
     """
     if restore.local is not None:
-        local: dict[str, Any] = pickle.loads(restore.local)
+        local: dict[str, Any] = program_classes.loads(restore.local)
         states = local["operators"].values()
         if restore.former and any(name.startswith(UNION) for state in states for name in state):
-            local["operators"] = _operator_states(restore, operators, subtask, parallelism)
+            local.update(_redistributed(_former(restore), operators, subtask, parallelism))
     elif restore.former:
-        before = _load(restore.former.get(operators[0], ()))
+        former = _former(restore)
+        before = former.get(operators[0], [])
         local = {
             "floor": min(map(_time, before), default=MIN_WATERMARK),
             "finished": bool(before) and all(state["finished"] for state in before),
-            "operators": _operator_states(restore, operators, subtask, parallelism),
+            **_redistributed(former, operators, subtask, parallelism),
         }
     else:
         return {}
@@ -100,7 +111,11 @@ def count_writer_states(former: Sequence[bytes], operator: str) -> int:
 
 
 def _load(pickles: Sequence[bytes]) -> list[dict[str, Any]]:
-    return [pickle.loads(each) for each in pickles]
+    return [program_classes.loads(each) for each in pickles]
+
+
+def _former(restore: SubtaskRestore) -> dict[str, list[dict[str, Any]]]:
+    return {vertex: _load(pickles) for vertex, pickles in restore.former.items()}
 
 
 def _time(local: Mapping[str, Any]) -> int:
@@ -108,17 +123,34 @@ def _time(local: Mapping[str, Any]) -> int:
     return watermark
 
 
-def _operator_states(
-    restore: SubtaskRestore, operators: Sequence[str], subtask: int, parallelism: int
-) -> dict[str, dict[str, Any]]:
-    """Return the state of each operator that had some, wherever it was chained."""
+def _redistributed(
+    former: Mapping[str, Sequence[Mapping[str, Any]]],
+    operators: Sequence[str],
+    subtask: int,
+    parallelism: int,
+) -> dict[str, Any]:
+    """Return the state of each operator that had some, wherever it was chained, and the classes of its objects."""
     states: dict[str, dict[str, Any]] = {}
-    vertices = [
-        [local["operators"] for local in _load(pickles)] for pickles in restore.former.values()
-    ]
+    classes: dict[str, StateClasses] = {}
     for operator in operators:
-        for former in vertices:
-            if any(operator in subtasks for subtasks in former):
-                parts = [subtasks.get(operator) for subtasks in former]
+        for subtasks in former.values():
+            parts = [local["operators"].get(operator) for local in subtasks]
+            if any(part is not None for part in parts):
                 states[operator] = redistribute(parts, parallelism, subtask) or {}
-    return states
+        found = merge_classes(
+            local.get("classes", {}).get(operator, {})
+            for subtasks in former.values()
+            for local in subtasks
+        )
+        if found:
+            classes[operator] = found
+    return {"operators": states, "classes": classes} if classes else {"operators": states}
+
+
+def merge_classes(parts: Iterable[StateClasses]) -> StateClasses:
+    """Return the classes of objects in an operator's state, from those of its former subtasks."""
+    merged: dict[str, tuple[ClassShape, ...]] = {}
+    for part in parts:
+        for name, shapes in part.items():
+            merged[name] = class_shapes.merged(merged.get(name, ()), shapes)
+    return merged

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from penstock.common import clock
+from penstock.common import clock, program_classes
 from penstock.common.logs.handler import OFF_TERMINAL
 from penstock.common.logs.scope import working_for
 from penstock.common.pickling import dumps
@@ -90,6 +90,7 @@ def run_slot(
     scope = following(level.settings, level.attempt_number, lambda: slot_task.current)
     scopes = contextlib.ExitStack()
     scopes.enter_context(working_for(scope))
+    scopes.enter_context(program_classes.using(level.settings.classes))
     try:
         for _ in slot_task.run(rows):
             yield from sent

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.graph.deployment import VertexDeployment
 from penstock.runtime.metrics import OperatorMetricGroup
 from penstock.runtime.operators.base import OperatorContext, Output, StreamOperator
-from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.operator_state import OperatorStateBackend, StateClasses
 from penstock.runtime.task.context import StreamingRuntimeContext
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.time.decisions import RuntimeDecisions
@@ -25,13 +25,17 @@ def create_context(
     output: Output,
     keyed_state: Any,
     state: dict[str, Any] | None,
+    classes: StateClasses | None,
     timers_watermark: int,
     decisions: RuntimeDecisions,
     metrics: OperatorMetricGroup,
 ) -> OperatorContext:
-    """Return the context of the operator at a position of a subtask's chain; `state` is its restored operator state."""
+    """Return the context of the operator at a position of a subtask's chain.
+
+    `state` is its restored operator state, and `classes` are those of objects in it.
+    """
     info, settings = deployment.operators[position], task.settings
-    operator_state = OperatorStateBackend(state)
+    operator_state = OperatorStateBackend(state, operator=info.name, classes=classes)
     timers = None
     if keyed_state is not None:
         timers = TimerManager(keyed_state)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from penstock.common import program_classes
 from penstock.common.clock import now_ms
 from penstock.common.logs.handler import OFF_TERMINAL
 from penstock.common.logs.scope import working_for
@@ -159,12 +160,15 @@ def run_slot_with(
     line: InspectionLine | None = None
     stop.add(network.wake)
     scopes = contextlib.ExitStack()
+    scopes.enter_context(program_classes.using(stage.settings.classes))
     try:
         network.connect_driver(stage.driver, slot)
         loop = SlotLoop(stage, slot, network, stop)
         scopes.enter_context(loop.logging())
         inspector = SlotInspector(loop, {run_slot_with.__code__, SlotLoop.run.__code__})
-        line = InspectionLine(stage.driver, slot, stage.keys, inspector.answer)
+        line = InspectionLine(
+            stage.driver, slot, stage.keys, stage.network.heartbeat, inspector.answer
+        )
         network.report(SlotListening(slot, network.address, os.getpid()))
         if not loop.connect():
             return
@@ -267,7 +271,8 @@ class SlotLoop:
                 if isinstance(command, Connect):
                     network.connect(command.addresses)
                     return True
-                self._left = self._left or isinstance(command, StopSlot)
+                if isinstance(command, StopSlot):
+                    self._handle(command)
             network.wait(_LONGEST_WAIT_S)
         return False
 
@@ -381,6 +386,8 @@ class SlotLoop:
         network.pump()
         for command in network.commands():
             self._handle(command)
+        if self._left:  # nothing may happen that its final trace does not contain
+            return 0.0
         worked = self._stage.barriers.unaligned and self._pass_barriers()
         for task in self.tasks:
             self.current = task.subtask
@@ -510,9 +517,11 @@ class SlotLoop:
 
     def trace(self) -> SlotTrace | None:
         """Return the trace of its subtasks up to now, if the job keeps a journal."""
-        with contextlib.suppress(Exception):  # it is not essential
+        try:
             return trace_of([task.subtask for task in self.tasks])
-        return None
+        except Exception as error:  # noqa: BLE001 - it is not essential
+            _log.warning("slot %d has no trace for `penstock replay`: %s", self._slot, error)
+            return None
 
     def _report_trace(self, command: StopSlot) -> None:
         if command.failed and (trace := self.trace()) is not None:

@@ -17,6 +17,7 @@ from penstock.graph.stage import StageDeployment
 from penstock.runtime.inspection.key_sample import KeySample
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import BufferOrEvent, InputChannel, Inputs, Outputs
+from penstock.runtime.network.debloating import BUFFERS
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -26,12 +27,12 @@ from penstock.runtime.network.messages import (
 )
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.source import PollResult
+from penstock.runtime.operators.source import PollResult, SourceOperator
 from penstock.runtime.operators.split_schedulers import BATCH_SIZE, LARGEST_BATCH_SIZE
 from penstock.runtime.records import Batch
 from penstock.runtime.task.barrier_handlers import Channel
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.gate_debloating import GateDebloating
+from penstock.runtime.task.gate_debloating import DownstreamWindow, GateDebloating
 from penstock.runtime.task.portion_size import PortionSize
 from penstock.runtime.task.slot_messages import (
     AlignmentUpdate,
@@ -52,6 +53,7 @@ _SECONDS_PER_TURN: Final = 0.005
 # A source that returns fewer records than this, or than half of the requested number, has no backlog.
 _FULL_BATCH: Final = 512
 _SMALLEST_FULL_BATCH: Final = 32
+_BATCH_GROWTH: Final = 4
 
 
 class SlotServices(CheckpointServices, Protocol):
@@ -91,8 +93,12 @@ class PipelinedTask:
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
         self._portion = PortionSize()
-        self._debloating = GateDebloating(stage.network.debloat, self.inputs)
-        self._batch = LARGEST_BATCH_SIZE  # batch size for the source
+        self._downstream = DownstreamWindow(())  # until it is opened
+        self._debloating = GateDebloating(
+            stage.network.debloat, self.inputs, self._downstream_window, time.monotonic
+        )
+        self._batch = BATCH_SIZE  # batch size for the source
+        self._largest_batch = LARGEST_BATCH_SIZE
         self._stopped = False  # it stops reading, without finishing
         self._backlog = False  # whether the last poll of the source returned a full batch
         self._active_since_quiet = False  # whether it has worked since it was last quiet
@@ -123,6 +129,7 @@ class PipelinedTask:
             pipelined=self,
         )
         self.subtask.open(self._environment, stage.restore.get(self.id, SubtaskRestore()))
+        self._downstream = DownstreamWindow(self.subtask.exchanges)
         self.subtask.connect(self._environment, {})
 
     def resume(self) -> None:
@@ -173,6 +180,7 @@ class PipelinedTask:
         if self.ended:
             return self._read() or worked  # barriers
         if not self.outputs.has_room:
+            self._debloating.block()
             self._enter(BACK_PRESSURED)
             return worked
         if self.wakeup is not None and now_ms() >= self.wakeup:
@@ -288,7 +296,7 @@ class PipelinedTask:
     def _take(self, channel: InputChannel) -> None:
         overtakes = channel.is_urgent
         item = channel.take()
-        kind, content, size = item
+        kind, content, size, _ = item
         name = channel.id[2:]
         if type(content) is bytes:
             content = decode(content) if kind == DATA else pickle.loads(content)
@@ -308,19 +316,20 @@ class PipelinedTask:
     def _take_records(self, channel: InputChannel, item: BufferOrEvent, records: Batch) -> None:
         """Take as many records as can be processed in some milliseconds; the rest stays queued."""
         name, size = channel.id[2:], max(self._portion.size, records.LEAST_PORTION)
-        self._debloating.weigh(name, len(records), item.size)
+        kept = item
         if len(records) > size:
             channel.put_back(records.slice(size), item)
             records = records.slice(0, size)
-            item = BufferOrEvent(DATA, records, 0)
+            kept = BufferOrEvent(DATA, records, 0)
         if name in self._checkpoints.in_flight:
-            self._checkpoints.keep(name, item)
+            self._checkpoints.keep(name, kept)
         if (sample := self.key_sample) is not None:
             sample.add(records)
         begun = time.monotonic()
         self.subtask.receive(*name, DATA, records)
         self._portion.took(len(records), time.monotonic() - begun)
         self._debloating.took(name, len(records))
+        channel.processed(item, len(records))
 
     def _on_marker(self, marker: LatencyMarker) -> None:
         histogram = self.latencies.setdefault(marker.source.vertex, LatencyHistogram())
@@ -336,10 +345,7 @@ class PipelinedTask:
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
             self._times.begin()
-        # Receivers may want smaller batches than at the last poll, which may be long ago.
-        if (wanted := self._wanted_downstream()) < self._batch:
-            self._batch = wanted
-            source.limit_batches(wanted)
+        self._limit_batch(source)
         before, chain_s = source.records, source.chain_s
         polled = self.subtask.poll()
         read = source.records - before
@@ -348,9 +354,7 @@ class PipelinedTask:
         if read:
             self._portion.took(read, source.chain_s - chain_s)
             # Records that wait for capacity delay barriers: a batch is large only if there is capacity for it.
-            most = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
-            self._batch = min(self._portion.size, most, self._wanted_downstream())
-            source.limit_batches(self._batch)
+            self._largest_batch = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
         self._leave_busy()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
@@ -365,14 +369,20 @@ class PipelinedTask:
         self.poll_at = source.next_poll()
         return False
 
-    def _wanted_downstream(self) -> int:
-        """Return the number of records that fill one buffer per channel: more than that would only wait.
+    def _limit_batch(self, source: SourceOperator) -> None:
+        """Limit batches to one buffer per channel, and to what the chain processes in some milliseconds.
 
-        It is a power of two, so that it rarely changes, because readers restart then.
+        The size is a power of two and grows in large steps, so that it rarely changes, because readers restart then.
         """
-        channels = self.subtask.output_channels()
-        wanted = sum(channel.most_records for channel in channels) or LARGEST_BATCH_SIZE
-        return 1 << (wanted.bit_length() - 1)
+        buffers = self._downstream.measure(source.records) / BUFFERS
+        wanted = int(max(1, min(self._portion.size, self._largest_batch, buffers)))
+        wanted = 1 << (wanted.bit_length() - 1)
+        if wanted < self._batch or wanted >= min(_BATCH_GROWTH * self._batch, LARGEST_BATCH_SIZE):
+            self._batch = wanted
+            source.limit_batches(wanted)
+
+    def _downstream_window(self) -> float:
+        return self._downstream.measure(self.subtask.metrics.records_in)
 
     # Finishing.
 

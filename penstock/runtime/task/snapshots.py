@@ -15,6 +15,7 @@ from penstock.runtime.network.messages import BarrierMessage, TaskAck
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.state.backends import create_backend
 from penstock.runtime.state.keyed import KeyedStateBackend, Prepared
+from penstock.runtime.state.operator_state import StateClasses
 from penstock.runtime.state.state_backend import StatePlace
 from penstock.runtime.state.table import TableDelta
 
@@ -221,14 +222,20 @@ def pack_local(
 ) -> bytes:
     """Return the subtask's state besides keyed state, pickled for the checkpoint; `restore_local` reads it."""
     states: dict[str, Any] = {}
+    classes: dict[str, StateClasses] = {}
     for context in contexts:
         if context.timers is not None:
             context.operator_state.put("timer watermark", context.timers.watermark)
         state = context.operator_state.snapshot()
         if state:
             states[context.operator_id] = state
+        if found := context.operator_state.classes():
+            classes[context.operator_id] = found
+    local = {**time, "finished": finished, "operators": states}
+    if classes:
+        local["classes"] = classes
     try:
-        return dumps({**time, "finished": finished, "operators": states})
+        return dumps(local)
     except NotPicklableError as error:
         for context in contexts:
             if not is_picklable(states.get(context.operator_id)):

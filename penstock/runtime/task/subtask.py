@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from penstock.connectors.source import SourceAssignment
@@ -30,7 +30,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.source import MoreSplits, PollResult, SourceOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
-from penstock.runtime.state.operator_state import EMITTED, IDLE
+from penstock.runtime.state.operator_state import EMITTED, IDLE, StateClasses
 from penstock.runtime.state.redistribution import restore_local
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.task.chain import ChainOutput
@@ -120,14 +120,16 @@ class Subtask:
         self.gates.restore(local)
         self._announces = restore.just_restored
         self.finished = local.get("finished", False)
-        states = local.get("operators", {})
+        states, classes = local.get("operators", {}), local.get("classes", {})
         for position, info in enumerate(self.deployment.operators):
             for target, tag in info.chained:
                 self._outputs[position].add_operator(self.operators[target], tag, target)
         self._create_edges(task)
         for position, operator in enumerate(self.operators):
             operator_id = self.deployment.operators[position].operator_id
-            context = self._create_context(task, position, states.get(operator_id))
+            context = self._create_context(
+                task, position, states.get(operator_id), classes.get(operator_id)
+            )
             context.extras["kept"] = (kept or {}).get(position)
             self._contexts.append(context)
             with _user_code(operator):
@@ -164,7 +166,11 @@ class Subtask:
             self._outputs[edge.operator].add_edge(output, edge.side_tag)
 
     def _create_context(
-        self, task: TaskEnvironment, position: int, state: dict[str, Any] | None
+        self,
+        task: TaskEnvironment,
+        position: int,
+        state: dict[str, Any] | None,
+        classes: StateClasses | None,
     ) -> OperatorContext:
         return create_context(
             task,
@@ -175,6 +181,7 @@ class Subtask:
             output=self._outputs[position],
             keyed_state=self._keyed.get(position),
             state=state,
+            classes=classes,
             timers_watermark=self.gates.timers_watermark,
             decisions=self.decisions,
             metrics=self.metrics.groups[position],
@@ -452,6 +459,11 @@ class Subtask:
             if backend is not None:
                 found[operator.operator_id] = dict(backend.schemas)
         return found
+
+    @property
+    def exchanges(self) -> Sequence[BufferedEdge]:
+        """The edges that send buffers."""
+        return self._buffered
 
     def output_channels(self) -> list[OutputChannel]:
         """Return all output channels of pipelined mode."""

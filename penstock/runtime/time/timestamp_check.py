@@ -12,25 +12,27 @@ from penstock.common.suspicious_records import TIMESTAMPS, SuspiciousRecordCount
 _FIRST_S: Final = 1_000_000_000  # 2001
 _AHEAD_S: Final = 366 * 86_400  # events in the future are at most a year ahead
 _UNITS: Final = {"seconds": 1, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
+_ENOUGH: Final = 1000  # records
 _LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 
 
 class TimestampCheck:
     """Checks whether the first timestamps of a subtask seem to have another unit than milliseconds.
 
-    Seconds of today, read as milliseconds, are in January 1970: windows would be a thousand times too long. All
-    timestamps of the batch have
-    to look like that, so that events that really are from 1970, or are counted from the start of a simulation or a
-    device, pass with few
-    exceptions. So do whole seconds in milliseconds.
+    Seconds of today, read as milliseconds, are in January 1970: windows would be a thousand times too long. All of the
+    first timestamps have to look like that, so that events that really are from 1970, or are counted from the start of a
+    simulation or a device, pass with few exceptions. So do whole seconds in milliseconds. The first batches may hold a
+    single record each, so their records count until others show that nothing is wrong.
     """
 
     def __init__(self, group: Any) -> None:
         self._counter = SuspiciousRecordCounter(group)
+        self._lowest = self._highest = 0
+        self._records = 0  # checked so far, and counted as suspicious
         self._done = False
 
     def look(self, timestamps: Sequence[int | None] | None) -> None:
-        """Check the timestamps of a batch, unless one was checked before."""
+        """Check the timestamps of a batch, unless enough were checked before."""
         if self._done or not timestamps:
             return
         known = [time for time in timestamps if time is not None]
@@ -41,13 +43,20 @@ class TimestampCheck:
         """Check a batch by its extreme timestamps."""
         if self._done:
             return
-        self._done = True
+        if self._records:
+            lowest, highest = min(lowest, self._lowest), max(highest, self._highest)
         unit = unit_of(lowest)
-        if unit == "seconds" and lowest != highest and lowest % 1000 == highest % 1000 == 0:
+        whole_seconds = lowest != highest and lowest % 1000 == highest % 1000 == 0
+        if unit is None or unit != unit_of(highest) or (unit == "seconds" and whole_seconds):
+            self._done = True
+            if self._records:
+                self._counter.count(TIMESTAMPS, -self._records, "")
             return
-        if unit is not None and unit == unit_of(highest):
-            self._counter.count(TIMESTAMPS, records, _meanings(lowest, unit))
-            self._counter.checked(TIMESTAMPS, records)
+        self._lowest, self._highest = lowest, highest
+        self._records += records
+        self._counter.count(TIMESTAMPS, records, _meanings(lowest, unit))
+        self._counter.checked(TIMESTAMPS, self._records)
+        self._done = self._records >= _ENOUGH
 
     @property
     def done(self) -> bool:

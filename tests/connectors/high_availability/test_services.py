@@ -139,7 +139,7 @@ def test_a_zookeeper_that_does_not_answer_is_named() -> None:
                 "high-availability.storageDir": "/x",
                 "high-availability.cluster-id": "Upper",
             },
-            "cannot be the name of a Lease",
+            "is not a valid name of a Lease",
         ),
     ],
 )

@@ -262,7 +262,7 @@ def test_nothing_is_lost_or_read_twice_when_the_broker_is_away_for_a_while(
     env = no_restarts(mode, tmp_path)
     client = start(env, source(fragile_kafka, topic).set_group_id(topic).build(), topic)
     wait_for(topic, 1)
-    with noticing.message("penstock.connectors.kafka", "tries again") as noticed:
+    with noticing.message("penstock.connectors.kafka", "retrying") as noticed:
         fragile_kafka.kill()
         assert noticed.wait(TIMEOUT_S)
     time.sleep(30 if SOAKS else 0)  # it is away for some seconds in any case

@@ -230,7 +230,9 @@ def test_malformed_message_error_names_the_option_to_skip_it(
             with pytest.raises(JobExecutionError) as caught:
                 final(tables, f"SELECT * FROM {table}")
             reported = str(caught.value)
-            assert reported.startswith(f"table `default_catalog`.`default_database`.`{table}`: a ")
+            assert reported.startswith(
+                f"table `default_catalog`.`default_database`.`{table}`: cannot read a "
+            )
             assert f'detail: at topic {topic}, partition 0, offset 0: b\'{{"a": "x"}}\'' in reported
             assert (
                 f"hint: set '{option}.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows"

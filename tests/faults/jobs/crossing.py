@@ -135,6 +135,8 @@ def main(options: dict[str, Any]) -> None:
         "spark.driver.bindAddress": options["host"],
         "spark.executor.memory": "512m",
         "slot.request.timeout": "300 s",  # executors are slow to come on a busy machine
+        "heartbeat.interval": "1 s",  # a worker that is cut off is lost after the timeout
+        "heartbeat.timeout": "5 s",
     }.items():
         settings.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(settings)

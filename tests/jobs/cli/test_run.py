@@ -45,7 +45,7 @@ def test_verbose_shows_all_frames_of_a_failed_job(write, capsys):
     assert run(script, "1", options=["--verbose"]) == 1
     error = capsys.readouterr().err
     assert "return value / 0" in error
-    assert "slot_task.py" in error
+    assert "epoch_slot.py" in error
     assert "JobExecutionError" in error
 
 

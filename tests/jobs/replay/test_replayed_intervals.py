@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.connectors.source import SourceBatch, SourceReader
+from penstock.jobmanager.running.journal import list_records, read_record, record_name
+from penstock.runtime.task.recorded_subtask import RecordedSubtask
+from penstock.runtime.task.subtask import Subtask
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.jobs.replay import programs
@@ -163,6 +167,32 @@ def test_a_failure_comes_again_with_the_same_record(parallelism, tmp_path):
     assert result.approximations == ()
     # Up to the failure all subtasks before it have done what they did.
     assert result.counts["Source: bursts"].records_out > 0
+
+
+def test_a_failed_interval_has_no_calls_from_before_it(tmp_path, monkeypatch):
+    """A slot may fail, or be asked to end, before it learns that the last checkpoint is complete."""
+    learn = RecordedSubtask.on_completed
+
+    def never_learn(self, checkpoint):
+        if self.source is None:
+            Subtask.on_completed(self, checkpoint)  # keeps what it recorded before the barrier
+        else:
+            learn(self, checkpoint)
+
+    monkeypatch.setattr(RecordedSubtask, "on_completed", never_learn)
+    run = record_flow(
+        lambda env: programs.read(env, 2).key_by(programs.key_of).map(Refusing()), tmp_path
+    )
+    assert run.error is not None
+    storage = CheckpointFileSystem(run.directory)
+    (number,) = (number for number, failed in list_records(storage) if failed)
+    record = read_record(storage, record_name(number, failed=True))
+    parts = [part for trace in record.traces for part in trace.subtasks]
+    assert {part.task.subtask for part in parts} == {0, 1}
+    assert [p for p in parts if p.checkpoint is not None and p.checkpoint <= record.before] == []
+    _, result = run.replayed(None)
+    assert result.failure.record[1] == 137
+    assert result.approximations == ()
 
 
 def test_aborted_checkpoints_belong_to_the_next_interval(tmp_path, monkeypatch):

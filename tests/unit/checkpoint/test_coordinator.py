@@ -462,7 +462,7 @@ def test_steps_out_of_order_are_refused_with_the_story(coordinator, before, even
 
 
 def test_an_unknown_event_is_refused(coordinator):
-    with pytest.raises(ArgumentError, match="unknown event Event"):
+    with pytest.raises(ArgumentError, match="unknown event CoordinatorEvent"):
         coordinator.handle(CoordinatorEvent())
 
 

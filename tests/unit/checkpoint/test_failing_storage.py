@@ -421,8 +421,8 @@ def test_rules_end_with_their_block_and_hold_for_storage_that_was_open_before(st
 
 WRITER = """
 import sys
-from penstock.checkpoint.storage import CheckpointStorage
-storage = CheckpointStorage(sys.argv[1])
+from penstock.checkpoint.storage import CheckpointFileSystem
+storage = CheckpointFileSystem(sys.argv[1])
 print("penstock.testing" in sys.modules)
 storage.write_new("a", b"x")
 print("penstock.testing" in sys.modules, "pyspark" in sys.modules)

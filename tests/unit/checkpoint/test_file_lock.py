@@ -25,8 +25,8 @@ from tests.builders.unwritable import unwritable_directory
 HOLDER = """
 import sys
 from penstock.checkpoint.lease import acquire
-from penstock.checkpoint.storage import CheckpointStorage
-lease = acquire(CheckpointStorage(sys.argv[1]), "the first")
+from penstock.checkpoint.storage import CheckpointFileSystem
+lease = acquire(CheckpointFileSystem(sys.argv[1]), "the first")
 print("held", flush=True)
 sys.stdin.read()
 lease.release()
@@ -156,8 +156,8 @@ def test_releasing_and_acquiring_at_the_same_time_never_gives_two_leases(storage
 PARENT = """
 import os, sys
 from penstock.checkpoint.lease import acquire
-from penstock.checkpoint.storage import CheckpointStorage
-lease = acquire(CheckpointStorage(sys.argv[1]), "the first")
+from penstock.checkpoint.storage import CheckpointFileSystem
+lease = acquire(CheckpointFileSystem(sys.argv[1]), "the first")
 if os.fork() == 0:
     print(os.getpid(), flush=True)
 lease.owner.pid == os.getpid() and lease.check()

@@ -224,7 +224,7 @@ def test_a_job_that_may_go_back_and_has_nothing_to_go_back_to_is_refused(store):
     lose(store, 7)
     with pytest.raises(UnreadableCheckpointError) as raised:
         store.latest(allow_fallback=True)
-    assert "There is not a readable checkpoint before it" in raised.value.detail
+    assert "There is no readable checkpoint before it" in raised.value.detail
     assert "allow-fallback" not in raised.value.hint
 
 

@@ -84,12 +84,13 @@ def test_each_change_of_a_key_within_a_batch_is_emitted_if_requested() -> None:
         assert [f"{kind}{row[1]}" for kind, row in running.changes()] == reported
 
 
-def test_expired_key_is_new() -> None:
+def test_with_a_ttl_a_repeated_row_is_an_update_and_an_expired_key_is_new() -> None:
+    """As in Flink: without the update the state of operators downstream would expire though rows come."""
     running = Stopped(ChangelogNormalizeSpec(TYPES, (0,), ttl_ms=1000), "hashmap")
     for advance in (0, 900, 900, 1100):
         running.clock.advance(advance)
         running.send([("+U", ("a", 1, None))], TYPES)
-    assert [kind for kind, _ in running.changes()] == ["+I", "+I"]
+    assert [kind for kind, _ in running.changes()] == ["+I", "-U", "+U", "-U", "+U", "+I"]
 
 
 @pytest.mark.parametrize("upsert", [None, (1,)], ids=["whole rows", "rows with a key"])

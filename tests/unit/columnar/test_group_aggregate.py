@@ -27,6 +27,7 @@ from penstock.table.types import (
     VarCharType,
 )
 from tests.unit.columnar.changes import ColumnDriver, cut, table_of
+from tests.unit.columnar.join_cases import Stopped
 
 TYPES = (IntType(), VarCharType(10), BigIntType())
 TEXT = VarCharType(100)
@@ -184,6 +185,22 @@ def test_without_keys_there_is_one_group() -> None:
     driver = driver.restarted()
     driver.feed([(2, "b", 5), (2, "c", 6)])
     assert driver.changes == [("+I", (2, 1, "a")), ("-U", (2, 1, "a")), ("+U", (4, 2, "a,b,c"))]
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_distinct_value_that_has_gone_is_new_again_after_a_restart(
+    backend: str, filtered: bool
+) -> None:
+    count = call("COUNT", 2, distinct=True, filter=LARGE if filtered else None)
+    running = Stopped(GroupAggregateSpec(TYPES, (0,), (count,), True), backend)
+    found = []
+    for kind, number in (("+I", 5), ("+I", 6), ("+I", 5), ("-D", 5), ("-D", 5), ("+I", 5)):
+        running.send([(kind, (1, "a", number))], TYPES)
+        running.restart()
+        found += [row[1] for each, row in running.changes() if each in {"+I", "+U"}]
+        running.output.frames.clear()
+    assert found == [1, 2, 1, 2]
 
 
 def test_a_batch_job_emits_results_at_the_end_and_one_for_nothing() -> None:

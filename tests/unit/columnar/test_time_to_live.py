@@ -55,6 +55,56 @@ def test_rows_of_a_join_find_those_that_came_within_their_time_to_live(retracts:
     assert len(expected) > 20
 
 
+@pytest.mark.parametrize("side", [0, 1], ids=["left", "right"])
+@pytest.mark.parametrize("others", [0, TTL // 2, 9 * TTL], ids=["never", "before", "later"])
+def test_a_row_that_has_expired_takes_its_pairs_along_when_it_is_taken_back(
+    side: int, others: int
+) -> None:
+    """As long as its partners are there: those may never expire, or at another time."""
+    ttls = (TTL, others) if side == 0 else (others, TTL)
+    spec = JoinSpec(
+        "INNER",
+        TYPES,
+        TYPES,
+        (0,),
+        (0,),
+        left_ttl_ms=ttls[0],
+        right_ttl_ms=ttls[1],
+        left_retracts=True,
+        right_retracts=True,
+    )
+    running = Stopped(spec, "hashmap")
+    running.send([(1, 5)], TYPES, 1 - side)
+    running.send([(1, 7)], TYPES, side)
+    running.clock.advance(TTL)
+    running.restart()  # a checkpoint writes what has not expired
+    running.send([("-D", (1, 7))], TYPES, side)
+    pair = (1, 7, 1, 5) if side == 0 else (1, 5, 1, 7)
+    gone = [] if others == TTL // 2 else [("-D", pair)]
+    assert running.changes() == [("+I", pair), *gone]
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "SEMI", "ANTI"])
+def test_partners_that_have_expired_still_count_after_a_restart(kind: str) -> None:
+    """As in Flink, a row is not alone again because its partner was forgotten: nothing takes the pair back."""
+    kept = (0, TTL) if kind != "RIGHT" else (TTL, 0)
+    told = []
+    for restarts in (False, True):
+        spec = JoinSpec(kind, TYPES, TYPES, (0,), (0,), left_ttl_ms=kept[0], right_ttl_ms=kept[1])
+        running = Stopped(spec, "hashmap")
+        outer = 1 if kind == "RIGHT" else 0
+        running.send([(1, 5)], TYPES, outer)
+        running.send([(1, 6)], TYPES, 1 - outer)
+        running.clock.advance(TTL)
+        if restarts:
+            running.restart()
+        running.output.frames.clear()
+        running.send([(1, 7)], TYPES, 1 - outer)
+        told.append(running.changes())
+    pair = {"RIGHT": (1, 7, 1, 5)}.get(kind, (1, 5, 1, 7))
+    assert told == [[] if kind in {"SEMI", "ANTI"} else [("+I", pair)]] * 2
+
+
 def test_a_key_whose_spilled_rows_have_expired_takes_no_state() -> None:
     spec = JoinSpec(
         "INNER", TYPES, TYPES, (0,), (0,), left_ttl_ms=TTL, left_retracts=True, right_retracts=True

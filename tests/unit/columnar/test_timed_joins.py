@@ -304,12 +304,17 @@ def test_of_versions_with_the_same_time_the_last_one_counts(together: bool) -> N
     assert [row[5] for _, row in running.changes()] == [7, 7]
 
 
-def test_unreachable_versions_are_dropped() -> None:
-    running = Stopped(TemporalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1), "hashmap")
+@pytest.mark.parametrize("stops", [0.0, 1.0], ids=["at once", "with restarts"])
+def test_unreachable_versions_are_dropped(stops: float) -> None:
+    """Also those that came before a restart, of keys that get no more versions."""
+    spec = TemporalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1)
+    running = Stopped(spec, "hashmap", seed=1, stops=stops)
     running.send([("+U", (1, _at(time), time)) for time in (10, 20, 30)], RIGHT, 1)
     kept = []
     for mark in (5, 15, 25, 40):
         running.watermark(mark)
+        if stops:
+            running.restart()
         kept.append(running.harness.operator._right.store.live)  # type: ignore[attr-defined]
     assert kept == [3, 3, 2, 1]
     running.send([("-D", (1, _at(50), 0))], RIGHT, 1)

@@ -72,6 +72,10 @@ def test_short_times_without_a_unit(said: Any) -> None:
         "interval": (lambda: config().set_checkpoint_interval(60), "taken every 60 ms"),
         "timeout": (lambda: config().set_checkpoint_timeout(600), "takes more than 600 ms"),
         "pause": (lambda: config().set_min_pause_between_checkpoints(5), "least 5 ms apart"),
+        "heartbeat": (
+            lambda: _configure("heartbeat.timeout", 50),
+            "lost after 50 ms without a heartbeat",
+        ),
         "fixed delay": (
             lambda: RestartStrategies.fixed_delay_restart(3, 10),
             "starts again after 10 ms",

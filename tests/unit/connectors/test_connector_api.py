@@ -44,7 +44,7 @@ def test_pyflinks_names_are_where_pyflink_has_them(module, name):
     "module",
     [
         "arguments",
-        "batching",
+        "request_batch",
         "data_generator",
         "elasticsearch.actions",
         "elasticsearch.sink",

@@ -21,11 +21,11 @@ class Spark:
         self.cancelled: list[str] = []
         self.groups: dict[str, str] = {}  # of what runs, by description
         self.on_start: Callable[[], Any] = lambda: None
-        self.on_checkpoint: Callable[[], Any] = lambda: None
+        self.on_epoch: Callable[[], Any] = lambda: None
         monkeypatch.setattr(pipes, "get_context", self._start)
         monkeypatch.setattr(pipes, "in_job_group", self._group)
         monkeypatch.setattr(pipes, "cancel_jobs", self.cancelled.append)
-        monkeypatch.setattr(pipes, "run_pipe", lambda *_: self.on_checkpoint())
+        monkeypatch.setattr(pipes, "run_pipe", lambda *_: self.on_epoch())
 
     def _start(self, _: Any) -> Spark:
         self.on_start()
@@ -59,7 +59,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 def test_a_job_that_is_cancelled_while_spark_starts_runs_nothing(spark: Spark) -> None:
     pipe = SparkPipe({}, ResourceManager())
     spark.on_start = lambda: pipe.cancel("job")
-    spark.on_checkpoint = lambda: pytest.fail("the epoch ran")
+    spark.on_epoch = lambda: pytest.fail("the epoch ran")
     with pytest.raises(JobCancelledError):
         pipe.run("job", "counts", [], print)
 
@@ -68,7 +68,7 @@ def test_what_a_cancelled_job_was_about_to_run_comes_too_late(spark: Spark) -> N
     pipe = SparkPipe({}, ResourceManager())
     ran: list[str] = []
     pipe.cancel("job", epoch_only=True)
-    spark.on_checkpoint = lambda: ran.append("its next epoch")
+    spark.on_epoch = lambda: ran.append("its next epoch")
     pipe.run("job", "counts", [], print)
     pipe.cancel("job")
     with pytest.raises(JobCancelledError):
@@ -79,9 +79,9 @@ def test_what_a_cancelled_job_was_about_to_run_comes_too_late(spark: Spark) -> N
 
 def test_what_runs_is_cancelled_and_what_ended_or_is_of_another_job_is_not(spark: Spark) -> None:
     pipe = SparkPipe({}, ResourceManager())
-    spark.on_checkpoint = lambda: pipe.cancel("other")
+    spark.on_epoch = lambda: pipe.cancel("other")
     pipe.run("job", "first", [], print)
-    spark.on_checkpoint = lambda: pipe.cancel("job")
+    spark.on_epoch = lambda: pipe.cancel("job")
     pipe.run("job", "second", [], print)
     pipe.cancel("job")
     assert spark.cancelled == [spark.groups["second"]]
@@ -89,14 +89,14 @@ def test_what_runs_is_cancelled_and_what_ended_or_is_of_another_job_is_not(spark
 
 @pytest.mark.parametrize(
     ("epoch_only", "cancelled"),
-    [(True, {"checkpoint_id"}), (False, {"checkpoint_id", "savepoint"})],
+    [(True, {"epoch"}), (False, {"epoch", "savepoint"})],
 )
 def test_an_epoch_whose_time_is_over_takes_no_savepoint_with_it(
     spark: Spark, epoch_only: bool, cancelled: set[str]
 ) -> None:
     pipe = SparkPipe({}, ResourceManager())
-    spark.on_checkpoint = lambda: pipe.cancel("job", epoch_only=epoch_only)
-    pipe.map("job", "savepoint", lambda _: pipe.run("job", "checkpoint_id", [], print), [1])
+    spark.on_epoch = lambda: pipe.cancel("job", epoch_only=epoch_only)
+    pipe.map("job", "savepoint", lambda _: pipe.run("job", "epoch", [], print), [1])
     assert set(spark.cancelled) == {spark.groups[name] for name in cancelled}
 
 
@@ -108,7 +108,7 @@ def test_an_epoch_lets_a_stage_of_another_job_start_first(
     active, ran = iter([0, 1, 2]), []
     monkeypatch.setattr(pipes, "count_active", lambda *_: next(active))
     monkeypatch.setattr(pipes, "_runs", [run])
-    spark.on_checkpoint = lambda: ran.append(list(active))
+    spark.on_epoch = lambda: ran.append(list(active))
 
     SparkPipe({}, ResourceManager()).run("job", "counts", [], print)
 
@@ -124,7 +124,7 @@ def test_a_stage_that_does_not_start_keeps_epochs_back_only_once(
     monkeypatch.setattr(pipes, "count_active", lambda *_: looks.append(0) or 0)
     monkeypatch.setattr(pipes, "_runs", [run])
     monkeypatch.setattr(pipes, "_LET_START_S", 0.1)
-    spark.on_checkpoint = lambda: ran.append(len(looks))
+    spark.on_epoch = lambda: ran.append(len(looks))
     pipe = SparkPipe({}, ResourceManager())
 
     pipe.run("job", "counts", [], print)

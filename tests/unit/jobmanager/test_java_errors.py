@@ -17,7 +17,7 @@ org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was
   File "/venv/site-packages/pyspark/core/rdd.py", line 703, in func
     return f(iterator)
            ^^^^^^^^^^^
-  File "{PACKAGE}/runtime/task/slot_task.py", line 75, in run_slot
+  File "{PACKAGE}/runtime/task/epoch_slot.py", line 75, in run_slot
     for _ in slot_task.run(rows):
   File "/home/ann/job.py", line 6, in boom
     pickle.dumps(threading.Lock())

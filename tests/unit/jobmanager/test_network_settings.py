@@ -6,7 +6,7 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.errors import ConfigurationError
-from penstock.graph.stage import BarrierSettings, NetworkSettings
+from penstock.graph.stage import BarrierSettings, HeartbeatSettings, NetworkSettings
 from penstock.jobmanager.network_settings import barrier_settings, network_settings
 
 
@@ -25,6 +25,8 @@ NAMES = {
     "timeout": "execution.buffer-timeout",
     "enabled": "execution.buffer-timeout.enabled",
     "latency": "metrics.latency.interval",
+    "heartbeat": "heartbeat.interval",
+    "silence": "heartbeat.timeout",
 }
 
 
@@ -53,6 +55,23 @@ def test_the_buffer_timeout_has_three_meanings(values, expected) -> None:
 
 def test_latency_markers_have_their_interval() -> None:
     assert settings(latency="200 ms").latency_interval_ms == 200
+
+
+def test_heartbeats_have_their_interval_and_timeout() -> None:
+    assert settings().heartbeat == HeartbeatSettings(interval_ms=10_000, timeout_ms=50_000)
+    assert settings(heartbeat="2 s", silence="7 s").heartbeat == HeartbeatSettings(2000, 7000)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"silence": "10 s"}, {"heartbeat": "1 min"}, {"heartbeat": "3 s", "silence": "2999 ms"}],
+    ids=["equal", "interval only", "both"],
+)
+def test_an_interval_that_is_not_shorter_than_the_timeout_is_refused(values) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        settings(**values)
+    assert refused.value.message == "heartbeat.interval is not shorter than heartbeat.timeout"
+    assert "a fifth of heartbeat.timeout" in str(refused.value.hint)
 
 
 def barriers(**values):

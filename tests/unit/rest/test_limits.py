@@ -64,7 +64,7 @@ def test_a_thousand_at_once_are_told_to_come_again_where_there_is_room_for_less(
 def test_connections_leave_files_for_the_job():
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256));"
-        "from penstock.rest.limits import Limits; print(Limits().connections)"
+        "from penstock.rest.limits import RequestLimits; print(RequestLimits().connections)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(ran.stdout) == 128

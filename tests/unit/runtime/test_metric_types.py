@@ -9,7 +9,7 @@ from penstock.runtime.metrics import OperatorMetricGroup
 def test_metric_groups_return_the_public_metric_types() -> None:
     with pyflink_names():
         from pyflink.metrics import Counter, Distribution, Meter, Metric
-        from pyflink.metrics import OperatorMetricGroup as Group
+        from pyflink.metrics import MetricGroup as Group
         from pyflink.metrics.metricbase import Counter as SameCounter
     group = OperatorMetricGroup()
     assert isinstance(group, Group)

@@ -53,7 +53,6 @@ from penstock.runtime.task.slot_messages import (
     SplitsFinished,
     TriggerBarrier,
 )
-from penstock.runtime.time.decisions import SlotTrace
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _LONGEST_WAIT_S: Final = 1.0
@@ -392,9 +391,7 @@ class PipelinedDriver(PlanView):
         """Write the failure to the journal, with the traces of slots that end because another one failed."""
         if not self._job.settings.journal:
             return
-        traces: list[SlotTrace] = []
-        for attempt in failed:
-            traces += self._stages.final_traces(attempt)
+        traces = self._stages.final_traces(failed, lambda: self._interrupts.cancelled)
         cause = failed[0].watch.cause
         if isinstance(cause, Exception):
             self._notes.on_failed(cause, traces)

@@ -21,6 +21,7 @@ from penstock.runtime.task.slot_messages import (
     SlotFailed,
     SlotListening,
     SlotRunning,
+    SlotTraced,
     SourceFinished,
     StopSlot,
 )
@@ -81,7 +82,9 @@ class StageWatch:
         self.places: dict[int, SlotRunning] = {}  # locations of running slots
         self._finished: set[TaskId] = set()
         self.gone: set[int] = set()  # slots that have failed or are lost
-        self.traces: list[SlotTrace] = []  # of slots that failed after another one
+        # Final traces by slot, except that of the slot whose failure is the cause, which has its own.
+        self.traces: dict[int, SlotTrace] = {}
+        self._traced: set[int] = set()  # slots that have reported their final trace
 
     @property
     def listening(self) -> frozenset[int]:
@@ -107,6 +110,16 @@ class StageWatch:
     def all_gone(self) -> bool:
         """Whether no slot will report any more."""
         return len(self.gone) == self.layout.slots
+
+    @property
+    def without_trace(self) -> frozenset[int]:
+        """The slots that have reported their address, but no final trace."""
+        return self.listening - self._traced
+
+    @property
+    def owes_traces(self) -> bool:
+        """Whether there are slots that may still report their final trace."""
+        return not self.without_trace <= self.gone
 
     def on_listening(self, report: SlotListening) -> list[Consequence]:
         """A slot reports its address. A second process of the same slot fails the stage: the first one may still run."""
@@ -143,9 +156,17 @@ class StageWatch:
     def on_slot_failed(self, report: SlotFailed) -> list[Consequence]:
         """A slot reports its failure."""
         self.gone.add(report.slot)
-        if self.phase is StagePhase.FAILED and report.failure.trace is not None:
-            self.traces.append(report.failure.trace)
+        if report.failure.trace is not None:
+            self._traced.add(report.slot)
+            if self.phase is StagePhase.FAILED:
+                self.traces[report.slot] = report.failure.trace
         return self.fail(TaskFailedError(report.failure))
+
+    def on_traced(self, report: SlotTraced) -> list[Consequence]:
+        """A slot that was asked to end reports its final trace."""
+        self._traced.add(report.slot)
+        self.traces[report.slot] = report.trace
+        return []
 
     def on_lost(self, slot: int) -> list[Consequence]:
         """The connection to a slot is lost."""

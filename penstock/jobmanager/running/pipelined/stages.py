@@ -48,8 +48,11 @@ _GRACE_S: Final = 1.0
 # How long to wait for a cancelled stage: the next one needs its slots.
 _TIMEOUT_S: Final = 30.0
 _TURN_S: Final = 0.05
-# How long slots that end because another one failed have to send their traces: the restart must not be delayed.
-_FINAL_TRACES_S: Final = 0.3
+# How long slots that end because another one failed have to report their final traces, or to end. The wait ends with the
+# last report or connection, so it takes this long only if user code blocks a slot.
+_FINAL_TRACES_S: Final = 10.0
+# How long to wait for what the cluster knows about a lost slot.
+_CLUSTER_ERROR_S: Final = 0.3
 # How long reports of an ended stage may still be in transit.
 _UNDER_WAY_S: Final = 2.0
 
@@ -98,6 +101,8 @@ class Stages:
         self._endpoint: DriverEndpoint | None = None
         self._attempts: dict[str, StageAttempt] = {}  # by token
         self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
+        # Events of other attempts that arrived while final traces were awaited.
+        self._deferred: list[StageEvent] = []
         self.inspections = Inspections(self.wake)
 
     @property
@@ -138,7 +143,9 @@ class Stages:
     ) -> None:
         """Start stages; their slots report later."""
         if self._endpoint is None:
-            self._endpoint = DriverEndpoint(self._cluster.host(), self._cluster.listens_at())
+            self._endpoint = DriverEndpoint(
+                self._cluster.host(), job.network.heartbeat, self._cluster.listens_at()
+            )
         for layout in layouts:
             token = uuid.uuid4().hex[:12]
             keys = make_keys()
@@ -199,27 +206,37 @@ class Stages:
     def cause_of(self, attempt: StageAttempt) -> BaseException | None:
         """Return the failure of an attempt. For a lost slot the cluster may know the cause shortly after."""
         cause = attempt.watch.cause
-        if isinstance(cause, SlotLostError) and self._gone([attempt], _FINAL_TRACES_S):
+        if isinstance(cause, SlotLostError) and self._gone([attempt], _CLUSTER_ERROR_S):
             java = getattr(attempt.error, "java_exception", None)
             if java is not None:
                 cause.detail = explain_java(str(java))
         return cause
 
-    def final_traces(self, attempt: StageAttempt) -> list[SlotTrace]:
-        """Return the final traces of the slots of an attempt that were asked to end; waits for them briefly."""
+    def final_traces(
+        self, attempts: Collection[StageAttempt], cancelled: Callable[[], bool]
+    ) -> list[SlotTrace]:
+        """Return the final traces of failed attempts; waits until each of their slots has reported its own or has ended.
+
+        Events of other attempts that arrive meanwhile are returned by the next `poll_events`.
+        """
         if self._endpoint is None:
             return []
-        traces: dict[int, SlotTrace] = {}
-        waiting = set(attempt.watch.listening) - attempt.watch.gone
-        until = time.monotonic() + _FINAL_TRACES_S
-        while waiting - set(traces) and (left := until - time.monotonic()) > 0:
-            if attempt.ended:  # their reports may still be in transit
-                until = min(until, time.monotonic() + _TURN_S)
-            for event in self.poll_events(min(left, _TURN_S)):
-                if event.attempt is attempt and isinstance(event.report, SlotTraced):
-                    traces[event.report.slot] = event.report.trace
-            waiting -= attempt.watch.gone
-        return [*attempt.watch.traces, *traces.values()]
+        begun = time.monotonic()
+        until = begun + _FINAL_TRACES_S
+        others: list[StageEvent] = []
+        while any(each.watch.owes_traces for each in attempts) and not cancelled():
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            if all(each.ended for each in attempts):  # their reports may still be in transit
+                until = min(until, time.monotonic() + _UNDER_WAY_S)
+            found = self.poll_events(min(left, _TURN_S))
+            others += [each for each in found if each.attempt not in attempts]
+        self._deferred += others
+        waited = time.monotonic() - begun
+        for attempt in attempts:
+            _warn_of_missing_traces(attempt.watch, waited)
+        return [trace for each in attempts for trace in each.watch.traces.values()]
 
     def _gone(self, attempts: Collection[StageAttempt], seconds: float) -> bool:
         """Wait until attempts have ended. The endpoint keeps the reports that arrive meanwhile."""
@@ -250,10 +267,11 @@ class Stages:
         if self._endpoint is None:
             time.sleep(min(seconds, _TURN_S))
             return []
-        event = []
+        deferred, self._deferred = self._deferred, []
+        event = [each for each in deferred if each.attempt.token in self._attempts]
         for inspection in self.inspections.take():
             self._ask(inspection)
-        for arrival in self._endpoint.poll(self._drain_deadline(seconds)):
+        for arrival in self._endpoint.poll(0.0 if event else self._drain_deadline(seconds)):
             attempt = self._attempts.get(arrival.stage)
             if isinstance(arrival.message, InspectionAnswer):
                 self.inspections.on_answer(arrival.message)
@@ -282,6 +300,8 @@ class Stages:
                 follows = watch.on_source_finished(message)
             case SlotFailed():
                 follows = watch.on_slot_failed(message)
+            case SlotTraced():
+                follows = watch.on_traced(message)
             case ConnectionLost():
                 follows = watch.on_lost(slot)
             case _:
@@ -374,3 +394,18 @@ class Stages:
                 attempt.held.append((slot, command))
             elif attempt.watch.phase is StagePhase.RUNNING:
                 self.tell(attempt, slot, command)
+
+
+def _warn_of_missing_traces(watch: StageWatch, waited: float) -> None:
+    missing = watch.without_trace
+    if missing:
+        _log.warning(
+            "the journal has no final trace of %d of the %d slots of stage %d: %d ended without one, %d did not report it "
+            "within %.1f s. `penstock replay` of the failed interval is an approximation",
+            len(missing),
+            watch.layout.slots,
+            watch.layout.stage,
+            len(missing & watch.gone),
+            len(missing - watch.gone),
+            waited,
+        )

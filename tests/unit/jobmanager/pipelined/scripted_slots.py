@@ -15,14 +15,14 @@ from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import SourceReader, SplitEnumerator
 from penstock.graph.settings import GraphSettings
-from penstock.graph.stage import ClusterCapacity, StageDeployment
+from penstock.graph.stage import ClusterCapacity, HeartbeatSettings, StageDeployment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.running.pipelined import driver as driver_module
 from penstock.jobmanager.running.pipelined import stages as stages_module
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
-from penstock.runtime.network.driver_endpoint import SlotMessage
+from penstock.runtime.network.driver_endpoint import ConnectionLost, SlotMessage
 from penstock.runtime.network.messages import TaskAck, TaskFailure
 from penstock.runtime.task.slot_messages import (
     AcknowledgeCheckpoint,
@@ -31,9 +31,11 @@ from penstock.runtime.task.slot_messages import (
     SlotFailed,
     SlotListening,
     SlotRunning,
+    SlotTraced,
     StopSlot,
     TriggerBarrier,
 )
+from penstock.runtime.time.decisions import PackedRuns, SlotTrace
 from penstock.savepoint.state_io import SnapshotStateIO
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured
@@ -99,6 +101,7 @@ class Stage:
         self.cancelled = False
         self.ended = False
         self.obeys = True  # whether its slots end when they are told to leave
+        self.reports_traces = True  # whether they report a final trace before
 
     @property
     def tasks(self) -> list[TaskId]:
@@ -129,6 +132,7 @@ class Slots:
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
+        self.heartbeat: HeartbeatSettings | None = None  # of the driver's connections
         self.sent: list[tuple[str, int, Any]] = []
         self.arrivals: list[SlotMessage] = []
         self.closed: list[str] = []
@@ -208,6 +212,9 @@ class Slots:
         if isinstance(command, Connect):
             self.report(stage, SlotRunning(slot, 1, "host"), slot)
         elif isinstance(command, StopSlot) and stage.obeys:
+            if command.failed and stage.reports_traces:
+                self.report(stage, SlotTraced(slot, SlotTrace(-1, -1, PackedRuns(), ())), slot)
+            self.report(stage, ConnectionLost(), slot)
             stage.end()
         elif isinstance(command, TriggerBarrier):
             for task, where in stage.deployment.placement.items():
@@ -318,7 +325,12 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         # The slots are deployed with the splits of the first look, however long it takes.
         monkeypatch.setattr(driver_module, "_FIRST_LOOK_S", 240.0)
         monkeypatch.setattr(stages_module, "time", times)
-        monkeypatch.setattr(stages_module, "DriverEndpoint", lambda *_: found.slots)
+
+        def endpoint(host: str, heartbeat: HeartbeatSettings, listen_at: str | None) -> Slots:
+            found.slots.heartbeat = heartbeat
+            return found.slots
+
+        monkeypatch.setattr(stages_module, "DriverEndpoint", endpoint)
         return found
 
     yield make

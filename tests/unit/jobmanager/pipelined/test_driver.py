@@ -10,8 +10,11 @@ import pytest
 
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import CheckpointError, PenstockError
+from penstock.graph.stage import HeartbeatSettings
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.running.driver import ExecutionFailedError
+from penstock.jobmanager.running.journal import list_records, read_record, record_name
 from penstock.runtime.inspection.requests import ThreadDump
 from penstock.runtime.network.driver_endpoint import ConnectionLost
 from penstock.runtime.task.slot_messages import (
@@ -22,11 +25,14 @@ from penstock.runtime.task.slot_messages import (
     OutputTaken,
     SinkOutput,
     SlotListening,
+    SlotReport,
+    SlotTraced,
     SourceFinished,
     SplitsFinished,
     StopSlot,
     TriggerBarrier,
 )
+from penstock.runtime.time.decisions import ClockLog, PackedRuns, SlotTrace, SubtaskTrace
 from tests.unit.jobmanager.pipelined.scripted_slots import (
     INTERVAL_S,
     NOTES,
@@ -64,6 +70,14 @@ def test_a_checkpoint_is_triggered_in_all_stages_and_all_learn_that_it_is_comple
     assert run.slots.received(CancelCheckpoint) == []
     assert NOTES[-2:] == [("commit", "a", 1), ("commit", "b", 1)]
     assert run.slots.now - began == INTERVAL_S
+
+
+def test_heartbeats_that_a_job_sets_are_those_of_its_driver_and_of_its_slots(scripted):
+    run = scripted(**{"heartbeat.interval": "2 s", "heartbeat.timeout": "7 s"})
+    stages = run.start()
+    expected = HeartbeatSettings(interval_ms=2000, timeout_ms=7000)
+    assert run.slots.heartbeat == expected
+    assert [stage.deployment.network.heartbeat for stage in stages] == [expected] * 2
 
 
 def test_a_checkpoint_that_one_task_declines_is_aborted_in_all_stages(scripted):
@@ -271,6 +285,80 @@ def test_the_failure_of_a_region_gives_up_only_its_tasks(at_one):
     assert "boom" in str(error)
     assert at_one.slots.received(StopSlot, first) == [StopSlot(failed=True)]
     assert at_one.slots.received(StopSlot, second) == []
+
+
+def trace_of(stage: Stage, slot: int) -> SlotTrace:
+    clock, empty = ClockLog(), PackedRuns()
+    traces = tuple(
+        SubtaskTrace(task, clock, clock, {}, empty)
+        for task, where in stage.deployment.placement.items()
+        if where == slot
+    )
+    return SlotTrace(-1, -1, PackedRuns(), traces)
+
+
+def traced_tasks(run: Scripted) -> set[TaskId]:
+    """Return the tasks with a trace in the record of the failed interval."""
+    storage = run.store.storage
+    (number,) = (number for number, failed in list_records(storage) if failed)
+    record = read_record(storage, record_name(number, failed=True), run.store.signer)
+    return {part.task for trace in record.traces for part in trace.subtasks}
+
+
+@pytest.fixture
+def slow_to_end(scripted: Callable[..., Scripted]) -> Scripted:
+    """A job of two regions with two slots each; the slots of the first do not end when they are told to."""
+    run = scripted(2)
+    first, _ = run.start()
+    assert run.advance()
+    first.obeys = False
+    return run
+
+
+def test_the_record_of_a_failure_waits_for_the_traces_of_the_other_slots(slow_to_end, caplog):
+    first, _ = slow_to_end.slots.stages
+    nothing_yet = [lambda: None] * 100  # turns in which a busy machine does nothing
+    report = SlotTraced(1, trace_of(first, 1))
+    slow_to_end.slots.when_idle += [
+        *nothing_yet,
+        lambda: slow_to_end.slots.report(first, report, 1),
+    ]
+    failing(slow_to_end, first)
+    assert traced_tasks(slow_to_end) == {task for task in first.tasks if task.subtask == 1}
+    assert "1 of the 2 slots of stage 0" in caplog.text, "the failing slot has reported none"
+
+
+def test_what_is_missing_in_the_record_of_a_failure_is_logged(slow_to_end, caplog):
+    first, _ = slow_to_end.slots.stages
+    failing(slow_to_end, first)
+    assert traced_tasks(slow_to_end) == set()
+    assert (
+        "no final trace of 2 of the 2 slots of stage 0: 1 ended without one, 1 did not"
+        in caplog.text
+    )
+
+
+def test_slots_that_are_lost_are_not_waited_for(slow_to_end):
+    first, _ = slow_to_end.slots.stages
+    slow_to_end.slots.fail(first)
+    slow_to_end.slots.report(first, ConnectionLost(), 1)
+    began = slow_to_end.slots.now
+    with pytest.raises(ExecutionFailedError):
+        slow_to_end.advance()
+    assert slow_to_end.slots.now == began
+
+
+def test_reports_of_other_regions_are_kept_while_traces_are_awaited(slow_to_end):
+    first, second = slow_to_end.slots.stages
+    report = SlotReport(0, {})
+    slow_to_end.slots.when_idle += [
+        lambda: slow_to_end.slots.report(second, report),
+        lambda: slow_to_end.slots.report(first, ConnectionLost(), 1),
+    ]
+    failing(slow_to_end, first)
+    slow_to_end.driver.restore(slow_to_end.driver.manifest, attempt=1, at_once=False)
+    assert slow_to_end.advance()
+    assert slow_to_end.watching.reported is report
 
 
 def test_if_all_regions_fail_all_tasks_are_given_up(at_one):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from penstock.graph.placement import StageLayout
@@ -21,6 +23,7 @@ from penstock.runtime.task.slot_messages import (
     SlotFailed,
     SlotListening,
     SlotRunning,
+    SlotTraced,
     SourceFinished,
     StopSlot,
 )
@@ -139,3 +142,27 @@ def test_a_stage_has_nothing_more_to_tell_when_all_slots_have_failed_or_are_lost
     assert (stage.gone, stage.all_gone) == ({1}, False)
     stage.on_lost(0)
     assert stage.all_gone
+
+
+def test_a_failed_stage_owes_traces_until_each_slot_has_reported_one_or_is_lost():
+    stage = running()
+    stage.on_slot_failed(SlotFailed(1, dataclasses.replace(FAILURE, trace="of the cause")))
+    assert (stage.without_trace, stage.owes_traces) == ({0}, True)
+    stage.on_traced(SlotTraced(0, "at the stop"))
+    assert (stage.without_trace, stage.owes_traces) == (set(), False)
+    assert stage.traces == {0: "at the stop"}, "the cause has its own"
+
+
+def test_a_slot_that_fails_after_its_final_trace_has_one_trace():
+    stage = running()
+    stage.on_slot_failed(SlotFailed(1, FAILURE))
+    stage.on_traced(SlotTraced(0, "at the stop"))
+    stage.on_slot_failed(SlotFailed(0, dataclasses.replace(FAILURE, trace="all of it")))
+    assert stage.traces == {0: "all of it"}
+
+
+def test_a_lost_slot_has_no_trace_and_owes_none():
+    stage = running()
+    stage.on_slot_failed(SlotFailed(1, dataclasses.replace(FAILURE, trace="of the cause")))
+    stage.on_lost(0)
+    assert (stage.without_trace, stage.owes_traces) == ({0}, False)

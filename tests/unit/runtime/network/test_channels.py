@@ -10,7 +10,6 @@ from penstock.runtime.network.channels import (
     LocalLink,
     Outputs,
 )
-from penstock.runtime.network.debloating import BufferSize
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK
 from penstock.runtime.records import RowBatch
 
@@ -29,12 +28,12 @@ def contents(items: list[BufferOrEvent]) -> list[object]:
 
 def test_items_arrive_in_order() -> None:
     sender, receiver, _, inputs = link()
-    batch = object()
+    batch = RowBatch([1])
     sender.send(DATA, batch)
     sender.send(WATERMARK, 5)
     assert inputs.next() is receiver
     assert receiver.take().content is batch
-    assert receiver.take() == (WATERMARK, 5, 0)
+    assert receiver.take() == BufferOrEvent(WATERMARK, 5, 0)
 
 
 def test_a_full_link_closes_the_sender_until_something_was_taken() -> None:
@@ -104,13 +103,13 @@ def test_channels_take_turns() -> None:
         LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs, items=8) for source in range(2)
     ]
     for sender in links:
-        for each in range(2):
+        for each in "ab":
             sender.send(DATA, each)
     turns = []
     while (channel := inputs.next()) is not None:
         turns.append((channel.id.source, channel.take().content))
         channel.offer()
-    assert turns == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert turns == [(0, "a"), (1, "a"), (0, "b"), (1, "b")]
 
 
 def test_moved_records_come_before_new_input() -> None:
@@ -135,17 +134,38 @@ def test_moved_records_come_before_new_input() -> None:
     assert taken[4:] == [b"b", "new", "new", "new"]
 
 
-def test_a_neighbour_that_wants_few_records_is_full_with_few() -> None:
+def test_a_neighbour_that_wants_few_records_is_full_with_few_until_some_are_processed() -> None:
     sender, receiver, outputs, _ = link()
     sender.send(DATA, RowBatch([1, 2, 3]))
     assert outputs.has_room
-    receiver.fit(BufferSize(window=1, records=1))
-    assert sender.most_records == 1
-    assert outputs.has_room  # four buffers of one record
+    receiver.fit(4)
+    assert (sender.window, sender.most_records) == (4, 1)
+    assert outputs.has_room
     sender.send(DATA, RowBatch([4]))
     assert not outputs.has_room
-    receiver.take()
+    assert sender.usage() == 1.0
+    item = receiver.take()
+    receiver.put_back(RowBatch([2, 3]), item)
+    assert not outputs.has_room  # it works on them
+    receiver.processed(item, 1)
     assert outputs.has_room
+    assert sender.usage() == 0.75
+
+
+def test_restored_records_use_no_capacity_and_free_none() -> None:
+    sender, receiver, outputs, _ = link()
+    receiver.fit(2)
+    sender.send(DATA, RowBatch([1]))
+    receiver.restore([b"restored"])
+    receiver.restore_moved([b"moved"])
+    for _ in range(2):
+        item = receiver.take()
+        receiver.put_back(RowBatch(["rest"]), item)
+        receiver.processed(item, 1)
+        receiver.processed(receiver.take(), 1)
+    assert outputs.has_room
+    sender.send(DATA, RowBatch([2]))
+    assert not outputs.has_room
 
 
 def test_either_end_can_be_attached_later() -> None:

@@ -12,39 +12,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.runtime.network import frames
+from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import ChannelId, Inputs, OutputChannel, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow, windows
-from penstock.runtime.network.messages import END, WATERMARK
+from penstock.runtime.network.messages import DATA, END, WATERMARK
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
+from penstock.runtime.records import RowBatch
 from tests.builders.examples import examples
 
 
 @given(
     window=st.integers(1, 2000),
-    sizes=st.lists(st.integers(0, 900), max_size=60),
+    sizes=st.lists(st.integers(1, 900), max_size=60),
     schedule=st.lists(st.booleans(), max_size=400),
 )
-def test_at_most_a_window_and_one_item_are_under_way_and_all_gets_through(
+def test_at_most_a_window_and_one_item_are_in_flight_and_all_gets_through(
     window: int, sizes: list[int], schedule: list[bool]
 ) -> None:
     sender, receiver = SendWindow(), ReceiveWindow(window)
-    first = receiver.open()
-    if first is not None:
-        sender.allow(first)
-    waiting, under_way = deque(sizes), deque[int]()
+    sender.allow(receiver.announce())
+    waiting, in_flight = deque(sizes), deque[int]()
 
     def step(send: bool) -> bool:
         if send and waiting and sender.is_open:
             sender.send(waiting[0])
-            under_way.append(waiting.popleft())
-        elif not send and under_way:
-            limit = receiver.take(under_way.popleft())
-            if limit is not None:
-                sender.allow(limit)
+            in_flight.append(waiting.popleft())
+        elif not send and in_flight:
+            if receiver.take(in_flight.popleft()):
+                sender.allow(receiver.announce())
         else:
             return False
-        counted = sum(size + ITEM_OVERHEAD for size in under_way)
-        assert counted < window + max(sizes) + ITEM_OVERHEAD
+        assert sum(in_flight) < window + max(sizes)
         return True
 
     for send in schedule:
@@ -52,25 +50,65 @@ def test_at_most_a_window_and_one_item_are_under_way_and_all_gets_through(
     while step(True) or step(False):
         pass
     assert not waiting
-    assert not under_way
+    assert not in_flight
+
+
+@given(
+    sizes=st.lists(st.integers(1, 900), max_size=60),
+    schedule=st.lists(st.booleans() | st.integers(1, 2000), max_size=400),
+    window=st.integers(1, 2000),
+)
+def test_a_sender_never_waits_forever_although_windows_change_and_credits_are_delayed(
+    sizes: list[int], schedule: list[bool | int], window: int
+) -> None:
+    sender, receiver = SendWindow(), ReceiveWindow(window)
+    waiting, in_flight, credits = deque(sizes), deque[int](), deque([receiver.announce()])
+
+    def step(what: bool | int) -> bool:
+        """Send or take an item, or change the window; a credit arrives before anything is sent."""
+        if type(what) is int:
+            receiver.window = what
+            credits.append(receiver.announce())
+        elif what and credits:
+            sender.allow(credits.popleft())
+        elif what and waiting and sender.is_open:
+            sender.send(waiting[0])
+            in_flight.append(waiting.popleft())
+        elif not what and in_flight:
+            if receiver.take(in_flight.popleft()):
+                credits.append(receiver.announce())
+        else:
+            return False
+        return True
+
+    for what in schedule:
+        step(what)
+    while step(True) or step(False):
+        pass
+    assert not waiting
+    assert not in_flight
 
 
 def test_limit_is_announced_after_half_a_window() -> None:
     receiver = ReceiveWindow(1000)
-    assert receiver.open() == 1000
-    reported = [
-        limit for _ in range(100) if (limit := receiver.take(100 - ITEM_OVERHEAD)) is not None
-    ]
-    assert reported[0] == 1500
-    assert len(reported) == 100 * 100 // 500
+    assert receiver.announce() == 1000
+    announced = [receiver.announce() for _ in range(100) if receiver.take(100)]
+    assert announced[0] == 1500
+    assert len(announced) == 100 * 100 // 500
 
 
-def test_a_window_that_shrinks_takes_nothing_back() -> None:
-    receiver = ReceiveWindow(1000)
-    assert receiver.open() == 1000
+def test_a_window_that_shrinks_takes_back_unused_credit() -> None:
+    sender, receiver = SendWindow(), ReceiveWindow(1000)
+    sender.allow(receiver.announce())
+    sender.send(300)
     receiver.window = 100
-    assert receiver.take(500 - ITEM_OVERHEAD) is None
-    assert receiver.take(500 - ITEM_OVERHEAD) == 1100
+    sender.allow(receiver.announce())
+    assert not sender.is_open
+    assert sender.usage == 1.0
+    assert not receiver.take(40)
+    assert receiver.take(260)
+    sender.allow(receiver.announce())
+    assert (sender.limit, sender.is_open) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -99,39 +137,55 @@ class Wire:
 
 
 class Subtask:
-    """Passes every number on, several times and to all subtasks of the next vertex, or keeps it if it is the last."""
+    """Passes every number on, as a batch of copies and with a watermark, to all subtasks of the next vertex; or keeps it if it is the last."""
 
     def __init__(self, copies: int) -> None:
         self.inputs, self.outputs = Inputs(), Outputs()
         self.channels: list[OutputChannel] = []
         self.copies = copies
-        self.got: dict[int, list[int]] = defaultdict(list)  # by sending subtask
+        self.got: dict[int, list[Any]] = defaultdict(list)  # by sending subtask
+        self.watermarks: dict[int, list[int]] = defaultdict(list)
         self.ended = 0
 
     def step(self) -> bool:
-        """Take one item, if what it makes has somewhere to go."""
+        """Take one record or message, if what it makes has somewhere to go."""
         if not self.outputs.has_room or (channel := self.inputs.next()) is None:
             return False
         item = channel.take()
-        channel.offer()
-        number = pickle.loads(item.content)
-        if item.kind == END:
+        if item.kind == DATA:
+            records = decode(item.content) if type(item.content) is bytes else item.content
+            if len(records) > 1:
+                channel.put_back(records.slice(1), item)
+            self.process(channel.id.source, records.values[0])
+            channel.processed(item, 1)
+        elif item.kind == WATERMARK:
+            self.watermarks[channel.id.source].append(pickle.loads(item.content))
+        else:
             self.ended += 1
             if self.ended == len(self.inputs.channels):
                 self.emit(END, None)
-            return True
-        self.got[channel.id.source].append(number)
-        for copy in range(self.copies):
-            self.emit(WATERMARK, (number, copy))
+        channel.offer()
         return True
+
+    def process(self, source: int, number: Any) -> None:
+        self.got[source].append(number)
+        if self.copies:
+            self.emit(DATA, RowBatch([(number, copy) for copy in range(self.copies)]))
+            self.emit(WATERMARK, number)
 
     def emit(self, kind: int, content: Any) -> None:
         for output in self.channels:
             output.send(kind, content)
 
 
+LARGEST_FIT = 10
+
+
 class Stage:
-    """Slots with a subtask of each of three vertices, every exchange all-to-all, and no thread but the schedule."""
+    """Slots with a subtask of each of three vertices, every exchange all-to-all, and no thread but the schedule.
+
+    Receivers change their windows in records at any time.
+    """
 
     def __init__(self, slots: int, window: int, copies: int) -> None:
         self.wires = {(a, b): Wire() for a in range(slots) for b in range(slots) if a != b}
@@ -160,6 +214,7 @@ class Stage:
         self.outputs[key] = output
         end = self.inputs[key] = RemoteInput(channel, self.peers[target, source], receiver.inputs)
         end.resize(self.window)
+        end.receiver.fit(LARGEST_FIT)
         end.open()
 
     def deliver(self, ends: tuple[int, int]) -> bool:
@@ -188,15 +243,22 @@ class Stage:
             done = subtask.step()
         elif done := bool(numbers[slot]) and subtask.outputs.has_room:
             number = numbers[slot].popleft()
-            subtask.emit(*((END, None) if number < 0 else (WATERMARK, number)))
+            subtask.emit(*((END, None) if number < 0 else (DATA, RowBatch([number]))))
         self.flush(slot)
         return done
 
+    def fit(self, key: bytes, records: int) -> None:
+        """Change the window of a channel."""
+        self.inputs[key].receiver.fit(records)
+        self.flush(self.inputs[key].receiver.id.subtask)
+
     def check(self) -> None:
-        """No channel holds more than its window, and what one step makes."""
+        """No channel holds more than its windows and one item."""
         for end in self.inputs.values():
-            held = sum(item.size + ITEM_OVERHEAD for item in end.receiver.items)
-            assert held <= self.window + 2 * ITEM_OVERHEAD
+            before_last = list(end.receiver.items)[:-1]
+            held = sum(item.size + ITEM_OVERHEAD for item in before_last if item.size >= 0)
+            assert held < self.window
+            assert sum(item.records for item in before_last) < LARGEST_FIT
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -215,16 +277,20 @@ def test_slots_that_all_send_to_each_other_lose_nothing_and_never_stop(
     numbers = {slot: deque([*range(count), -1]) for slot in range(slots)}
     actions: list[Any] = [("deliver", ends) for ends in stage.wires]
     actions += [("act", each) for each in stage.subtasks]
+    fits = [("fit", key) for key in stage.inputs]
     chance = random.Random(seed)
 
     def do(action: Any) -> bool:
         kind, what = action
+        if kind == "fit":
+            stage.fit(what, chance.randint(1, LARGEST_FIT))
+            return False
         done = stage.deliver(what) if kind == "deliver" else stage.act(*what, numbers)
         stage.check()
         return done
 
     for _ in range(steps):
-        do(chance.choice(actions))
+        do(chance.choice(actions + fits))
     while sum(do(action) for action in chance.sample(actions, len(actions))):
         pass
     others = slots - 1
@@ -238,17 +304,18 @@ def test_slots_that_all_send_to_each_other_lose_nothing_and_never_stop(
             assert source != slot
             assert sorted(got) == sorted(expected * others)
             assert [copy for _, copy in got] == [*range(copies)] * (count * others)
+            assert sorted(kept.watermarks[source]) == sorted([*range(count)] * others)
 
 
 def test_of_a_window_as_much_is_used_as_the_receiver_cannot_have_taken_without_saying_so():
     window = SendWindow()
     assert window.usage == 0.0
     window.allow(1000)
-    window.send(500 - ITEM_OVERHEAD)
+    window.send(500)
     assert window.usage == 0.0  # all of it may have been taken
-    window.send(250 - ITEM_OVERHEAD)
+    window.send(250)
     assert window.usage == 0.5
-    window.send(400 - ITEM_OVERHEAD)
+    window.send(400)
     assert window.usage == 1.0
     window.allow(2150)
     assert window.usage == 0.0

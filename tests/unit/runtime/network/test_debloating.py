@@ -1,6 +1,8 @@
-"""What may be under way to an input follows from what its subtask processes."""
+"""How many records may be in flight to an input follows from what its subtask processes."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 from hypothesis import given
@@ -8,99 +10,133 @@ from hypothesis import strategies as st
 
 from penstock.graph.stage import DebloatSettings
 from penstock.runtime.network.debloating import (
-    BUFFERS,
     FIRST_RECORDS,
+    GROWTH,
+    UNLIMITED,
     BufferDebloater,
+    buffer_records,
+    share,
 )
 
 
 class Subtask:
     """Processes records at a rate, on a clock of its own."""
 
-    def __init__(self, channels: int = 1, bytes_per_record: int = 4, **settings: float) -> None:
+    def __init__(self, **settings: float) -> None:
         self.clock = 100.0
-        self.debloater = BufferDebloater(DebloatSettings(**settings), channels, self.clock)
-        self._channels = channels
-        self._weight = bytes_per_record
+        self.downstream = math.inf
+        self.debloater = BufferDebloater(DebloatSettings(**settings), self.clock)
 
     def process(self, records: int, rate: float) -> None:
-        """Process records in portions of about 10 ms."""
+        """Process records in portions of about 10 ms, at most a buffer."""
         done, portion = 0, max(1, int(rate / 100))
         while done < records:
-            count = min(self.debloater.size.records, records - done, portion)
-            if self._weight:
-                self.debloater.weigh(count, count * self._weight)
-            self.debloater.took(done % self._channels, count)
+            count = min(buffer_records(self.window), records - done, portion)
+            self.debloater.took(count)
             done += count
             self.clock += count / rate
             if self.debloater.is_due(self.clock):
-                self.debloater.measure(self.clock)
+                self.debloater.measure(self.clock, self.downstream)
 
     @property
-    def under_way(self) -> int:
-        return self.debloater.size.records * BUFFERS * self._channels
+    def window(self) -> int:
+        return self.debloater.window
 
 
-def test_little_is_under_way_before_anything_was_measured() -> None:
-    assert Subtask().under_way == FIRST_RECORDS
-    assert Subtask(channels=8).under_way == FIRST_RECORDS
-    assert Subtask().debloater.size.window <= 8 * FIRST_RECORDS
+def test_few_records_are_in_flight_before_anything_was_measured() -> None:
+    assert Subtask().window == FIRST_RECORDS
 
 
 @pytest.mark.parametrize("rate", [0.1, 10, 1000, 50_000])
-def test_in_flight_data_takes_about_the_target_time(rate: float) -> None:
+def test_records_in_flight_take_about_the_target_time(rate: float) -> None:
     subtask = Subtask()
-    subtask.process(max(3, int(4 * rate)), rate)
-    assert subtask.under_way <= max(BUFFERS, 1.25 * rate)
-    assert subtask.under_way >= 0.75 * rate - BUFFERS
-    assert subtask.debloater.size.window <= max(1, 1.25 * rate * 4)
+    subtask.process(max(10, int(4 * rate)), rate)
+    assert max(1, 0.75 * rate) <= subtask.window <= max(1, 1.25 * rate)
 
 
 def test_the_target_time_is_a_setting() -> None:
     subtask = Subtask(target_s=0.25)
     subtask.process(4000, 1000)
-    assert 180 <= subtask.under_way <= 320
+    assert 180 <= subtask.window <= 320
 
 
-def test_a_fast_subtask_soon_has_as_much_under_way_as_it_can_process() -> None:
+def test_a_fast_subtask_soon_has_as_much_in_flight_as_it_can_process() -> None:
     subtask = Subtask()
     before = subtask.clock
     subtask.process(2_000_000, 1_000_000)
-    assert subtask.under_way >= 900_000
+    assert subtask.window >= 900_000
     assert subtask.clock - before < 3
 
 
-def test_first_records_that_are_processed_fast_say_little() -> None:
-    """The subtasks behind it may be slow, and hold it up only when the channels to them are full."""
+@pytest.mark.parametrize("processed", [4, 20, 100, 1000, 50_000])
+def test_little_more_is_in_flight_than_was_processed_already(processed: int) -> None:
+    """A sink may collect thousands of records at once before it writes them slowly."""
     subtask = Subtask()
-    subtask.process(FIRST_RECORDS, 1_000_000)
-    assert subtask.under_way == 2 * FIRST_RECORDS
-    subtask.process(10, 1)
-    assert subtask.under_way <= 2 * FIRST_RECORDS
+    subtask.process(processed, 1_000_000)
+    assert subtask.window <= GROWTH * processed
 
 
-def test_after_a_slow_start_the_rate_doubles_with_every_measurement() -> None:
+def test_a_measurement_is_due_once_a_whole_window_was_processed() -> None:
+    debloater = BufferDebloater(DebloatSettings(), 0.0)
+    allowed, clock = FIRST_RECORDS, 0.0
+    while allowed < 100_000:
+        debloater.took(allowed - 1)
+        assert not debloater.is_due(clock)
+        debloater.took(1)
+        clock += 1e-5
+        assert debloater.is_due(clock)
+        allowed *= GROWTH
+        assert debloater.measure(clock) == allowed
+
+
+def test_a_window_does_not_grow_beyond_the_windows_of_the_receivers() -> None:
+    """A fast subtask upstream of a slow one fills the channel between them immediately."""
+    subtask = Subtask()
+    subtask.downstream = 10.0
+    subtask.process(1000, 1_000_000)
+    assert subtask.window == 10
+    subtask.downstream = 50.0
+    subtask.process(1000, 1_000_000)
+    assert subtask.window == 50
+    subtask.downstream = 5.0  # for a moment: it has emitted much for a few records
+    subtask.process(1000, 1_000_000)
+    assert subtask.window == 50
+
+
+def test_the_window_of_a_backpressured_subtask_follows_its_receivers() -> None:
+    subtask = Subtask()
+    subtask.process(100_000, 1_000_000)
+    assert subtask.window > 700
+    assert subtask.debloater.follow(700.0) == 700
+    assert subtask.debloater.follow(math.inf) == 700
+    assert subtask.debloater.follow(0.01) == 1
+
+
+def test_after_a_slow_start_the_window_grows_with_every_measurement() -> None:
     subtask = Subtask()
     subtask.process(200, 100)  # the function connects to something
     before = subtask.clock
     subtask.process(400_000, 1_000_000)
-    assert subtask.under_way >= 100_000
+    assert subtask.window >= 50_000
     assert subtask.clock - before < 1
 
 
-def test_a_subtask_that_gets_slower_comes_down_within_its_samples() -> None:
-    subtask = Subtask(samples=4)
-    subtask.process(FIRST_RECORDS, 100_000)
-    subtask.process(5000, 1000)
-    assert subtask.under_way <= 1500
+@pytest.mark.parametrize("slow", [1000, 50])
+def test_a_subtask_that_becomes_slow_is_noticed_with_the_next_measurement(slow: float) -> None:
+    subtask = Subtask()
+    subtask.process(1_000_000, 100_000)
+    subtask.process(int(0.5 * slow), slow)
+    assert subtask.window <= 2.1 * slow
+    subtask.process(int(30 * slow), slow)
+    assert subtask.window <= 1.25 * slow
 
 
-def test_a_subtask_that_is_held_up_works_in_bursts_and_is_slow() -> None:
+def test_a_backpressured_subtask_works_in_bursts_and_is_slow() -> None:
     subtask = Subtask()
     for _ in range(50):
         subtask.process(200, 1_000_000)
-        subtask.clock += 0.2  # no room for what it emits
-    assert 600 <= subtask.under_way <= 1400
+        subtask.clock += 0.2  # backpressured
+    assert 600 <= subtask.window <= 1400
 
 
 def test_a_long_stall_is_soon_forgotten() -> None:
@@ -109,71 +145,34 @@ def test_a_long_stall_is_soon_forgotten() -> None:
     subtask.clock += 600
     subtask.process(1, 100_000)
     subtask.process(600_000, 100_000)
-    assert subtask.under_way >= 80_000
-
-
-def test_a_measurement_comes_as_soon_as_all_that_may_be_under_way_was_processed() -> None:
-    debloater = BufferDebloater(DebloatSettings(), 1, 0.0)
-    allowed, clock = FIRST_RECORDS, 0.0
-    while allowed < 100_000:
-        debloater.took(0, allowed - 1)
-        assert not debloater.is_due(clock)
-        debloater.took(0, 1)
-        clock += 1e-5
-        assert debloater.is_due(clock)
-        assert debloater.measure(clock) is not None
-        allowed *= 2
-        assert debloater.size.records * BUFFERS == allowed
-
-
-def test_records_larger_than_the_first_window_make_it_larger() -> None:
-    subtask = Subtask(bytes_per_record=100_000)
-    subtask.process(FIRST_RECORDS, 1000)
-    assert subtask.debloater.size.window >= FIRST_RECORDS * 100_000
-
-
-def test_a_small_difference_changes_nothing() -> None:
-    subtask = Subtask()
-    subtask.process(2000, 1000)
-    before = subtask.debloater.size
-    subtask.process(2000, 1100)
-    assert subtask.debloater.size == before
-
-
-def test_records_of_the_same_slot_have_no_size_and_are_counted_only() -> None:
-    subtask = Subtask(bytes_per_record=0)
-    subtask.process(2000, 1000)
-    assert 750 <= subtask.under_way <= 1250
-
-
-def test_credit_for_another_slot_is_small_before_the_first_record() -> None:
-    """What was allowed is not taken back."""
-    subtask = Subtask(bytes_per_record=0)
-    subtask.process(200, 50)
-    assert subtask.debloater.size.window <= 1000
+    assert subtask.window >= 80_000
 
 
 def test_time_without_records_counts_with_the_next_ones() -> None:
-    debloater = BufferDebloater(DebloatSettings(), 1, 0.0)
-    assert debloater.measure(9.9) is None  # timers fired
-    debloater.took(0, 100)
-    size = debloater.measure(10.0)
-    assert size is not None
-    assert size.records * BUFFERS <= 10
+    debloater = BufferDebloater(DebloatSettings(), 0.0)
+    assert debloater.measure(9.9) == FIRST_RECORDS  # timers fired
+    debloater.took(1)
+    assert debloater.measure(10.0) == 1
+
+
+@pytest.mark.parametrize(("window", "channels", "expected"), [(100, 3, 33), (2, 3, 1), (7, 1, 7)])
+def test_one_record_may_be_in_flight_in_each_channel(
+    window: int, channels: int, expected: int
+) -> None:
+    assert share(window, channels) == expected
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 5)), max_size=50),
-    st.integers(1, 64),
+    st.lists(
+        st.tuples(st.integers(0, 5000), st.floats(0, 5), st.floats(0, 1e9) | st.just(math.inf)),
+        max_size=50,
+    )
 )
-def test_something_may_always_be_under_way(steps: list[tuple[int, float]], channels: int) -> None:
-    debloater = BufferDebloater(DebloatSettings(), channels, 0.0)
+def test_something_may_always_be_in_flight(steps: list[tuple[int, float, float]]) -> None:
+    debloater = BufferDebloater(DebloatSettings(), 0.0)
     clock = 0.0
-    for records, seconds in steps:
+    for records, seconds, downstream in steps:
         clock += seconds
-        if records:
-            debloater.weigh(records, records * 3)
-            debloater.took(records % channels, records)
-        debloater.measure(clock)
-        assert debloater.size.window >= 1
-        assert 1 <= debloater.size.records < 2**31
+        debloater.took(records)
+        assert 1 <= debloater.measure(clock, downstream) <= UNLIMITED
+        assert 1 <= debloater.follow(downstream) <= UNLIMITED

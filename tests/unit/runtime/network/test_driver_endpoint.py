@@ -9,12 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import zmq
 
-from penstock.graph.stage import NetworkSettings, StageKeys
-from penstock.runtime.network import sockets
+from penstock.graph.stage import HeartbeatSettings, NetworkSettings, StageKeys
 from penstock.runtime.network.authentication import identify, make_keys
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint, SlotMessage
 from penstock.runtime.network.frames import TransportError
@@ -28,7 +28,7 @@ class Driver:
     """An endpoint that keeps what arrives, and the networks that are connected to it."""
 
     def __init__(self, endpoint: DriverEndpoint | None = None) -> None:
-        self.endpoint = endpoint or DriverEndpoint(HOST)
+        self.endpoint = endpoint or DriverEndpoint(HOST, HeartbeatSettings())
         self.arrived: list[SlotMessage] = []
         self.networks: list[Network] = []
 
@@ -86,7 +86,7 @@ def test_slots_of_several_stages_exchange_messages_with_the_driver(driver: Drive
 
 
 def test_a_driver_may_be_reached_at_another_address_than_it_listens_at() -> None:
-    driver = Driver(DriverEndpoint("localhost", "0.0.0.0"))
+    driver = Driver(DriverEndpoint("localhost", HeartbeatSettings(), "0.0.0.0"))
     try:
         keys = make_keys()
         address = driver.endpoint.open_stage("one", keys)
@@ -211,12 +211,11 @@ def test_a_stranger_is_refused_and_does_no_harm(driver: Driver, stranger: str) -
 
 SLOT = """
 import sys, time
-from penstock.graph.stage import NetworkSettings, StageKeys
-from penstock.runtime.network import sockets
+from penstock.graph.stage import HeartbeatSettings, NetworkSettings, StageKeys
 from penstock.runtime.network.transport import Network
-address, public, secret, busy, timeout_ms = sys.argv[1:]
-sockets.DRIVER_TIMEOUT_MS = int(timeout_ms)
-network = Network(0, 1, StageKeys(public.encode(), secret.encode()), NetworkSettings(), "127.0.0.1")
+address, public, secret, busy, interval_ms, timeout_ms = sys.argv[1:]
+settings = NetworkSettings(heartbeat=HeartbeatSettings(int(interval_ms), int(timeout_ms)))
+network = Network(0, 1, StageKeys(public.encode(), secret.encode()), settings, "127.0.0.1")
 network.connect_driver(address, 0)
 network.report("here")
 end = time.monotonic() + float(busy)
@@ -226,70 +225,144 @@ network.report("still here")
 while True:
     network.wait(1)
     network.pump()
+    for command in network.commands():
+        network.report(command)
 """
+
+SHORT = HeartbeatSettings(interval_ms=1000, timeout_ms=3000)
+ENDLESS = HeartbeatSettings(interval_ms=1000, timeout_ms=3_600_000)
+
+
+class SlotProcess:
+    """A slot in a process of its own, and its driver."""
+
+    def __init__(self, heartbeat: HeartbeatSettings, busy_s: float = 0.0) -> None:
+        keys = make_keys()
+        self.driver = Driver(DriverEndpoint(HOST, heartbeat))
+        address = self.driver.endpoint.open_stage("one", keys)
+        beats = [str(heartbeat.interval_ms), str(heartbeat.timeout_ms)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SLOT, address, keys.public, keys.secret, str(busy_s), *beats]
+        )
+        self.driver.expect("one", 0, "here")
+
+    def pause(self) -> None:
+        self.driver.expect("one", 0, "still here")
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.driver.close()
 
 
 @pytest.fixture
-def process(driver: Driver) -> Iterator[Callable[[float], subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
+def start() -> Iterator[Callable[..., SlotProcess]]:
+    started: list[SlotProcess] = []
 
-    def start(busy_s: float) -> subprocess.Popen[bytes]:
-        keys = make_keys()
-        address = driver.endpoint.open_stage("one", keys)
-        arguments = [address, keys.public, keys.secret, str(busy_s), str(sockets.DRIVER_TIMEOUT_MS)]
-        started.append(subprocess.Popen([sys.executable, "-c", SLOT, *arguments]))
-        driver.expect("one", 0, "here")
+    def start(*arguments: Any, **options: Any) -> SlotProcess:
+        started.append(SlotProcess(*arguments, **options))
         return started[-1]
 
     yield start
     for each in started:
-        each.kill()
-        each.wait()
+        each.close()
 
 
-def test_the_end_of_a_killed_process_is_noticed_before_its_signs_of_life_are_missed(
-    driver: Driver, process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sockets, "DRIVER_TIMEOUT_MS", 3_600_000)
-    process(0).kill()
-    driver.expect("one", 0, ConnectionLost())
+def test_a_killed_process_is_noticed_before_its_heartbeats_are_missed(start) -> None:
+    slot = start(ENDLESS)
+    slot.process.kill()
+    slot.driver.expect("one", 0, ConnectionLost())
 
 
-def test_connections_to_the_driver_are_lost_after_three_seconds_without_a_sign_of_life(
-    driver: Driver,
-) -> None:
-    keys = make_keys()
-    network = driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
-    driver.expect("one", 0, ("one", 0))
-    assert network._driver is not None
-    for socket in (driver.endpoint._stages["one"].socket, network._driver):
-        assert socket.getsockopt(zmq.HEARTBEAT_IVL) == 1000
-        assert socket.getsockopt(zmq.HEARTBEAT_TIMEOUT) == 3000
-        assert socket.getsockopt(zmq.HEARTBEAT_TTL) == 3000
-
-
-def test_a_frozen_process_is_noticed(driver: Driver, process) -> None:
-    frozen = process(0)
-    driver.expect("one", 0, "still here")
-    os.kill(frozen.pid, signal.SIGSTOP)
-    driver.expect("one", 0, ConnectionLost())
+def test_a_paused_process_is_lost_after_the_heartbeat_timeout_and_not_before(start) -> None:
+    """The kept one is silent for as long as two others together, one after the other, take to be lost."""
+    short = HeartbeatSettings(interval_ms=500, timeout_ms=2500)
+    kept, *others = start(ENDLESS), start(short), start(short)
+    kept.pause()
+    for other in others:
+        other.pause()
+        other.driver.expect("one", 0, ConnectionLost())
+    kept.resume()
+    kept.driver.endpoint.send("one", 0, "are you there?")
+    kept.driver.until(lambda: len(kept.driver.arrived) > 2)  # the answer, or that it is lost
+    assert [arrival.message for arrival in kept.driver.arrived] == [
+        "here",
+        "still here",
+        "are you there?",
+    ]
 
 
 @pytest.mark.full  # it takes twice the time after which a process is taken for dead
-def test_a_process_that_is_busy_for_longer_than_that_is_not_taken_for_dead(
-    driver: Driver, process
-) -> None:
-    process(6)
-    driver.expect("one", 0, "still here")
-    assert [arrival.message for arrival in driver.arrived] == ["here", "still here"]
+def test_a_process_that_is_busy_for_longer_than_that_is_not_taken_for_dead(start) -> None:
+    slot = start(SHORT, busy_s=6)
+    slot.driver.expect("one", 0, "still here")
+    assert [arrival.message for arrival in slot.driver.arrived] == ["here", "still here"]
+
+
+def test_all_connections_of_a_slot_have_the_heartbeats_that_are_set() -> None:
+    heartbeat = HeartbeatSettings(interval_ms=7_000, timeout_ms=40_000)
+    driver = Driver(DriverEndpoint(HOST, heartbeat))
+    try:
+        keys = make_keys()
+        address = driver.endpoint.open_stage("one", keys)
+        network = Network(1, 2, keys, NetworkSettings(heartbeat=heartbeat), HOST)
+        driver.networks.append(network)
+        network.connect([network.address, network.address])
+        network.connect_driver(address, 1)
+        found = {
+            "driver": driver.endpoint._stages["one"].socket,
+            "slot to driver": network._driver,
+            "from slots": network._inbox,
+            "to slots": network._peers[0]._socket,
+        }
+        assert {name: beats_of(socket) for name, socket in found.items()} == dict.fromkeys(
+            found, heartbeat
+        )
+    finally:
+        driver.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (HeartbeatSettings(1000, 3000), HeartbeatSettings(1000, 30_000)),
+        (HeartbeatSettings(1000, 60_000), HeartbeatSettings(1000, 60_000)),
+    ],
+    ids=["shorter", "longer"],
+)
+def test_slots_wait_for_each_other_at_least_half_a_minute(given, expected) -> None:
+    network = Network(0, 1, make_keys(), NetworkSettings(heartbeat=given), HOST)
+    assert beats_of(network._inbox) == expected
+    network.close()
+
+
+def test_a_heartbeat_timeout_may_be_longer_than_zeromq_can_say() -> None:
+    century_ms = 100 * 366 * 24 * 3_600_000
+    network = Network(
+        0, 1, make_keys(), NetworkSettings(heartbeat=HeartbeatSettings(1000, century_ms)), HOST
+    )
+    assert beats_of(network._inbox).timeout_ms > 24 * 24 * 3_600_000
+    network.close()
+
+
+def beats_of(socket: zmq.Socket[bytes]) -> HeartbeatSettings:
+    interval, timeout = (
+        socket.getsockopt(each) for each in (zmq.HEARTBEAT_IVL, zmq.HEARTBEAT_TIMEOUT)
+    )
+    assert socket.getsockopt(zmq.HEARTBEAT_TTL) == min(int(timeout), 6_553_500)
+    return HeartbeatSettings(int(interval), int(timeout))
 
 
 DRIVER = """
 import sys
-from penstock.graph.stage import StageKeys
+from penstock.graph.stage import HeartbeatSettings, StageKeys
 from penstock.runtime.network.driver_endpoint import DriverEndpoint
-public, secret = sys.argv[1:]
-endpoint = DriverEndpoint("127.0.0.1")
+public, secret, interval_ms, timeout_ms = sys.argv[1:]
+endpoint = DriverEndpoint("127.0.0.1", HeartbeatSettings(int(interval_ms), int(timeout_ms)))
 print(endpoint.open_stage("one", StageKeys(public.encode(), secret.encode())), flush=True)
 while True:
     for arrival in endpoint.poll(1):
@@ -297,21 +370,31 @@ while True:
 """
 
 
-def test_a_slot_whose_driver_is_frozen_ends() -> None:
+def end_of_driver(heartbeat: HeartbeatSettings, sent: signal.Signals) -> None:
+    """Connect a slot to a driver in a process of its own, send that a signal, and wait until the slot has noticed."""
     keys = make_keys()
-    command = [sys.executable, "-c", DRIVER, keys.public, keys.secret]
-    network = Network(0, 1, keys, NetworkSettings(), HOST)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as frozen:
-        assert frozen.stdout is not None
-        network.connect_driver(frozen.stdout.readline().strip(), 0)
-        network.report("here")
-        while not network.commands():
-            network.wait(1)
-            network.pump()
-        os.kill(frozen.pid, signal.SIGSTOP)
+    beats = [str(heartbeat.interval_ms), str(heartbeat.timeout_ms)]
+    command = [sys.executable, "-c", DRIVER, keys.public, keys.secret, *beats]
+    network = Network(0, 1, keys, NetworkSettings(heartbeat=heartbeat), HOST)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
         try:
+            network.connect_driver(driver.stdout.readline().strip(), 0)
+            network.report("here")
+            while not network.commands():  # they have shaken hands
+                network.wait(1)
+                network.pump()
+            os.kill(driver.pid, sent)
             with pytest.raises(TransportError, match="lost the connection to the driver"):
                 wait_until(lambda: network.pump() and False)
         finally:
-            frozen.kill()
+            driver.kill()
     network.close()
+
+
+def test_a_slot_whose_driver_is_paused_ends() -> None:
+    end_of_driver(SHORT, signal.SIGSTOP)
+
+
+def test_a_slot_whose_driver_is_killed_ends_before_heartbeats_are_missed() -> None:
+    end_of_driver(ENDLESS, signal.SIGKILL)

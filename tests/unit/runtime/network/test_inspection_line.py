@@ -8,6 +8,7 @@ import time
 import pytest
 
 from penstock.errors import ArgumentError
+from penstock.graph.stage import HeartbeatSettings
 from penstock.runtime.network import inspection
 from penstock.runtime.network.authentication import identify, make_keys
 from penstock.runtime.network.driver_endpoint import DriverEndpoint
@@ -18,7 +19,7 @@ from tests.unit.runtime.network.slots import HOST, TIMEOUT_S, Handshakes
 
 @pytest.fixture
 def endpoint():
-    made = DriverEndpoint(HOST)
+    made = DriverEndpoint(HOST, HeartbeatSettings())
     yield made
     made.close()
 
@@ -31,7 +32,7 @@ def connect(endpoint):
     def connect(answer, keys=None):
         own = make_keys()
         address = endpoint.open_stage("stage", own)
-        line = InspectionLine(address, 3, keys or own, answer)
+        line = InspectionLine(address, 3, keys or own, HeartbeatSettings(), answer)
         lines.append(line)
         return line
 

@@ -10,7 +10,7 @@ from penstock.graph.deployment import ResultEdge
 from penstock.runtime.network import frames
 from penstock.runtime.network.channels import RESTORED, BufferOrEvent, ChannelId, Inputs, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
-from penstock.runtime.network.debloating import BufferSize
+from penstock.runtime.network.debloating import UNLIMITED
 from penstock.runtime.network.edges import BufferedEdge
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.network.peers import FULL_MESSAGE, Peer, RemoteInput, RemoteOutput
@@ -48,8 +48,9 @@ def peer(socket: Any) -> Peer:
     return made
 
 
-def credit(limit: int) -> frames.FrameEntry:
-    return frames.FrameEntry(frames.channel_key(CHANNEL), frames.CREDIT, False, limit, b"")
+def credit(limit: int, records: int = UNLIMITED, window: int = UNLIMITED) -> frames.FrameEntry:
+    key = frames.channel_key(CHANNEL)
+    return frames.FrameEntry(key, frames.CREDIT, False, b"", records, limit, window)
 
 
 def test_a_message_that_is_large_enough_does_not_wait_for_the_next_pump(
@@ -107,20 +108,73 @@ def test_a_slow_receiver_allows_less_than_its_window_and_smaller_buffers(
     peer: Peer, socket: Socket
 ) -> None:
     source = RemoteInput(CHANNEL, peer, Inputs())
-    source.receiver.fit(BufferSize(window=200, records=7))
+    source.receiver.fit(28)
     source.resize(100_000)
     source.open()
     peer.flush()
-    (reported,) = socket.entries()
-    assert (reported.limit, reported.records) == (200, 7)
+    (credit,) = socket.entries()
+    assert (credit.limit, credit.records, credit.window) == (100_000, 28, 28)
     sender = RemoteOutput(CHANNEL, peer, Outputs())
-    sender.arrived(reported)
-    assert sender.most_records == 7
-    source.receiver.fit(BufferSize(window=1_000_000, records=9000))
-    source.receiver.put(BufferOrEvent(DATA, b"x" * 136, 136))
-    source.receiver.take()
+    sender.arrived(credit)
+    assert (sender.window, sender.most_records) == (28, 7)
+    source.receiver.fit(9000)
     peer.flush()
-    assert [(each.limit, each.records) for each in socket.entries()] == [(100_200, 9000)]
+    assert [(each.records, each.window) for each in socket.entries()] == [(9000, 9000)]
+
+
+def test_processed_records_free_capacity_at_the_sender(peer: Peer, socket: Socket) -> None:
+    source = RemoteInput(CHANNEL, peer, Inputs())
+    source.receiver.fit(4)
+    source.resize(100_000)
+    source.open()
+    outputs = Outputs()
+    sender = RemoteOutput(CHANNEL, peer, outputs)
+    peer.flush()
+    sender.arrived(*socket.entries())
+    sender.send(DATA, RowBatch([1, 2, 3]))
+    assert outputs.has_room
+    sender.send(DATA, RowBatch([4, 5, 6]))  # one more item than the window
+    assert not outputs.has_room
+    sender.send(DATA, RowBatch([7]))
+    peer.flush()
+    sent = socket.entries()
+    assert [entry.records for entry in sent] == [3, 3]
+    for entry in sent:
+        source.arrived(entry)
+    assert source.receiver.usage() == 1.0
+    item = source.receiver.take()
+    source.receiver.put_back(RowBatch([2, 3]), item)
+    source.receiver.processed(item, 1)
+    peer.flush()
+    assert socket.entries() == []  # less than half a window
+    source.receiver.processed(source.receiver.take(), 2)
+    peer.flush()
+    (credit,) = socket.entries()
+    assert (credit.records, credit.window) == (7, 4)
+    sender.arrived(credit)
+    peer.flush()
+    assert [entry.records for entry in socket.entries()] == [1]
+    assert not outputs.has_room
+
+
+def test_a_receiver_that_became_slow_takes_back_what_was_not_used(
+    peer: Peer, socket: Socket
+) -> None:
+    source = RemoteInput(CHANNEL, peer, Inputs())
+    source.receiver.fit(1000)
+    source.resize(100_000)
+    source.open()
+    outputs = Outputs()
+    sender = RemoteOutput(CHANNEL, peer, outputs)
+    peer.flush()
+    sender.arrived(*socket.entries())
+    sender.send(DATA, RowBatch([*range(10)]))
+    source.receiver.fit(8)
+    peer.flush()
+    for entry in socket.entries():
+        (sender if entry.kind == frames.CREDIT else source).arrived(entry)
+    assert not outputs.has_room
+    assert sender.usage() == 1.0
 
 
 def test_records_that_were_restored_come_first_in_their_order(peer: Peer) -> None:

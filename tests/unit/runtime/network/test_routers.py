@@ -27,6 +27,7 @@ class Sent:
 
     def __init__(self):
         self.buffers = []
+        self.most = 2**31 - 1
 
     def send(self, target, kind, content):
         assert kind == DATA
@@ -35,7 +36,7 @@ class Sent:
         return len(payload)
 
     def most_records(self, target):
-        return 2**31 - 1
+        return self.most
 
     def shares(self, target):
         return False
@@ -372,3 +373,16 @@ def test_a_neighbour_gets_batches_as_they_are_and_teaches_no_size():
     assert [len(batch) for batch in handed.neighbour] == [1500]
     assert handed.neighbour[0].values[0] is record
     assert (router.snapshot(), router.bytes_out, router.waiting) == ((1024,), 0, False)
+
+
+def test_a_target_that_wants_few_records_gets_small_buffers_but_what_is_emitted_at_once_is_not_cut():
+    """All of it is in flight anyway: a window that fires would become a thousand buffers."""
+    router, sent = router_of("FORWARD", 1)
+    sent.most = 4
+    for number in range(10):
+        router.route(RowBatch([number]))
+    assert [len(batch) for _, batch, _ in sent.buffers] == [4, 4]
+    assert (router.records_out, router.waiting) == (10, True)
+    router.route(RowBatch(list(range(1000))))
+    assert [len(batch) for _, batch, _ in sent.buffers] == [4, 4, 1002]
+    assert (router.records_out, router.waiting) == (1010, False)

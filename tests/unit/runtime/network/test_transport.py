@@ -22,7 +22,7 @@ from penstock.runtime.network.authentication import identify, make_keys
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
-from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED, BufferSize
+from penstock.runtime.network.debloating import FIRST_RECORDS, UNLIMITED
 from penstock.runtime.network.frames import TransportError
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.network.transport import Network
@@ -134,26 +134,28 @@ def test_an_item_larger_than_any_window_gets_through(small: Slots) -> None:
     assert [len(decode(item.content).values[0]) for item in taken] == [5_000_000, 10, 3_000_000]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("enabled", "most"), [(True, FIRST_BUFFER), (False, UNLIMITED.records)])
-def test_senders_begin_with_small_buffers_only_if_those_are_debloated(
-    enabled: bool, most: int
+@pytest.mark.parametrize(("enabled", "window"), [(True, FIRST_RECORDS), (False, UNLIMITED)])
+def test_senders_begin_with_few_records_only_if_buffers_are_debloated(
+    enabled: bool, window: int
 ) -> None:
     slots = Slots(2, NetworkSettings(debloat=DebloatSettings(enabled=enabled)))
     sender, _ = slots.channel()
-    assert sender.most_records == most
+    assert sender.window == window
     slots.close()
 
 
 def test_records_larger_than_the_first_window_get_through_one_after_another(slots: Slots) -> None:
     sender, receiver = slots.channel()
-    receiver.fit(BufferSize(1, 1))
+    receiver.fit(1)
     for number in range(5):
         sender.send(DATA, RowBatch([bytes([number]) * 100_000]))
     taken = []
     for _ in range(5):
         slots.until(lambda: receiver.items)
-        assert len(receiver.items) <= 2
-        taken.append(decode(receiver.take().content).values[0][0])
+        assert len(receiver.items) == 1
+        item = receiver.take()
+        receiver.processed(item, item.records)
+        taken.append(decode(item.content).values[0][0])
     assert taken == list(range(5))
 
 

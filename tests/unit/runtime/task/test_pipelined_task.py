@@ -12,6 +12,7 @@ from penstock.connectors.sink import Sink, SinkWriter
 from penstock.connectors.source import SourceSplit, SplitProgress
 from penstock.datastream import KeyedProcessFunction
 from penstock.errors import RecordError
+from penstock.graph.deployment import JobSettings
 from penstock.graph.operator_specs import SinkSpec, SourceSpec
 from penstock.graph.stage import BarrierSettings
 from penstock.graph.task_id import TaskId
@@ -31,19 +32,36 @@ from penstock.runtime.task.slot_messages import (
     CancelCheckpoint,
     ConfirmCheckpoint,
     DeclineCheckpoint,
+    SlotTraced,
     SourceFinished,
+    StopSlot,
     TriggerBarrier,
 )
 from penstock.runtime.task.snapshots import PendingSnapshot
 from penstock.runtime.task.uploads import Upload
+from penstock.runtime.time.call_log import CallKind
 from tests.builders import pipes, stages
-from tests.builders.live_tasks import SEEN, barrier, batch, ending, reading, state_of, summing
+from tests.builders.pipelined_tasks import SEEN, barrier, batch, ending, reading, state_of, summing
 from tests.builders.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
 def _nothing_seen():
     SEEN.clear()
+
+
+def test_a_slot_that_is_told_to_stop_does_nothing_after_its_final_trace():
+    """What it did later would be missing in the trace, and others might have received it."""
+    with stages.Stepped(summing(settings=JobSettings("job", "job", journal=True))) as slot:
+        slot.put(1, 0, DATA, batch(1))
+        slot.rest()
+        slot.put(1, 0, DATA, batch(2))
+        slot.tell(StopSlot(failed=True))
+        slot.turn()
+        (report,) = slot.of(SlotTraced)
+        calls = [call for part in report.trace.subtasks for call in part.calls]
+        taken = sum(call.value for call in calls if call.call is CallKind.RECORDS)
+        assert (SEEN, taken) == ([1], len(SEEN))
 
 
 def test_records_from_after_a_barrier_wait_for_the_barriers_of_all_channels():

@@ -186,8 +186,9 @@ class Subtask:
 
     def send(self, source):
         self.numbers += 1
-        self.sent[source].append(self.numbers)
-        self.links[source].send(DATA, self.numbers)
+        batch = (self.numbers,)
+        self.sent[source].append(batch)
+        self.links[source].send(DATA, batch)
 
     def send_barrier(self, source, *, overtakes):
         """Send the next barrier of a channel."""

@@ -18,7 +18,7 @@ from penstock.runtime.task.in_flight import InFlight
 from penstock.runtime.task.slot_messages import CancelCheckpoint, DeclineCheckpoint, TriggerBarrier
 from penstock.testing import ManualClock
 from tests.builders import pipes, stages
-from tests.builders.live_tasks import reading
+from tests.builders.pipelined_tasks import reading
 
 SEEN = []
 

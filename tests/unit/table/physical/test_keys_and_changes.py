@@ -185,6 +185,10 @@ CHANGES = {
     "SELECT DISTINCT page FROM visits": "[I]",
     "SELECT DISTINCT name FROM people": "[I,D]",
     "SELECT id, page FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY page ORDER BY seen) AS rn FROM visits) WHERE rn = 1": "[I,UB,UA]",
+    # A column is a time attribute if it is one in all parts: else a row may come before all others at any moment.
+    "SELECT COUNT(*) OVER (ORDER BY t) FROM (SELECT seen AS t FROM visits UNION ALL SELECT seen FROM visits WHERE id > 1)": "[I]",
+    "SELECT COUNT(*) OVER (ORDER BY t) FROM (SELECT seen AS t FROM visits UNION ALL SELECT seen + INTERVAL '1' DAY FROM visits)": "[I,UB,UA]",
+    "SELECT COUNT(*) OVER (ORDER BY t) FROM (SELECT seen + INTERVAL '1' DAY AS t FROM visits UNION ALL SELECT seen FROM visits)": "[I,UB,UA]",
 }
 
 

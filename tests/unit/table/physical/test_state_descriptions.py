@@ -148,7 +148,7 @@ def test_every_operator_of_queries_that_keeps_state_is_described() -> None:
         if kind.__module__.startswith("penstock.columnar.") and has_state(kind)
     }
     assert stateful == {kind.__name__ for kind in DESCRIPTIONS}
-    assert {name.removesuffix("Spec") for name in stateful} == set(QUERIES)
+    assert {name.removeprefix("Columnar").removesuffix("Spec") for name in stateful} == set(QUERIES)
 
 
 def test_every_operator_that_keeps_state_has_a_description_in_the_plan() -> None:
@@ -172,7 +172,8 @@ def test_the_time_to_live_reaches_every_operator_that_forgets() -> None:
         found = {
             name: getattr(node.spec, name)
             for node in plan.nodes
-            if isinstance(node, PhysicalOperator) and type(node.spec).__name__ == f"{operator}Spec"
+            if isinstance(node, PhysicalOperator)
+            and type(node.spec).__name__.removeprefix("Columnar") == f"{operator}Spec"
             for name in ("ttl_ms", "left_ttl_ms", "right_ttl_ms")
             if hasattr(node.spec, name)
         }

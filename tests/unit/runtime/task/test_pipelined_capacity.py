@@ -1,4 +1,4 @@
-"""A subtask in the loop of its slot, turn by turn: room, when records are sent, and how it waits."""
+"""A subtask in the loop of its slot, turn by turn: capacity, when records are sent, and how it waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.runtime.network.messages import BARRIER, DATA, LATENCY, LatencyMar
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task.slot_messages import AssignSplits, CancelCheckpoint, SlotReport
 from tests.builders import pipes, stages
-from tests.builders.live_tasks import SEEN, barrier, batch, ending, reading, summing
+from tests.builders.pipelined_tasks import SEEN, barrier, batch, ending, reading, summing
 
 
 @pytest.fixture(autouse=True)
@@ -55,12 +55,14 @@ def work_slowly(value):
 def test_a_slow_function_gets_few_records_at_once_so_that_turns_are_short(slow):
     target = pipes.vertex(1, MapSpec(slow), gates=[pipes.gate(0, "REBALANCE", sources=1)])
     with stages.Stepped(stages.stage(target, elsewhere={(0, 0): 1})) as slot:
-        slot.put(1, 0, DATA, RowBatch(list(range(50))))
-        slot.turn()  # it learns
-        slot.put(1, 0, DATA, RowBatch(list(range(50, 100)), list(range(50, 100))))
+        slot.put(1, 0, DATA, RowBatch(list(range(100)), list(range(100))))
         slot.put(1, 0, BARRIER, barrier(1))
-        slot.turn()
-        assert len(SEEN) == 55  # ten milliseconds of work
+        taken = []
+        for _ in range(4):
+            slot.turn()
+            taken.append(len(SEEN) - sum(taken))
+        # It takes few at first. After two portions that were too long it knows: ten milliseconds of work.
+        assert taken == [16, 16, 5, 5]
         assert slot.acks(1) == {}
         slot.rest()
         assert list(range(100)) == SEEN
@@ -77,7 +79,7 @@ def test_a_slow_chain_after_a_source_lets_it_read_few_records_at_once(slow):
         slot.tell(AssignSplits(TaskId("v0", 0), (more,)))
         slot.turn()
         # This reader gives all that it has, whatever it is asked for; others do not.
-        assert source._pipelined_splits.limits().batch_size == 5
+        assert source._pipelined_splits.limits().batch_size == 4
         slot.rest()
         assert list(range(100)) == SEEN
 
@@ -95,13 +97,15 @@ def test_source_batch_size_follows_the_receivers(monkeypatch):
         task = slot.task(0)
         slot.turn()
         asked.clear()
-        for channel in task.subtask.output_channels():
-            channel.most_records = 16  # a credit has come
-        slot.tell(
-            AssignSplits(TaskId("v0", 0), (SplitProgress(SourceSplit("more", [(2, 2)], 0), 0),))
-        )
-        slot.turn()
-        assert max(asked) == 16
+        for window, wanted in ((32, 8), (4, 1), (12, 1), (16, 4), (1000, 16)):
+            for channel in task.subtask.output_channels():
+                channel.window = window  # a credit has come
+            more = SplitProgress(SourceSplit(f"{window}", [(2, 2)], 0), 0)
+            slot.tell(AssignSplits(TaskId("v0", 0), (more,)))
+            slot.turn()
+            # A quarter of the window, a power of two; upwards in large steps, and 16 until its chain is known to be fast.
+            assert (window, set(asked)) == (window, {wanted})
+            asked.clear()
 
 
 def test_channels_are_read_by_turns():
