@@ -264,7 +264,7 @@ class NotifyCheckpointAborted(CoordinatorInstruction):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRestored(CoordinatorInstruction):
-    """Checkpoint `epoch` (0: the initial state) is restored and its output is committed; if `final`, the job has finished."""
+    """Checkpoint `checkpoint_id` (0: the initial state) is restored and its output is committed; if `final`, the job has finished."""
 
     checkpoint_id: int
     final: bool = False
