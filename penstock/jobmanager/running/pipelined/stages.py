@@ -268,17 +268,17 @@ class Stages:
             time.sleep(min(seconds, _TURN_S))
             return []
         deferred, self._deferred = self._deferred, []
-        event = [each for each in deferred if each.attempt.token in self._attempts]
+        events = [each for each in deferred if each.attempt.token in self._attempts]
         for inspection in self.inspections.take():
             self._ask(inspection)
-        for arrival in self._endpoint.poll(0.0 if event else self._drain_deadline(seconds)):
+        for arrival in self._endpoint.poll(0.0 if events else self._drain_deadline(seconds)):
             attempt = self._attempts.get(arrival.stage)
             if isinstance(arrival.message, InspectionAnswer):
                 self.inspections.on_answer(arrival.message)
             elif attempt is not None:
-                event.append(self._sort_out(attempt, arrival.slot, arrival.message))
-        event += self._take_ends()
-        for each in event:
+                events.append(self._sort_out(attempt, arrival.slot, arrival.message))
+        events += self._take_ends()
+        for each in events:
             for consequence in each.consequences:
                 if isinstance(consequence, SendCommand):
                     self.tell(each.attempt, consequence.slot, consequence.command)
@@ -286,7 +286,7 @@ class Stages:
                 held, each.attempt.held = each.attempt.held, []
                 for slot, command in held:
                     self.tell(each.attempt, slot, command)
-        return event
+        return events
 
     def _sort_out(self, attempt: StageAttempt, slot: int, message: Any) -> StageEvent:
         watch = attempt.watch
@@ -350,15 +350,15 @@ class Stages:
     def _take_ends(self) -> list[StageEvent]:
         """Return the ends of stages whose slots will not report any more: a failing slot reports before its stage ends."""
         self._note_ends()
-        event = []
+        events = []
         for attempt in self.attempts:
             until, watch = attempt.drain_until, attempt.watch
             if until is None:
                 continue
             if watch.is_over or watch.all_gone or until <= time.monotonic():
                 attempt.drain_until = None
-                event.append(StageEvent(attempt, None, tuple(watch.on_ended(attempt.error))))
-        return event
+                events.append(StageEvent(attempt, None, tuple(watch.on_ended(attempt.error))))
+        return events
 
     def _drain_deadline(self, seconds: float) -> float:
         """Return the wait time for reports, at most this long."""
