@@ -383,6 +383,8 @@ class PipelinedDriver(PlanView):
         cause = self._stages.cause_of(failed[0])
         error = ExecutionFailedError(since, detail=None if cause is None else str(cause))
         error.__cause__ = cause
+        # Others may have failed while traces were awaited: they are restored at the same time.
+        failed = [e for e in self._stages.attempts if e.watch.phase is StagePhase.FAILED]
         if len(failed) < len(self._stages.attempts):
             error.tasks = tuple(task for each in failed for task in each.layout.placement)
         return error

@@ -268,10 +268,12 @@ class Stages:
             time.sleep(min(seconds, _TURN_S))
             return []
         deferred, self._deferred = self._deferred, []
-        events = [each for each in deferred if each.attempt.token in self._attempts]
+        # The commands that follow from them were sent when they arrived.
+        earlier = [each for each in deferred if each.attempt.token in self._attempts]
+        events: list[StageEvent] = []
         for inspection in self.inspections.take():
             self._ask(inspection)
-        for arrival in self._endpoint.poll(0.0 if events else self._drain_deadline(seconds)):
+        for arrival in self._endpoint.poll(0.0 if earlier else self._drain_deadline(seconds)):
             attempt = self._attempts.get(arrival.stage)
             if isinstance(arrival.message, InspectionAnswer):
                 self.inspections.on_answer(arrival.message)
@@ -286,7 +288,7 @@ class Stages:
                 held, each.attempt.held = each.attempt.held, []
                 for slot, command in held:
                     self.tell(each.attempt, slot, command)
-        return events
+        return [*earlier, *events]
 
     def _sort_out(self, attempt: StageAttempt, slot: int, message: Any) -> StageEvent:
         watch = attempt.watch

@@ -21,6 +21,7 @@ from penstock.runtime.task.slot_messages import (
     AssignSplits,
     CancelCheckpoint,
     ConfirmCheckpoint,
+    Connect,
     DeclineCheckpoint,
     OutputTaken,
     SinkOutput,
@@ -359,6 +360,40 @@ def test_reports_of_other_regions_are_kept_while_traces_are_awaited(slow_to_end)
     slow_to_end.driver.restore(slow_to_end.driver.manifest, attempt=1, at_once=False)
     assert slow_to_end.advance()
     assert slow_to_end.watching.reported is report
+
+
+def test_a_region_that_fails_while_traces_are_awaited_is_restored_too(slow_to_end):
+    first, second = slow_to_end.slots.stages
+    slow_to_end.slots.when_idle += [
+        lambda: slow_to_end.slots.fail(second),
+        lambda: slow_to_end.slots.report(first, ConnectionLost(), 1),
+    ]
+    assert failing(slow_to_end, first).tasks is None
+
+
+def test_commands_to_a_region_that_starts_while_traces_are_awaited_are_sent_once(slow_to_end):
+    first, second = slow_to_end.slots.stages
+    slow_to_end.slots.starts = False
+    slow_to_end.slots.report(first, ConnectionLost(), 1)
+    failing(slow_to_end, first)
+    slow_to_end.driver.restore(slow_to_end.driver.manifest, attempt=1, at_once=False)
+    starting = slow_to_end.slots.stages[-1]
+    second.obeys = False
+
+    def listen() -> None:
+        for slot in range(2):
+            report = SlotListening(slot, f"tcp://{slot}", 1)
+            slow_to_end.slots.report(starting, report, slot)
+
+    slow_to_end.slots.when_idle += [
+        listen,
+        lambda: slow_to_end.slots.report(second, ConnectionLost(), 1),
+    ]
+    failing(slow_to_end, second)
+    slow_to_end.slots.starts = True
+    slow_to_end.driver.restore(slow_to_end.driver.manifest, attempt=2, at_once=False)
+    assert slow_to_end.advance()
+    assert len(slow_to_end.slots.received(Connect, starting)) == 2
 
 
 def test_if_all_regions_fail_all_tasks_are_given_up(at_one):
