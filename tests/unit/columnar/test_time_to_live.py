@@ -88,7 +88,7 @@ def test_a_row_that_has_expired_takes_its_pairs_along_when_it_is_taken_back(
 def test_partners_that_have_expired_still_count_after_a_restart(kind: str) -> None:
     """As in Flink, a row is not alone again because its partner was forgotten: nothing takes the pair back."""
     kept = (0, TTL) if kind != "RIGHT" else (TTL, 0)
-    told = []
+    changes = []
     for restarts in (False, True):
         spec = JoinSpec(kind, TYPES, TYPES, (0,), (0,), left_ttl_ms=kept[0], right_ttl_ms=kept[1])
         running = Stopped(spec, "hashmap")
@@ -100,9 +100,9 @@ def test_partners_that_have_expired_still_count_after_a_restart(kind: str) -> No
             running.restart()
         running.output.frames.clear()
         running.send([(1, 7)], TYPES, 1 - outer)
-        told.append(running.changes())
+        changes.append(running.changes())
     pair = {"RIGHT": (1, 7, 1, 5)}.get(kind, (1, 5, 1, 7))
-    assert told == [[] if kind in {"SEMI", "ANTI"} else [("+I", pair)]] * 2
+    assert changes == [[] if kind in {"SEMI", "ANTI"} else [("+I", pair)]] * 2
 
 
 def test_a_key_whose_spilled_rows_have_expired_takes_no_state() -> None:
