@@ -3,7 +3,7 @@
     python -m benchmarks.rest_load --rounds 8 --seconds 6 --clients 50
 
 A keyed job runs on Spark, `local[2]`, pipelined, as fast as it can. In turns no client and many clients use its REST API, each as
-soon as it has its answer; which of the two comes first changes from round to round. Told is the records per second in both, as the
+soon as it has its answer; which of the two comes first changes from round to round. The result is the records per second in both, as the
 subtasks report them, and the median of the ratios of the rounds; and which part of a processor the driver took, which says it also
 on a machine that is busy with other things: subtasks are in processes of their own.
 """

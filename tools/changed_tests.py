@@ -89,7 +89,7 @@ def seeds(graph: FileGraph, path: str) -> set[str]:
         return readers.intersection(graph.tests)
     if path.endswith(".py") or len(graph.dependents([path])) > 1:
         return {path}
-    # Nobody names it, so it is found together with its neighbours.
+    # No other file names it, so it is found together with its neighbours.
     for parent in PurePosixPath(path).parents:
         beside = {
             each

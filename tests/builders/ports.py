@@ -11,7 +11,7 @@ from collections.abc import Iterator
 def reserved_port() -> Iterator[int]:
     """Keep a port of the loopback address that refuses connections until a server of the test listens at it.
 
-    Nobody else gets it meanwhile. The server has to set SO_REUSEADDR, as those of the standard library do.
+    No other process gets it meanwhile. The server has to set SO_REUSEADDR, as those of the standard library do.
     """
     with socket.socket() as reserved:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-_NOBODY = 65534
+_UNPRIVILEGED = 65534
 
 
 @contextlib.contextmanager
@@ -21,7 +21,7 @@ def unwritable_directory() -> Iterator[Path]:
         directory.chmod(0o555)
         user = os.geteuid()
         if user == 0:
-            os.seteuid(_NOBODY)
+            os.seteuid(_UNPRIVILEGED)
         try:
             yield directory
         finally:

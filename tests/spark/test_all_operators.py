@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 import zoo
 from zoo_inputs import next_turn, splits_of
 
-# Tasks that stay need a core each. A single source subtask reads its splits one after another in epochs, and side by side otherwise.
+# Pipelined tasks need a core each. A single source subtask reads its splits one after another in epochs, and side by side otherwise.
 RUNS = [(EPOCHS, 1), (EPOCHS, 3), (PIPELINED, 2)]
 HOUR_MS = 3_600_000
 NONE = {"lost": Counter(), "surplus": Counter()}

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 # A pattern, and what to write instead. Short on purpose: words that were common here, sound translated or hide a term.
 FORBIDDEN = {
     # "'X' is no time zone" makes the reader guess what is wrong.
-    r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more than\b|less than\b|worse\b|better\b|different\b|faster\b)[a-z]": "say "
+    r"(?<!there )\b(?:is|are|was|were) (?-i:no) (?!longer\b|more than\b|less than\b|worse\b|better\b|different\b|faster\b)[a-z]": "say "
     "what it is: 'unknown time zone', 'not a directory', 'has no key'",
     # A sentence with an anonymous actor does not say which component acts.
     r"\bwhoever\b": "name the component or the user",
@@ -43,9 +43,9 @@ FORBIDDEN = {
     r"\bStartEpoch\b|\bEpochCompleted\b|\bAbortEpoch\b|\bEpochContext\b|\bEpochFailed\w*": "checkpoint, outside of epoch mode",
     r"\bway of running\b|\bways of running\b": "execution mode",
     # Metaphors that were class names.
-    r"\b(?:Turnstile|Doorkeeper|Flights|Patient)\b": "RequestThrottle, ZapAuthenticator, InFlightRequests, DiagnosableJob",
+    r"\b(?-i:Turnstile|Doorkeeper|Flights|Patient)\b": "RequestThrottle, ZapAuthenticator, InFlightRequests, DiagnosableJob",
 }
-PATTERNS = [(re.compile(pattern), better) for pattern, better in FORBIDDEN.items()]
+PATTERNS = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in FORBIDDEN.items()]
 ANY = re.compile("|".join(FORBIDDEN), re.IGNORECASE)
 TREES = {
     "penstock": ("*.py", "*.js", "*.html"),
@@ -134,7 +134,7 @@ def test_no_file_has_forbidden_words() -> None:
         "raise ConfigurationError(f\"'{name}' is no time zone\")",
         "# the plan is made anew",
         "def test_what_there_is_not_is_refused():",
-        "whoever restores commits first",
+        "Whoever restores commits first",
         "nobody waits",
         "tasks_stay: bool",
         "tasks that stay",

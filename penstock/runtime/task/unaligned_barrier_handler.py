@@ -60,7 +60,7 @@ class UnalignedBarriers(BarrierHandler):
     >>> message = BarrierMessage(1, "a", finished=False)
     >>> begin, *rest = barriers.on_barrier((0, 0), message, 5)
     >>> begin.unaligned, rest
-    (True, [Unblock(), Hasten(checkpoint=1)])
+    (True, [UnblockChannels(), ExpediteBarriers(checkpoint=1)])
     >>> barriers.in_flight
     {(0, 1): (1,)}
     >>> barriers.on_barrier((0, 1), message, 7)

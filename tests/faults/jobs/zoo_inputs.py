@@ -228,7 +228,7 @@ class StepsReader(SourceReader):
             yield batch
 
     def _flow(self, split: SourceSplit, position: int) -> Iterator[SourceBatch]:
-        # Whoever finds the end of a source that ends takes a turn for that.
+        # A reader that finds the end of a bounded source takes a turn for that.
         while position < self._source.end or not self._source.endless:
             if not TURN.allow(position, self._source.turns):
                 if self._source.endless:

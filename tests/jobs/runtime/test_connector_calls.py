@@ -289,7 +289,7 @@ def test_a_writer_is_woken_when_its_moment_has_come_though_the_barrier_is_far_aw
     )
 
 
-class Told(SinkWriter):
+class Notified(SinkWriter):
     """Notes what it handed over, and the notifications about it."""
 
     def __init__(self, context):
@@ -317,7 +317,7 @@ class Noting(Committer):
 
 class ToldSink(Sink):
     def create_writer(self, context, restored=None):
-        return Told(context)
+        return Notified(context)
 
     def create_committer(self):
         return Noting()
@@ -348,7 +348,7 @@ def test_error_in_a_commit_notification_fails_the_job(mode, monkeypatch):
     def refuse(writer, checkpoint_id):
         raise OSError("the connection is gone")
 
-    monkeypatch.setattr(Told, "on_committed", refuse)
+    monkeypatch.setattr(Notified, "on_committed", refuse)
     env = environment(mode, **{"restart-strategy.type": "none"})
     numbers(env, Numbers(may_pass=PACED[mode])).sink_to(ToldSink())
     with MiniCluster(), pytest.raises(JobExecutionError, match="the connection is gone"):

@@ -55,7 +55,7 @@ WRITTEN: dict[str, tuple[str, list[object] | None]] = {
     "IF(c, a, b)": ("SELECT {} FROM (VALUES (TRUE, 1, 2)) AS v(c, a, b)", [1]),
     "LIMIT": ("SELECT x FROM t ORDER BY x {} 3", None),
 }  # fmt: skip
-# What the page says that is no SQL, or is about running.
+# What the page says that is not SQL, or is about running.
 OTHER = {"BATCH", "env.sql_query(...)", "Table", "to_pandas()"}
 # What the page says that Spark has and Penstock has as well.
 SAME = {

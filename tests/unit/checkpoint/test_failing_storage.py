@@ -24,7 +24,7 @@ from tests.builders.examples import examples
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """Nobody waits; how long they would have waited is noted."""
+    """Waits take no time; their lengths are recorded."""
     found = []
     monkeypatch.setattr(retries.time, "sleep", found.append)
     return found

@@ -39,7 +39,7 @@ class WithAddress:
         pytest.param(None, None, id="none"),
         pytest.param(True, True, id="bool"),
         pytest.param(1.5, 1.5, id="float"),
-        pytest.param(float("inf"), "inf", id="infinity is no JSON"),
+        pytest.param(float("inf"), "inf", id="infinity is not JSON"),
         pytest.param(Colour.RED, "RED", id="enum"),
         pytest.param(first, "first", id="function"),
         pytest.param(str.upper, "str.upper", id="method"),

@@ -382,7 +382,7 @@ def test_a_damaged_checkpoint_is_set_aside_even_if_the_job_is_cancelled() -> Non
     assert core.handle(failed(cause)) == [QuarantineCheckpoint(cause), *CANCELED]
 
 
-# Whoever asked is answered
+# The caller gets an answer
 
 
 @pytest.mark.parametrize(

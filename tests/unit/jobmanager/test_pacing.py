@@ -41,7 +41,7 @@ class Runner:
         return None
 
 
-class Told(Mailbox):
+class Notified(Mailbox):
     """Is asked with a signal, and answers what the test says."""
 
     def __init__(self, wake: threading.Event, answer: Any) -> None:
@@ -58,7 +58,7 @@ def pacing_of(wake: Any, interrupted: Any, **options: str) -> EpochSchedule:
     env = environment(1, **options)
     totals(env).print()
     job = create_job(env._transformations, GraphSettings(), env.get_configuration(), "")
-    return EpochSchedule(job, Told(wake, interrupted))
+    return EpochSchedule(job, Notified(wake, interrupted))
 
 
 class Waits(threading.Event):

@@ -1,4 +1,4 @@
-"""Who may ask the server what, and requests that are no HTTP of ours."""
+"""Which clients may send which requests, and invalid requests."""
 
 from __future__ import annotations
 

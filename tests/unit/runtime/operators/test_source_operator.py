@@ -476,7 +476,7 @@ def test_a_reader_that_fails_names_operator_and_split():
 
 def test_penstock_error_of_a_reader_is_not_wrapped():
     run = Run()
-    run.assign(a=[RecordError("line 3 is no JSON")])
+    run.assign(a=[RecordError("line 3 is not JSON")])
     with pytest.raises(RecordError, match="line 3"):
         run.checkpoint_id()
 
