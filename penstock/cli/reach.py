@@ -12,7 +12,7 @@ from typing import Any
 from penstock.errors import JobRequestError
 from penstock.rest import processes
 from penstock.rest.client import RestClient, ServerUnreachableError
-from penstock.rest.endpoint import TOKEN_VARIABLE
+from penstock.rest.tokens import TOKEN_VARIABLE
 
 RUNNING_STATES = frozenset(
     {"CREATED", "RUNNING", "FAILING", "RESTARTING", "CANCELLING", "RECONCILING"}

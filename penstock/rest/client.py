@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from penstock.errors import ArgumentError, JobRequestError
-from penstock.rest.routes import VERSION
+from penstock.rest.messages import VERSION
 
 # How long a client waits for a leader: longer than a failover takes
 LEADER_TIMEOUT_S = 15.0

@@ -12,17 +12,15 @@ from urllib.parse import quote
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
-from penstock.errors import ConfigurationError
 from penstock.rest import processes, tokens
 from penstock.rest.limits import RequestLimits
+from penstock.rest.ports import parse_ports
 from penstock.rest.reporters.starting import Reporters
 from penstock.rest.routes import Services
 from penstock.rest.security import SecuritySettings
 from penstock.rest.server import RestServer
 from penstock.rest.tls import TlsSettings
 from penstock.rest.web_settings import WebSettings
-
-TOKEN_VARIABLE = "PENSTOCK_TOKEN"  # noqa: S105 - the name of a variable
 
 _log = logging.getLogger(__name__)
 
@@ -53,23 +51,6 @@ class Binding:
         )
 
 
-def parse_ports(text: str) -> tuple[int, ...]:
-    """Parse `8081`, `8081-8090` or a comma-separated list of such."""
-    ports: list[int] = []
-    try:
-        for part in text.split(","):
-            first, _, last = part.strip().partition("-")
-            ports.extend(range(int(first), int(last or first) + 1))
-    except ValueError:
-        ports = []
-    if not ports or not all(0 <= port <= 65535 for port in ports):
-        raise ConfigurationError(
-            f"option '{options.REST_BIND_PORT.key}': invalid port range '{text}'",
-            hint="write 8081, 8081-8090 or 8081,8083",
-        )
-    return tuple(ports)
-
-
 class Endpoint:
     """The server of this process and its file in ~/.penstock/processes."""
 
@@ -77,7 +58,7 @@ class Endpoint:
         self.services = Services()
         self.reporters = Reporters()
         self._program = program
-        self.token = os.environ.get(TOKEN_VARIABLE) or tokens.create_token()
+        self.token = os.environ.get(tokens.TOKEN_VARIABLE) or tokens.create_token()
         self.server: RestServer | None = None
         self._file: Path | None = None
         self._closed = False

@@ -16,6 +16,8 @@ from penstock.errors import (
     UnsupportedOperationError,
 )
 
+VERSION = "/v1"  # of the paths
+
 
 class HttpError(Exception):
     """Ends a request with a status and texts for `{"errors": [...]}`."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import penstock
-from penstock.rest.routes import VERSION, Role, Route
+from penstock.rest.messages import VERSION
+from penstock.rest.routes import Role, Route
 from penstock.rest.schemas import ID, INDEX, TEXT, Schema, array, fields
 
 _PATH_PARAMETERS: Final[dict[str, Schema]] = {

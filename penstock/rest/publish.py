@@ -82,8 +82,9 @@ class Publisher:
 
     def serve(self, candidate: ClusterMember, configuration: Configuration) -> str:
         """Start to answer clients, or redirect them to the leader; return the address."""
-        from penstock.rest.endpoint import TOKEN_VARIABLE, Binding, Endpoint
+        from penstock.rest.endpoint import Binding, Endpoint
         from penstock.rest.standby_announcement import announce
+        from penstock.rest.tokens import TOKEN_VARIABLE
 
         with self._working:
             if self.endpoint is None:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from penstock.errors import PenstockError
 from penstock.rest.diagnoses import Diagnoses
 from penstock.rest.flame_graphs import FlameGraphs
-from penstock.rest.messages import HttpError, Request, Response, as_http_error
+from penstock.rest.messages import VERSION, HttpError, Request, Response, as_http_error
 from penstock.rest.operations import Operations
 from penstock.rest.peers import Peers
 from penstock.rest.programs import Programs
@@ -23,7 +23,6 @@ from penstock.rest.web_settings import WebSettings
 if TYPE_CHECKING:
     from penstock.rest.session import JobSession
 
-VERSION = "/v1"
 MAX_BODY_BYTES = 1 << 20
 
 

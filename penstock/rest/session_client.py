@@ -9,9 +9,9 @@ from penstock.common.configuration import Configuration
 from penstock.errors import JobRequestError
 from penstock.rest import processes
 from penstock.rest.client import RestClient
-from penstock.rest.endpoint import TOKEN_VARIABLE
 from penstock.rest.processes import ProcessRecord
 from penstock.rest.session import PROGRAM
+from penstock.rest.tokens import TOKEN_VARIABLE
 
 _SENDING_S = 300.0  # a program may be large, and the network slow
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from penstock.errors import ConfigurationError
 
+TOKEN_VARIABLE = "PENSTOCK_TOKEN"  # noqa: S105 - the name of a variable
+
 
 def create_token() -> str:
     """Return a random token."""

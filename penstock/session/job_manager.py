@@ -20,8 +20,9 @@ from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.jobmanager.running.cluster import Cluster
-from penstock.rest.endpoint import TOKEN_VARIABLE, Binding, Endpoint
+from penstock.rest.endpoint import Binding, Endpoint
 from penstock.rest.session import PROGRAM
+from penstock.rest.tokens import TOKEN_VARIABLE
 
 _log = logging.getLogger(__name__)
 

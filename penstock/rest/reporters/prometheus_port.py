@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.rest.ports import parse_ports
 from penstock.rest.reporters.prometheus import expose
 from penstock.rest.reporters.samples import MetricSample
 
@@ -22,8 +23,6 @@ class PrometheusReporter:
     def __init__(
         self, configuration: Configuration, gather: Callable[[], list[MetricSample]]
     ) -> None:
-        from penstock.rest.endpoint import parse_ports
-
         filters = configuration.get(options.PROMETHEUS_FILTERS)
 
         class Handler(BaseHTTPRequestHandler):

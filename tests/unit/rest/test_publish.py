@@ -22,7 +22,8 @@ from penstock.errors import ConfigurationError
 from penstock.rest import endpoint as endpoints
 from penstock.rest import processes, publish
 from penstock.rest.client import RestClient
-from penstock.rest.endpoint import Binding, parse_ports
+from penstock.rest.endpoint import Binding
+from penstock.rest.ports import parse_ports
 
 
 def test_a_published_job_is_found_and_reached(publisher, make_controller):
