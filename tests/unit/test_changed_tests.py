@@ -257,7 +257,7 @@ def test_the_page_affects_tests_that_look_at_it_and_the_checks_of_javascript(tmp
     assert found.without_tests == ()
     only_javascript = changed_tests.affected(graph, ["tests/web/format.test.js"])
     assert (only_javascript.tests, only_javascript.javascript) == ((), True)
-    assert not changed_tests.affected(graph, ["penstock/errors.py"]).javascript
+    assert not changed_tests.affected(graph, ["penstock/errors/__init__.py"]).javascript
 
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path):
@@ -423,4 +423,4 @@ def test_an_operator_affects_tests_of_streams_through_its_address(this_repositor
     ],
 )
 def test_the_errors_affect_all_suites(this_repository, test):
-    assert this_repository(test, "penstock/errors.py")
+    assert this_repository(test, "penstock/errors/__init__.py")
