@@ -18,19 +18,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.keys import ColumnsKey
-from penstock.columnar.specs.aggregates import (
+from penstock.graph.operator_specs import OperatorSpec
+from penstock.graph.operator_specs.columnar.aggregates import (
     ColumnarLocalAggregateSpec,
     GroupAggregateSpec,
     WindowAggregateSpec,
 )
-from penstock.columnar.specs.common import WindowDefinition
-from penstock.columnar.specs.stateless import CalcSpec, WatermarkSpec
-from penstock.graph.operator_specs import OperatorSpec
+from penstock.graph.operator_specs.columnar.common import WindowDefinition
+from penstock.graph.operator_specs.columnar.stateless import CalcSpec, WatermarkSpec
+from penstock.runtime.columnar.batch import ColumnBatch
+from penstock.runtime.columnar.keys import ColumnsKey
 from penstock.runtime.network.buffers import decode
-from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex
-from penstock.table.types import (
+from penstock.sql.expr.nodes import (
+    AggregateCall,
+    Call,
+    InputRef,
+    Literal,
+    Rex,
+)
+from penstock.sql.types import (
     BigIntType,
     BooleanType,
     DataType,

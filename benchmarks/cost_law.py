@@ -28,7 +28,7 @@ import time
 from benchmarks.report import warn_if_busy
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.job_status import JobStatus
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceBatch,
@@ -38,7 +38,7 @@ from penstock.connectors.source import (
 )
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.epochs import subtask_cache
 from penstock.spark.pipe import SparkPipe
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster

@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.common import Types
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
+from penstock.connectors.base.source import ReadLimits
 from penstock.connectors.jdbc.statements import for_psycopg
-from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
-from penstock.connectors.source import ReadLimits
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExecutionOptions,

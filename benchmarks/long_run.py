@@ -37,7 +37,7 @@ from rich.table import Table
 
 from benchmarks import report
 from penstock.common import Configuration, Duration, Encoder, Time, WatermarkStrategy
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceBatch,

@@ -20,17 +20,17 @@ from typing import Any
 from unittest import mock
 
 from penstock.common import Time, Types, WatermarkStrategy
-from penstock.common.pickling import dumps
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors import DataGeneratorSource
+from penstock.pickling.portable_pickles import dumps
 from penstock.rest.reporters.prometheus import expose
 from penstock.rest.reporters.starting import gather
-from penstock.rest.routes import Services
-from penstock.runtime.operators.source import SourceOperator
-from penstock.runtime.task import epoch_slot
-from penstock.runtime.task.chain_times import ChainTimes
-from penstock.runtime.task.slot_metrics import SlotMetrics
-from penstock.runtime.task.subtask_stopwatch import SubtaskStopwatch
+from penstock.rest.routing.routes import Services
+from penstock.runtime.operators.connectors.source import SourceOperator
+from penstock.runtime.task.epochs import epoch_slot
+from penstock.runtime.task.epochs.subtask_stopwatch import SubtaskStopwatch
+from penstock.runtime.task.pipelined.slot_metrics import SlotMetrics
+from penstock.runtime.task.shared.chain_times import ChainTimes
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 

@@ -20,7 +20,7 @@ import sys
 import time
 from pathlib import Path
 
-from penstock.rest.client import RestClient
+from penstock.rest.client.rest_client import RestClient
 from tests.builders.flood import flood
 
 JOB = """

@@ -28,10 +28,10 @@ API = (
     "penstock/testing/",
     "penstock/windowing/",
     "penstock/pyflink_compat.py",
-    "penstock/graph/state_descriptors.py",
-    "penstock/graph/state_ttl.py",
+    "penstock/state_descriptors/descriptors.py",
+    "penstock/state_descriptors/ttl.py",
     "penstock/runtime/metrics.py",
-    "penstock/runtime/task/context.py",
+    "penstock/runtime/operators/runtime_context.py",
 )
 
 ALLOWED = {

@@ -1,6 +1,6 @@
 """Which files of the repository depend on which, read from the source text.
 
-A Python file depends on what it imports, on modules that it names in strings (`"penstock.cep.operator:CepOperator"`), and on files
+A Python file depends on what it imports, on modules that it names in strings (`"penstock.runtime.cep.cep_operator:CepOperator"`), and on files
 that it names: a page of the docs, a recorded answer, a script that it runs. A test also depends on the fixtures that it uses.
 Imports for the type checker only do not count.
 

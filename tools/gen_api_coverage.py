@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.common.not_implemented import NotImplementedType, not_implemented
+from penstock.errors.not_implemented import NotImplementedType, not_implemented
 
 ROOT = Path(__file__).parents[1]
 API = ROOT / "tests" / "data" / "pyflink_api.json"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from penstock.cep import AfterMatchSkipStrategy, Pattern
 from penstock.cep.debugging import trace
-from penstock.cep.engine import KeyRuns, Nfa, compile_pattern
 from penstock.cep.refusals import refusal_table
+from penstock.runtime.cep.engine import KeyRuns, Nfa, compile_pattern
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "cep.md"

@@ -32,15 +32,15 @@ from penstock.datastream.connectors.file_system import (
 )
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobCancelledError
-from penstock.graph import execution_graph
 from penstock.graph.compiler import compile_program
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.execution import execution_graph
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.runtime.network import messages
 from penstock.runtime.network.buffers import BufferedRow, decode
-from penstock.runtime.task.epoch_slot import run_slot
-from penstock.runtime.task.local_pipe import deliver
+from penstock.runtime.task.epochs.epoch_slot import run_slot
+from penstock.runtime.task.epochs.local_pipe import deliver
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 

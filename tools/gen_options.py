@@ -12,12 +12,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from penstock.common.config_options import ConfigOption
-from penstock.common.config_values import OptionType, format_memory, to_text
-from penstock.common.option_checks import support_of
-from penstock.common.options import OPTIONS
-from penstock.common.options.flink import flink_options
-from penstock.common.options.support import Support
+from penstock.options import OPTIONS
+from penstock.options.config_options import ConfigOption
+from penstock.options.config_values import OptionType, format_memory, to_text
+from penstock.options.flink import flink_options
+from penstock.options.option_checks import support_of
+from penstock.options.support import Support
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
 _HEAD = """\

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.columnar.expressions import compiled_functions
+from penstock.runtime.columnar.expressions import compiled_functions
+from penstock.sql.expr.casts import can_cast
+from penstock.sql.expr.functions import is_aggregate
+from penstock.sql.expr.functions.definitions import ALIASES, DEFINITIONS
+from penstock.sql.expr.functions.missing import MISSING
+from penstock.sql.types import DataType
 from penstock.table import DataTypes
-from penstock.table.expressions.casts import can_cast
-from penstock.table.expressions.functions import is_aggregate
-from penstock.table.expressions.functions.definitions import ALIASES, DEFINITIONS
-from penstock.table.expressions.functions.missing import MISSING
-from penstock.table.types import DataType
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "sql-coverage.md"

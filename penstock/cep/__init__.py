@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from penstock.cep.conditions import IterativeCondition, SimpleCondition
-    from penstock.cep.engine.skip import AfterMatchSkipStrategy
     from penstock.cep.functions import (
         PatternFlatSelectFunction,
         PatternFlatTimeoutFunction,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.cep.pattern import Pattern, WithinType
     from penstock.cep.pattern_stream import CEP, DynamicPatternStream, PatternStream
     from penstock.cep.refusals import MalformedPatternError
+    from penstock.runtime.cep.engine.skip import AfterMatchSkipStrategy
 
 _HOMES: Final = {
     "CEP": "pattern_stream",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.cep.engine import Match
 from penstock.cep.pattern import Pattern
 from penstock.errors import ArgumentTypeError
+from penstock.runtime.cep.engine import Match
 
 if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag

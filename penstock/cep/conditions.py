@@ -6,8 +6,8 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.cep.engine.conditions import Condition, UserCondition
 from penstock.errors import ArgumentTypeError
+from penstock.runtime.cep.engine.conditions import Condition, UserCondition
 
 
 class SimpleCondition(ABC):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.cep.engine import KeyRuns, Nfa, PatternPlan, compile_pattern
-from penstock.cep.engine.runs import PartialMatch
 from penstock.cep.pattern import show
 from penstock.errors import ArgumentError
+from penstock.runtime.cep.engine import (
+    KeyRuns,
+    Nfa,
+    PatternPlan,
+    compile_pattern,
+)
+from penstock.runtime.cep.engine.runs import PartialMatch
 
 
 def trace(plan: PatternPlan, events: list[Any], timestamps: list[int] | None = None) -> str:

@@ -8,12 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.cep.conditions import to_condition
-from penstock.cep.engine import AllOf, AnyOf, Contiguity, IsInstance, PatternNode, PatternPlan
-from penstock.cep.engine.plan import walk
-from penstock.cep.engine.skip import AfterMatchSkipStrategy
 from penstock.cep.refusals import refuse
-from penstock.common.time import to_millis
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.runtime.cep.engine import (
+    AllOf,
+    AnyOf,
+    Contiguity,
+    IsInstance,
+    PatternNode,
+    PatternPlan,
+)
+from penstock.runtime.cep.engine.plan import walk
+from penstock.runtime.cep.engine.skip import AfterMatchSkipStrategy
+from penstock.time.durations import to_millis
 
 _GROUP = "group"
 
@@ -305,8 +312,8 @@ class Pattern:
 
     def explain(self, format: str = "dot") -> str:
         """Return a drawing of the pattern's automaton: "dot" for Graphviz, or "svg"."""
-        from penstock.cep.drawing import to_dot, to_svg
-        from penstock.cep.engine import compile_pattern
+        from penstock.drawing.automaton_drawing import to_dot, to_svg
+        from penstock.runtime.cep.engine import compile_pattern
 
         drawers: dict[str, Callable[[Any], str]] = {"dot": to_dot, "svg": to_svg}
         if format not in drawers:

@@ -25,8 +25,8 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError
 from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
-from penstock.graph.state_descriptors import MapStateDescriptor
 from penstock.graph.transformations import OperatorTransformation
+from penstock.state_descriptors.descriptors import MapStateDescriptor
 
 
 class CEP:

@@ -55,7 +55,7 @@ from penstock.checkpoint.messages import (
 )
 from penstock.checkpoint.pending_checkpoint import MAX_PROBLEMS, PendingCheckpoint
 from penstock.checkpoint.retention import CompletedCheckpoint, retain
-from penstock.connectors.sink import CommitRequest
+from penstock.connectors.base.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.files.paths import is_absolute
 

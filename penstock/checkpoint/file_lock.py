@@ -11,8 +11,8 @@ from pathlib import Path
 
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
 from penstock.checkpoint.storage import WORDS
-from penstock.common.file_errors import directory_failure, failure
 from penstock.errors import CheckpointError, FencedError
+from penstock.errors.file_errors import directory_failure, failure
 from penstock.files.local import LocalFiles
 
 LOCK_FILE = ".lock"

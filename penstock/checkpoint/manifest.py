@@ -14,8 +14,8 @@ from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.signing import Signer, check_named_files
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.connectors.sink import CommitRequest
-from penstock.connectors.source import SplitProgress
+from penstock.connectors.base.sink import CommitRequest
+from penstock.connectors.base.source import SplitProgress
 from penstock.errors import CheckpointError
 from penstock.files.paths import is_absolute
 from penstock.graph.state_description import StateDescription

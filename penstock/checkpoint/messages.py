@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import MIN_WATERMARK, Manifest
-from penstock.connectors.sink import CommitRequest
-from penstock.connectors.source import SplitProgress
+from penstock.connectors.base.sink import CommitRequest
+from penstock.connectors.base.source import SplitProgress
 from penstock.graph.state_description import StateDescription
 from penstock.graph.task_id import TaskId
 

@@ -16,8 +16,8 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.checkpoint.messages import Ack, OperatorPlan, SourcePlan, TriggerCheckpoint
 from penstock.checkpoint.pickled import Pickled
-from penstock.connectors.sink import CommitRequest
-from penstock.connectors.source import SplitProgress
+from penstock.connectors.base.sink import CommitRequest
+from penstock.connectors.base.source import SplitProgress
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.graph.task_id import TaskId
 

@@ -22,7 +22,7 @@ class Pickled:
         try:
             return cls(pickle.dumps(value, protocol=5))
         except Exception:  # noqa: BLE001  pickling runs the user's code; cloudpickle may still manage
-            from penstock.common import cloudpickling
+            from penstock.pickling import cloudpickling
 
             try:
                 return cls(cloudpickling.dumps(value, protocol=5))

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.errors import ConfigurationError, RestoreRefusedError
+from penstock.options.configuration import Configuration
 
 KEY_FILE_VARIABLE = "PENSTOCK_SIGNING_KEY_FILE"
 MIN_KEY_BYTES = 16

@@ -21,9 +21,9 @@ from penstock.checkpoint.handles import (
 )
 from penstock.checkpoint.shared_files import download, upload
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common import program_classes
-from penstock.common.pickling import NotPicklableError, dumps, is_picklable
 from penstock.errors import CheckpointError, RestoreRefusedError
+from penstock.pickling import program_classes
+from penstock.pickling.portable_pickles import NotPicklableError, dumps, is_picklable
 
 Tables = dict[str, Any]
 Prepared = tuple[StateChain, Callable[[StateChain | None, bool], StateChain]]

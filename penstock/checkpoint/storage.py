@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.common.file_errors import Action, ErrorWording, directory_failure
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.errors.file_errors import Action, ErrorWording, directory_failure
 from penstock.files.file_system import Driver, FileSystem, open_driver
 from penstock.files.paths import is_absolute, is_local, join_path, normalize
 

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from penstock.cli.run import RunOptions, run
-from penstock.common.configuration import Configuration
 from penstock.datastream import _execution
 from penstock.datastream._unexecuted import forget_unexecuted
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
+from penstock.options.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True)

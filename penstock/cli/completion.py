@@ -160,7 +160,7 @@ def _values(action: argparse.Action) -> list[tuple[str, str]]:
 
 
 def _keys() -> list[tuple[str, str]]:
-    from penstock.common.options import OPTIONS
+    from penstock.options import OPTIONS
 
     return [(key, option.description) for key, option in sorted(OPTIONS.items())]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import print_json, print_line, print_table
 from penstock.cli.program_options import add_json, add_options, run_options
-from penstock.common.config_file import load_config_file
-from penstock.common.config_options import ConfigOption
-from penstock.common.config_values import to_text
-from penstock.common.configuration import Configuration, shown
-from penstock.common.option_checks import find_option, support_of
-from penstock.common.options import OPTIONS, SPARK_PREFIX
+from penstock.options import OPTIONS, SPARK_PREFIX
+from penstock.options.config_file import load_config_file
+from penstock.options.config_options import ConfigOption
+from penstock.options.config_values import to_text
+from penstock.options.configuration import Configuration, shown
+from penstock.options.option_checks import find_option, support_of
 
 if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
@@ -133,8 +133,8 @@ def _config(given: argparse.Namespace) -> int:
 
 
 def _below(key: str, settings: list[Setting]) -> list[Setting]:
-    from penstock.common.option_checks import check_key
-    from penstock.common.options.flink import flink_options
+    from penstock.options.flink import flink_options
+    from penstock.options.option_checks import check_key
 
     option = find_option(key)
     real = key if option is None else option.key

@@ -60,7 +60,7 @@ def _version(given: argparse.Namespace) -> int:
 
 def info() -> dict[str, str]:
     """Return versions and paths."""
-    from penstock.common.config_file import find_config_file
+    from penstock.options.config_file import find_config_file
     from penstock.spark.gateway import find_java
 
     try:

@@ -13,7 +13,7 @@ from penstock.cli.output import WaitIndicator, print_json, print_line, print_tab
 from penstock.cli.reach import RUNNING_STATES, FoundJob, client_of, find_jobs, select_job
 from penstock.errors import JobRequestError
 from penstock.files.paths import normalize
-from penstock.rest.client import RestClient, ServerUnreachableError
+from penstock.rest.client.rest_client import RestClient, ServerUnreachableError
 
 _FIRST_POLL_S = 0.05
 _LAST_POLL_S = 0.5  # well below the time for which an ending process waits for its clients

@@ -155,9 +155,9 @@ def _render(given: argparse.Namespace) -> int:
 
 
 def _settings(given: argparse.Namespace) -> ClusterSettings:
-    from penstock.common.configuration import Configuration
-    from penstock.common.option_checks import validate
     from penstock.kubernetes.settings import ClusterSettings
+    from penstock.options.configuration import Configuration
+    from penstock.options.option_checks import validate
 
     options = Configuration()
     for pair in given.options:

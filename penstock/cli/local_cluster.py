@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.common.configuration import Configuration
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.jobmanager.launcher import start
 from penstock.jobmanager.running.checkpoints import StepHook
+from penstock.options.configuration import Configuration
 from penstock.testing.mini_cluster import MiniCluster
 
 

@@ -76,7 +76,7 @@ def _logs(given: argparse.Namespace) -> int:
 
 
 def _shown(line: Mapping[str, Any], *, as_json: bool) -> str:
-    from penstock.common.logs.lines import TEXT, LogLine
+    from penstock.logs.lines import TEXT, LogLine
 
     if as_json:
         return json.dumps(line, ensure_ascii=False)
@@ -109,7 +109,7 @@ def _newest(job: FoundJob) -> int:
 
 
 def _ask(job: FoundJob, query: Mapping[str, Any]) -> dict[str, Any]:
-    from penstock.rest.client import ServerUnreachableError
+    from penstock.rest.client.rest_client import ServerUnreachableError
 
     try:
         answer: dict[str, Any] = job.client.get(f"/penstock/jobs/{job.id}/logs?{urlencode(query)}")
@@ -122,7 +122,7 @@ def _ask(job: FoundJob, query: Mapping[str, Any]) -> dict[str, Any]:
 
 def _runs(job: FoundJob) -> bool:
     from penstock.cli.reach import RUNNING_STATES
-    from penstock.rest.client import ServerUnreachableError
+    from penstock.rest.client.rest_client import ServerUnreachableError
 
     try:
         return job.client.get(f"{job.path}/status")["status"] in RUNNING_STATES

@@ -43,8 +43,8 @@ def add_commands(commands: Commands) -> None:
 
 def _plan(given: argparse.Namespace) -> int:
     from penstock.cli.capture import capture
+    from penstock.drawing.job_graph_drawing import count_slots, draw_svg, draw_tree
     from penstock.graph.compiler import compile_program, execution_plan
-    from penstock.graph.drawing import count_slots, draw_svg, draw_tree
 
     captured = capture(run_options(given))
     if isinstance(captured, int):

@@ -11,8 +11,8 @@ from typing import Any
 
 from penstock.errors import JobRequestError
 from penstock.rest import processes
-from penstock.rest.client import RestClient, ServerUnreachableError
-from penstock.rest.tokens import TOKEN_VARIABLE
+from penstock.rest.client.rest_client import RestClient, ServerUnreachableError
+from penstock.rest.security.tokens import TOKEN_VARIABLE
 
 RUNNING_STATES = frozenset(
     {"CREATED", "RUNNING", "FAILING", "RESTARTING", "CANCELLING", "RECONCILING"}

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.common.configuration import Configuration
 from penstock.datastream import _execution
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
+from penstock.options.configuration import Configuration
 
 
 class JobRecording:

@@ -12,14 +12,13 @@ from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
-from penstock import pyflink_compat
-from penstock.common import options
-from penstock.common.config_file import load_config_file
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import check_setting, find_option, validate
-from penstock.common.python_dependencies import add_to_import_path, split_python_files
+from penstock import options, pyflink_compat
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.dependencies.python_dependencies import add_to_import_path, split_python_files
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
+from penstock.options.config_file import load_config_file
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import check_setting, find_option, validate
 from penstock.runtime.user_code import is_user_code, users_frames
 
 _WHERE = "command line"

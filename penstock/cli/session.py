@@ -13,7 +13,7 @@ from penstock.cli.program_options import add_config
 
 if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
-    from penstock.rest.client import RestClient
+    from penstock.rest.client.rest_client import RestClient
 
 _EPILOG = """\
 A session outlives the programs that are submitted to it:
@@ -121,7 +121,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 def _start(given: argparse.Namespace) -> int:
     from penstock.cli.run import RunOptions, configuration_of
-    from penstock.common.config_file import load_config_file
+    from penstock.options.config_file import load_config_file
 
     options = RunOptions("", options=tuple(given.options), master=given.master)
     defaults, _ = load_config_file(given.config)
@@ -175,7 +175,7 @@ def _stop(given: argparse.Namespace) -> int:
 def _wait_for_end(client: RestClient, session: dict[str, Any]) -> None:
     """Wait until the process has ended; if it is on another machine, until it no longer answers."""
     from penstock.errors import JobRequestError
-    from penstock.rest.client import ServerUnreachableError
+    from penstock.rest.client.rest_client import ServerUnreachableError
 
     until = time.monotonic() + _END_S
     while time.monotonic() < until:
@@ -236,7 +236,7 @@ def _show(address: str, session: dict[str, Any], jobs: list[dict[str, Any]]) -> 
 
 
 def _client(given: argparse.Namespace) -> RestClient:
-    from penstock.rest.session_client import find_session
+    from penstock.rest.client.session_client import find_session
 
     return find_session(given.address, given.token)
 

@@ -8,13 +8,13 @@ import signal
 import sys
 from typing import Any
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.logs.setup import log_in_jobmanager
+from penstock import options
 from penstock.errors import ConfigurationError
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.launcher import spark_of
 from penstock.jobmanager.resources.resource_manager import resource_manager
+from penstock.logs.setup import log_in_jobmanager
+from penstock.options.configuration import Configuration
 from penstock.session.job_manager import JobManager, SessionCluster
 
 # Options of sessions only: FAIR scheduling gives the jobs equal shares of the free cores.

@@ -6,10 +6,10 @@ import re
 import sys
 from collections.abc import Sequence
 
+from penstock import options
 from penstock.cli.output import print_json
-from penstock.common import options
-from penstock.common.configuration import Configuration
 from penstock.errors import JobRequestError
+from penstock.options.configuration import Configuration
 
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+")
 _START_S = 120.0
@@ -38,7 +38,7 @@ def with_session_value(arguments: Sequence[str]) -> list[str]:
 
 def submit_to_session(configuration: Configuration, address: str) -> None:
     """Make the jobs of a program run in a session: the one at an address, or this user's."""
-    from penstock.rest.client import parse_address
+    from penstock.rest.client.rest_client import parse_address
 
     configuration.set(options.EXECUTION_TARGET, "session")
     if address:
@@ -51,7 +51,7 @@ def submit_to_session(configuration: Configuration, address: str) -> None:
 
 def add_defaults_of_session(defaults: Configuration, configuration: Configuration) -> None:
     """Use the session's default parallelism for a program that sets none: the program does not know the number of slots."""
-    from penstock.rest.session_client import session_of
+    from penstock.rest.client.session_client import session_of
 
     if not defaults.contains(options.PARALLELISM):
         session = session_of(configuration).get("/penstock/session")
@@ -61,7 +61,7 @@ def add_defaults_of_session(defaults: Configuration, configuration: Configuratio
 def run_detached(arguments: Sequence[str], *, as_json: bool = False) -> int:
     """Start `penstock run` with these arguments in the background; return when its first job has started."""
     from penstock.cli.background import BackgroundProcess
-    from penstock.rest.client import RestClient
+    from penstock.rest.client.rest_client import RestClient
     from penstock.rest.processes import ProcessRecord
 
     jobs: list[dict[str, str]] = []

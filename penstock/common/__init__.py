@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.config_options import ConfigOption, ConfigOptions
-from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.input_dependency_constraint import InputDependencyConstraint
 from penstock.common.job_client import JobClient
@@ -20,13 +18,15 @@ from penstock.common.serialization import (
     SimpleStringSchema,
 )
 from penstock.common.serializer import TypeSerializer
-from penstock.common.time import Duration, Instant, Time
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row, RowKind
 from penstock.common.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper,
     WatermarkStrategy,
 )
+from penstock.options.config_options import ConfigOption, ConfigOptions
+from penstock.options.configuration import Configuration
+from penstock.time.durations import Duration, Instant, Time
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",

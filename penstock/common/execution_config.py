@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common import options
-from penstock.common.config_options import ConfigOption
-from penstock.common.config_values import to_text
-from penstock.common.configuration import Configuration
-from penstock.common.time import Duration, to_millis
+from penstock import options
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.options.config_options import ConfigOption
+from penstock.options.config_values import to_text
+from penstock.options.configuration import Configuration
+from penstock.time.durations import Duration, to_millis
 
 
 class ExecutionConfig:

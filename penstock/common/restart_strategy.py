@@ -6,11 +6,11 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import warn_of_short_time
-from penstock.common.time import to_millis
+from penstock import options
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import warn_of_short_time
+from penstock.time.durations import to_millis
 
 
 def _delta(millis: int) -> dt.timedelta:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from penstock.common.not_implemented import not_implemented
 from penstock.common.types import Row
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
+from penstock.errors.not_implemented import not_implemented
 
 
 def _check_charset(charset: str) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from penstock.common.time import Instant
 from penstock.errors import RecordError, UnsupportedOperationError
+from penstock.time.durations import Instant
 
 if TYPE_CHECKING:
     import pyarrow as pa

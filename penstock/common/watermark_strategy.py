@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from penstock.common.time import Duration, to_millis
 from penstock.errors import ArgumentTypeError, UnsupportedOperationError
+from penstock.time.durations import Duration, to_millis
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1

@@ -5,7 +5,7 @@ Quick to import: third-party libraries are imported when a connector is first us
 
 from __future__ import annotations
 
-from penstock.connectors.sink import (
+from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
     Committer,
@@ -14,7 +14,7 @@ from penstock.connectors.sink import (
     SinkWriter,
     WriterContext,
 )
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     MalformedRecord,
     ReadLimits,

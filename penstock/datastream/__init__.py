@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.common.dead_letter import DeadLetter
 from penstock.datastream.async_data_stream import AsyncDataStream
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpoint_storage import (
@@ -88,6 +87,7 @@ from penstock.datastream.window import (
     Window,
     WindowAssigner,
 )
+from penstock.records.dead_letter import DeadLetter
 
 __all__ = [
     "AggregateFunction",

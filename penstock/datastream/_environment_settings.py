@@ -8,19 +8,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
-from penstock.common import options
-from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.common.config_file import load_config_file
-from penstock.common.config_options import ConfigOption
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.option_checks import override, validate
-from penstock.common.python_dependencies import (
-    archive_option,
-    check_cached_file,
-    check_python_file,
-    requirements_option,
-)
 from penstock.common.restart_strategy import (
     ExponentialDelay,
     FailureRate,
@@ -30,7 +19,6 @@ from penstock.common.restart_strategy import (
     RestartStrategyConfiguration,
     from_configuration,
 )
-from penstock.common.time import Duration
 from penstock.datastream._checks import (
     check_instance,
     check_int,
@@ -44,7 +32,19 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import StateBackend
+from penstock.dependencies.python_dependencies import (
+    archive_option,
+    check_cached_file,
+    check_python_file,
+    requirements_option,
+)
 from penstock.errors import UnsupportedOperationError
+from penstock.options.autoscaler_settings import AutoscalerSettings
+from penstock.options.config_file import load_config_file
+from penstock.options.config_options import ConfigOption
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import override, validate
+from penstock.time.durations import Duration
 
 _CHANGELOG = "state.changelog.enabled"
 _CACHED_FILES = "pipeline.cached-files"

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any, Protocol, TypeAlias
 
-from penstock.common import options, program_classes
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import (
@@ -18,6 +17,8 @@ from penstock.graph.transformations import (
     PartitionTransformation,
     Transformation,
 )
+from penstock.options.configuration import Configuration
+from penstock.pickling import program_classes
 
 _MAX_DEPTH = 12
 _LOCAL = "local"  # as the value of execution.target
@@ -97,7 +98,7 @@ def check_serializable(transformations: Iterable[Transformation]) -> list[type]:
 
     Return the classes that are sent with them, because tasks cannot import them.
     """
-    from penstock.common import cloudpickling
+    from penstock.pickling import cloudpickling
 
     classes: dict[type, None] = {}
     seen: set[int] = set()
@@ -123,7 +124,7 @@ def check_serializable(transformations: Iterable[Transformation]) -> list[type]:
 
 
 def _pickle_error(value: Any) -> Exception | None:
-    from penstock.common import cloudpickling
+    from penstock.pickling import cloudpickling
 
     try:
         cloudpickling.dumps(value)

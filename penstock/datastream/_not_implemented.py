@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.common.not_implemented import missing_methods, not_implemented
+from penstock.errors.not_implemented import missing_methods, not_implemented
 
 __all__ = ["missing_methods", "not_implemented"]

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.common import options
-from penstock.common.config_values import format_memory, parse_memory
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.errors import InvalidProgramError
+from penstock.options.config_values import format_memory, parse_memory
+from penstock.options.configuration import Configuration
 
 _log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Declared types in the API.
 
 Values are converted to their declared type when an operator emits them, for whole batches: see
-`penstock.runtime.task.typed_output`.
+`penstock.runtime.task.shared.typed_output`.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from penstock.common.time import to_millis
 from penstock.datastream._checks import check_instance
 from penstock.datastream._event_time import check_windows
 from penstock.datastream.stream import DataStream
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import ArgumentError, InvalidProgramError
+from penstock.time.durations import to_millis
 
 
 class WindowSettings:

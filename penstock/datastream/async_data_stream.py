@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._checks import check_instance, check_int, check_object, describe
@@ -20,6 +19,7 @@ from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.operator_specs import AsyncWaitSpec
+from penstock.time.durations import Duration, Time, to_millis
 
 
 class AsyncDataStream:

@@ -7,15 +7,15 @@ import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.common import temporary
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.source import Boundedness
-from penstock.connectors.stream_cache import StreamCacheSink, StreamCacheSource
+from penstock.connectors.base.source import Boundedness
+from penstock.connectors.stream_cache.blocks import StreamCacheSink, StreamCacheSource
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.stream import DataStream
 from penstock.errors import InvalidProgramError
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.transformations import OperatorTransformation, Transformation
+from penstock.processes import temporary
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment

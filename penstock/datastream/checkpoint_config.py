@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import warn_of_short_time
-from penstock.common.time import Duration, to_millis
+from penstock import options
 from penstock.datastream._checks import check_instance, check_int
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import warn_of_short_time
+from penstock.time.durations import Duration, to_millis
 
 _PLAUSIBLE_MS: Final = 100  # shorter intervals without a unit cause a warning
 _SECOND_MS: Final = 1000

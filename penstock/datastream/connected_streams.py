@@ -27,8 +27,8 @@ from penstock.graph.operator_specs import (
     KeyedCoProcessSpec,
     OperatorSpec,
 )
-from penstock.graph.state_descriptors import MapStateDescriptor
 from penstock.graph.transformations import OperatorTransformation
+from penstock.state_descriptors.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment

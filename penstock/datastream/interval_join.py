@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._checks import check_instance, check_object
@@ -16,6 +15,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, InvalidProgramError, UnsupportedOperationError
 from penstock.graph.operator_specs import IntervalJoinSpec
+from penstock.time.durations import to_millis
 
 _LATER_STEPS = (
     "lower_bound_exclusive",

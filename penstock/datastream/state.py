@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from penstock.graph.state_descriptors import (
+from penstock.state_descriptors.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -14,7 +14,7 @@ from penstock.graph.state_descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.graph.state_ttl import StateTtlConfig
+from penstock.state_descriptors.ttl import StateTtlConfig
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.sink import Sink
+from penstock.connectors.base.sink import Sink
 from penstock.datastream import _typed
 from penstock.datastream._aggregations import TupleProjection
 from penstock.datastream._checks import (

@@ -8,15 +8,12 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.data_frames import refuse_data_frame
+from penstock import options
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
-from penstock.common.option_checks import validate
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.source import Source
+from penstock.connectors.base.source import Source
 from penstock.datastream import _execution, _typed
 from penstock.datastream._checks import check_instance, check_text, describe
 from penstock.datastream._environment_settings import EnvironmentConfiguration
@@ -25,10 +22,13 @@ from penstock.datastream.basic_functions import SourceFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.errors.data_frames import refuse_data_frame
 from penstock.graph.compiler import compile_program, execution_plan_json
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import OperatorTransformation, Transformation
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import validate
 
 if TYPE_CHECKING:
     from penstock.datastream.cached_stream import CachedDataStream

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.common.time_domain import TimeDomain
+from penstock.time.time_domain import TimeDomain
 
 __all__ = ["TimeDomain"]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from penstock.common.file_errors import Action
+from penstock.errors.file_errors import Action
 
 _T = TypeVar("_T")
 

@@ -8,8 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from penstock.common.file_errors import FILES, Action, ErrorWording, failure
 from penstock.errors import ArgumentError, FileError
+from penstock.errors.file_errors import (
+    FILES,
+    Action,
+    ErrorWording,
+    failure,
+)
 from penstock.files.faults import through_hook
 from penstock.files.file_info import FileInfo
 from penstock.files.local import LocalFiles

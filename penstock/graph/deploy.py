@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common import cloudpickling
 from penstock.graph.deployment import (
     ChainedOperatorInfo,
     InputGate,
@@ -14,6 +13,7 @@ from penstock.graph.deployment import (
 )
 from penstock.graph.job_graph import ChainedNode
 from penstock.graph.stage_plan import StagePlan, StageVertex
+from penstock.pickling import cloudpickling
 
 
 def deploy(plan: StagePlan) -> tuple[VertexDeployment, ...]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common.logs.setup import LogSettings
-from penstock.common.program_classes import PickledClasses
 from penstock.graph.state_backend import StateBackendSettings
 from penstock.graph.task_id import TaskId
+from penstock.logs.setup import LogSettings
+from penstock.pickling.program_classes import PickledClasses
 
 
 @dataclass(frozen=True, slots=True)

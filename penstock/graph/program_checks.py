@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.connectors.sink import Sink
-from penstock.connectors.source import Boundedness, Source
+from penstock.connectors.base.sink import Sink
+from penstock.connectors.base.source import Boundedness, Source
 from penstock.errors import InvalidProgramError
 from penstock.graph.partitioning import (
     Broadcast,

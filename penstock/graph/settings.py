@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.common.program_classes import PickledClasses
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.pickling.program_classes import PickledClasses
 
 MIN_DEFAULT_MAX_PARALLELISM = 128
 MAX_PARALLELISM_LIMIT = 32768

@@ -13,17 +13,15 @@ from typing import Any
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.common.logs.scope import LogScope, working_for
 from penstock.errors import (
     JobCancelledError,
     JobExecutionError,
     JobInterrupted,
     PenstockError,
 )
-from penstock.graph.execution_graph import ExecutionJobVertex
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.diagnosis.diagnosable_job import examine
-from penstock.jobmanager.failures import explain_exception
+from penstock.jobmanager.execution.execution_graph import ExecutionJobVertex
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_description import (
     describe_accumulators,
@@ -31,9 +29,11 @@ from penstock.jobmanager.job_description import (
     describe_settings,
     describe_slots,
 )
-from penstock.jobmanager.job_master import JobMaster
-from penstock.jobmanager.live_metrics import LiveMetrics, describe_reports
+from penstock.jobmanager.job_master.failures import explain_exception
+from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.jobmanager.metrics.live_metrics import LiveMetrics, describe_reports
 from penstock.jobmanager.resources.resource_manager import resource_manager
+from penstock.logs.scope import LogScope, working_for
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
 
 _FOREVER_MS = 2**63 - 1  # Flink's value for no interval

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.checkpoint.signing import Signer
-from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.common.python_dependencies import PythonDependencies
-from penstock.connectors.source import Boundedness
+from penstock.connectors.base.source import Boundedness
+from penstock.dependencies.python_dependencies import PythonDependencies
 from penstock.graph.deployment import JobSettings, VertexDeployment
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.settings import GraphSettings
 from penstock.graph.stage import BarrierSettings, NetworkSettings
 from penstock.graph.stage_plan import StagePlan
 from penstock.graph.transformations import Transformation
+from penstock.options.autoscaler_settings import AutoscalerSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock import pyflink_compat
+from penstock import options, pyflink_compat
 from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common import options
-from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
-from penstock.common.logs.setup import LogSettings, log_in_jobmanager
-from penstock.common.python_dependencies import (
+from penstock.common.restart_strategy import from_configuration
+from penstock.dependencies.python_dependencies import (
     add_to_import_path,
     dependencies_of,
     local_path,
 )
-from penstock.common.restart_strategy import from_configuration
-from penstock.common.temporary import create_directory
 from penstock.errors import ArgumentError, ConfigurationError
 from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
@@ -30,13 +25,17 @@ from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.high_availability.standby import CreateMaster, campaign_of, stand_by
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.jobmanager.metrics.progress import create_progress
+from penstock.jobmanager.modes import prefers_pipelined
 from penstock.jobmanager.network_settings import barrier_settings, network_settings
-from penstock.jobmanager.progress import create_progress
 from penstock.jobmanager.resources.resource_manager import resource_manager
+from penstock.jobmanager.restoring.starting_point import find_recovery
 from penstock.jobmanager.running.checkpoints import StepHook
-from penstock.jobmanager.running.modes import prefers_pipelined
-from penstock.jobmanager.starting_point import find_recovery
+from penstock.logs.setup import LogSettings, log_in_jobmanager
+from penstock.options.autoscaler_settings import AutoscalerSettings
+from penstock.options.configuration import Configuration
+from penstock.processes.temporary import create_directory
 from penstock.runtime.state.backends import backend_settings
 from penstock.spark.dependencies import WorkerEnvironment
 from penstock.spark.pipe import SparkPipe

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.errors import ConfigurationError
 from penstock.graph.stage import (
     BarrierSettings,
@@ -13,6 +12,7 @@ from penstock.graph.stage import (
     HeartbeatSettings,
     NetworkSettings,
 )
+from penstock.options.configuration import Configuration
 
 _log = logging.getLogger(__name__)
 

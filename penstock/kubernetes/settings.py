@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.common import options
+from penstock import options
 from penstock.errors import ArgumentError
 
 MOUNT = "/checkpoints"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.common.kubernetes_cluster import cluster_settings
 from penstock.errors import ConnectionFailedError
+from penstock.kubernetes.cluster import cluster_settings
 from penstock.kubernetes.manifests import image_patch
 
 

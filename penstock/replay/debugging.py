@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, TextIO
 
-from penstock.common.user_errors import UserCodeError
+from penstock.errors.user_errors import UserCodeError
 from penstock.replay.errors import ReplayError
 from penstock.replay.running import (
     Replay,
@@ -29,9 +29,9 @@ from penstock.replay.running import (
     breakpoints,
     pass_over,
 )
-from penstock.runtime.operators.source import SourceOperator
+from penstock.runtime.operators.connectors.source import SourceOperator
 from penstock.runtime.records import Batch
-from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.shared.subtask import Subtask
 
 _PACKAGE: Final = f"{Path(__file__).resolve().parents[1]}/"
 _LIBRARIES: Final = tuple(

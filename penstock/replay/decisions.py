@@ -7,11 +7,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from penstock.common import clock
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
 from penstock.runtime.time.decisions import READER_ENDED, TURN, ClockLog, SubtaskTrace
+from penstock.time import clock
 
 _TIMEOUT_S = 2.0
 _POLL_S = 0.02

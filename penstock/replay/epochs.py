@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from penstock.common import clock
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.levels import deploy_levels
@@ -19,10 +18,11 @@ from penstock.replay.errors import ReplayError
 from penstock.replay.running import Replay, ReplayedFailure, ReplayTarget, ReplayWatcher, quiet
 from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import ACK, FAILURE
-from penstock.runtime.task import subtask_cache
-from penstock.runtime.task.epoch_slot import run_slot
-from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.epochs import subtask_cache
+from penstock.runtime.task.epochs.epoch_slot import run_slot
+from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.time.decisions import SlotTrace, SubtaskTrace
+from penstock.time import clock
 
 _UNTRACED_FACTOR = 10
 UNTRACED_S = 5.0

@@ -10,7 +10,7 @@ import contextlib
 from collections import deque
 from typing import Any
 
-from penstock.common.pickling import NotPicklableError
+from penstock.pickling.portable_pickles import NotPicklableError
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.messages import DATA
 from penstock.runtime.records import Batch

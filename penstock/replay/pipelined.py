@@ -11,10 +11,10 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from penstock.common import program_classes
-from penstock.connectors.source import SourceAssignment
+from penstock.connectors.base.source import SourceAssignment
 from penstock.graph.deployment import ResultEdge, SubtaskRestore, VertexDeployment
 from penstock.graph.task_id import TaskId
+from penstock.pickling import program_classes
 from penstock.replay.decisions import ReplayedIntervalDecisions
 from penstock.replay.errors import ReplayError
 from penstock.replay.feeds import ChannelFeed
@@ -30,10 +30,10 @@ from penstock.runtime.network.messages import (
     BarrierMessage,
 )
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.source import PollResult
-from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.gates import pipelined_time
-from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.operators.connectors.source import PollResult
+from penstock.runtime.task.shared.environment import TaskEnvironment
+from penstock.runtime.task.shared.gates import pipelined_time
+from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.time.call_log import CallKind, RecordedCall, joined
 from penstock.runtime.time.decisions import SubtaskTrace
 

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from penstock.common import temporary
-from penstock.common.user_errors import UserCodeError
 from penstock.errors import PenstockError
+from penstock.errors.user_errors import UserCodeError
 from penstock.graph.deployment import VertexDeployment
 from penstock.graph.task_id import TaskId
+from penstock.processes import temporary
 from penstock.replay.recording import Recording
 from penstock.replay.result import ReplayedCounts, ReplayFailure, ReplayResult, SinkRecord
 from penstock.replay.sinks import CollectedOutput, switch_off_sinks
 from penstock.replay.state_check import ReplayStateIO, StateComparison, compare, wrote_full
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.time.decisions import SlotTrace
 from penstock.runtime.user_code import user_traceback
 

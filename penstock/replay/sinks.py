@@ -8,11 +8,16 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.common import cloudpickling
-from penstock.common.pickling import dumps
-from penstock.connectors.sink import CheckpointContext, Sink, SinkWriter, WriterContext
+from penstock.connectors.base.sink import (
+    CheckpointContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.graph.deployment import VertexCode, VertexDeployment
 from penstock.graph.operator_specs import SinkSpec
+from penstock.pickling import cloudpickling
+from penstock.pickling.portable_pickles import dumps
 from penstock.replay.result import SinkRecord
 
 _collected: dict[str, dict[tuple[str, int], list[SinkRecord]]] = {}

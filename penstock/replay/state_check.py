@@ -12,10 +12,10 @@ from typing import Any
 
 from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import Manifest
-from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
 from penstock.graph.deployment import SubtaskRestore, VertexDeployment
 from penstock.graph.task_id import TaskId
+from penstock.pickling.portable_pickles import dumps
 from penstock.replay.errors import ReplayError
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.state.backends import BACKENDS, read_chain

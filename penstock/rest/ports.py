@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common import options
+from penstock import options
 from penstock.errors import ConfigurationError
 
 

@@ -12,12 +12,12 @@ import os
 import threading
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
+from penstock import options
+from penstock.options.configuration import Configuration
 
 if TYPE_CHECKING:
-    from penstock.rest.endpoint import Endpoint
-    from penstock.rest.published_jobs import Controller
+    from penstock.rest.server.endpoint import Endpoint
+    from penstock.rest.services.published_jobs import Controller
 
 # How long the process waits at exit for a client that has triggered a savepoint and polls for its path
 EXIT_TIMEOUT_S = 2.0
@@ -63,7 +63,7 @@ class Publisher:
                     _log.warning("the job is not reachable for the command line: %s", error)
 
     def _publish(self, controller: Controller, configuration: Configuration) -> None:
-        from penstock.rest.endpoint import Binding, Endpoint
+        from penstock.rest.server.endpoint import Binding, Endpoint
 
         if self.endpoint is None:
             self.endpoint = Endpoint()
@@ -82,9 +82,9 @@ class Publisher:
 
     def serve(self, candidate: ClusterMember, configuration: Configuration) -> str:
         """Start to answer clients, or redirect them to the leader; return the address."""
-        from penstock.rest.endpoint import Binding, Endpoint
-        from penstock.rest.standby_announcement import announce
-        from penstock.rest.tokens import TOKEN_VARIABLE
+        from penstock.rest.client.standby_announcement import announce
+        from penstock.rest.security.tokens import TOKEN_VARIABLE
+        from penstock.rest.server.endpoint import Binding, Endpoint
 
         with self._working:
             if self.endpoint is None:

@@ -18,7 +18,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from penstock.common.pickling import dumps
+from penstock.pickling.portable_pickles import dumps
 
 UNCHANGEABLE: frozenset[type] = frozenset(
     {

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any, ClassVar, Final, Self
 
-from penstock.common.pickling import dumps
 from penstock.common.types import PackedRows, Row
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.isolation import isolate_all
 from penstock.runtime.user_code import call_each
 
 MIN_WATERMARK = -(2**63)
 MAX_WATERMARK = 2**63 - 1
 # Modules of batch kinds other than rows: a process imports them when it receives one.
-COLUMNS: Final = "penstock.columnar.batch"
+COLUMNS: Final = "penstock.runtime.columnar.batch"
 
 
 class Batch(ABC):

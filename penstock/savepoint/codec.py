@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from penstock.common.pickling import dumps
 from penstock.common.types import Row, RowKind, make_row
+from penstock.pickling.portable_pickles import dumps
 from penstock.savepoint import scalars
 from penstock.savepoint.scalars import Codec, NullCodec, PickleCodec
 from penstock.savepoint.sharing import shares_objects

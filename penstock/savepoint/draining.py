@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from penstock.checkpoint.manifest import MIN_WATERMARK, Manifest, SubtaskSnapshot, VertexSnapshot
-from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 
 # Event-time state of operators; without it they start at the minimum watermark.

@@ -27,8 +27,8 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.signing import Signer, check_named_files
-from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
+from penstock.pickling.portable_pickles import dumps
 from penstock.savepoint.open_json import UnopenedPickle, from_json, pickled_to_json, to_json
 
 FORMAT: Final = "penstock-savepoint"

@@ -34,8 +34,8 @@ from decimal import Decimal
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from penstock.common.pickling import dumps
 from penstock.common.types import Row, RowKind
+from penstock.pickling.portable_pickles import dumps
 from penstock.savepoint.sharing import shares_objects
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 

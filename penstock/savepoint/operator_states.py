@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from penstock.checkpoint.manifest import Manifest, SubtaskSnapshot, VertexSnapshot
-from penstock.common.pickling import dumps
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.savepoint.lenient_pickle import INNER, load_leniently
 from penstock.savepoint.open_json import UnopenedPickle

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from penstock.common.pickling import dumps
+from penstock.pickling.portable_pickles import dumps
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
 _INT64: Final = range(-(2**63), 2**63)

@@ -32,10 +32,10 @@ import pyarrow.parquet as pq
 from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_digest, check_state
 from penstock.checkpoint.signing import digest
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common import temporary
 from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.files.paths import is_absolute
 from penstock.graph.key_groups import key_group_of
+from penstock.processes import temporary
 from penstock.runtime.state.class_shapes import ClassShape
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.common import clock, options
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.errors import ConfigurationError
 from penstock.jobmanager.dispatcher.dispatcher import Dispatcher
 from penstock.jobmanager.dispatcher.job_store import FileJobStore, JobStore, MemoryJobStore
@@ -20,9 +19,11 @@ from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.jobmanager.running.cluster import Cluster
-from penstock.rest.endpoint import Binding, Endpoint
-from penstock.rest.session import PROGRAM
-from penstock.rest.tokens import TOKEN_VARIABLE
+from penstock.options.configuration import Configuration
+from penstock.rest.security.tokens import TOKEN_VARIABLE
+from penstock.rest.server.endpoint import Binding, Endpoint
+from penstock.rest.services.job_session import PROGRAM
+from penstock.time import clock
 
 _log = logging.getLogger(__name__)
 

@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from penstock.common import clock, options
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.connectors.staged_sinks import CollectSink
+from penstock.connectors.base.staged_sinks import CollectSink
 from penstock.errors import (
     JobCancelledError,
     JobExecutionError,
@@ -28,8 +27,10 @@ from penstock.graph.transformations import Transformation
 from penstock.jobmanager.dispatcher.attachments import attach_files
 from penstock.jobmanager.dispatcher.packing import pack_program, steps_of
 from penstock.jobmanager.dispatcher.submission import Submission
-from penstock.rest.client import RestClient, ServerUnreachableError
-from penstock.rest.session_client import session_of
+from penstock.options.configuration import Configuration
+from penstock.rest.client.rest_client import RestClient, ServerUnreachableError
+from penstock.rest.client.session_client import session_of
+from penstock.time import clock
 
 _log = logging.getLogger(__name__)
 

@@ -24,10 +24,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.common import cloudpickling, temporary
-from penstock.common.python_dependencies import PythonDependencies, local_path
+from penstock.dependencies.python_dependencies import PythonDependencies, local_path
 from penstock.errors import JobCancelledError, PenstockError
 from penstock.files.file_system import resolve
+from penstock.pickling import cloudpickling
+from penstock.processes import temporary
 from penstock.spark import task_environment
 from penstock.spark.task_environment import (
     CLOUDPICKLE,

@@ -22,9 +22,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from penstock.common import temporary
-from penstock.common.standard_output import write_out
 from penstock.errors import ConfigurationError, PenstockError
+from penstock.logs.standard_output import write_out
+from penstock.processes import temporary
 
 if TYPE_CHECKING:
     from pyspark import SparkConf

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.logs.sending import LineReceiver
-from penstock.common.logs.setup import take_line
 from penstock.graph.deployment import JobSettings
+from penstock.logs.sending import LineReceiver
+from penstock.logs.setup import take_line
 from penstock.spark.executors import executor_of
 
 if TYPE_CHECKING:

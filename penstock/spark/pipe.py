@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.common.python_dependencies import PythonDependencies
+from penstock.dependencies.python_dependencies import PythonDependencies
 from penstock.errors import JobCancelledError, PenstockError
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.stage import ClusterCapacity, SlotDemand, StageDeployment
 from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.task.local_pipe import deliver
+from penstock.runtime.task.epochs.local_pipe import deliver
 from penstock.spark.dependencies import WorkerEnvironment
 from penstock.spark.logs import with_address
 from penstock.spark.session import (

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.common import cloudpickling, temporary
 from penstock.errors import ConfigurationError, PenstockError
+from penstock.pickling import cloudpickling
+from penstock.processes import temporary
 from penstock.spark.application_watch import end_process, warn_if_slow, watch_application
 from penstock.spark.gateway import (
     ERRORS_TOGETHER,
@@ -270,7 +271,7 @@ def pack_package(archive: Path) -> None:
         for source in sorted(package.rglob("*.py")):
             packed.write(source, source.relative_to(package.parent))
         for source in cloudpickling.source_files():
-            packed.write(source, f"penstock/common/cloudpickling/{source.name}")
+            packed.write(source, f"penstock/pickling/cloudpickling/{source.name}")
 
 
 def _stop(context: SparkContext) -> None:

@@ -29,7 +29,7 @@ def stage_body(level: LevelDeployment) -> Body:
     def body(slot: int, pairs: Iterable[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        from penstock.runtime.task.epoch_slot import run_slot
+        from penstock.runtime.task.epochs.epoch_slot import run_slot
 
         _prepare(level.settings, TaskContext.get())
         attempt = f"{TaskContext.get().taskAttemptId()}{uuid.uuid4().hex[:8]}"
@@ -71,7 +71,7 @@ def barrier_body(
 def _run_slot(run: RunSlot | None) -> RunSlot:
     if run is not None:
         return run
-    from penstock.runtime.task.pipelined_slot import run_stage_slot
+    from penstock.runtime.task.pipelined.pipelined_slot import run_stage_slot
 
     return run_stage_slot
 
@@ -90,8 +90,8 @@ def _require_network() -> None:
 
 def _prepare(settings: JobSettings, context: TaskContext) -> None:
     """Make a worker ready for the user's modules: names of pyflink, logging."""
-    from penstock.common.logs.scope import LogScope
-    from penstock.common.logs.setup import log_in_task
+    from penstock.logs.scope import LogScope
+    from penstock.logs.setup import log_in_task
 
     if settings.pyflink_names:
         from penstock import pyflink_compat

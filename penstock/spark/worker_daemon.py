@@ -13,8 +13,8 @@ import pyspark.daemon
 import pyspark.worker
 
 import penstock.checkpoint.state_io
-import penstock.runtime.task.epoch_slot
-import penstock.runtime.task.pipelined_slot  # noqa: F401 - loaded for the workers
+import penstock.runtime.task.epochs.epoch_slot
+import penstock.runtime.task.pipelined.pipelined_slot  # noqa: F401 - loaded for the workers
 from penstock.runtime.operators.registry import preload
 
 if __name__ == "__main__":

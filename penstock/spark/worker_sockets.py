@@ -15,8 +15,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from penstock.common import temporary
 from penstock.errors import PenstockError
+from penstock.processes import temporary
 
 _log = logging.getLogger(__name__)
 

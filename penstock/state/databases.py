@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.state_io import CheckpointStateIO
-from penstock.common import temporary
+from penstock.processes import temporary
 from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint.handles import StateChain
-from penstock.common.pickling import dumps
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.table import MISSING
 from penstock.state.catalog import TIMERS, OperatorInfo, StateInfo
 from penstock.state.tables import RowsPart

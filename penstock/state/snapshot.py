@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import ArgumentError, ArgumentTypeError, RestoreRefusedError
-from penstock.runtime.operators.window import MERGING_SET
-from penstock.runtime.operators.window_base import CONTENTS
+from penstock.runtime.operators.windows.window import MERGING_SET
+from penstock.runtime.operators.windows.window_base import CONTENTS
 from penstock.runtime.state.schema import StateSchema, combined
 from penstock.state import unpickling
 from penstock.state.catalog import (

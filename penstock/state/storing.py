@@ -18,8 +18,8 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.checkpoint.signing import Signer
 from penstock.common.job_id import JobID
-from penstock.common.pickling import dumps
 from penstock.graph.key_groups import key_group_of, key_group_range
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.table import TableDelta
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import write_savepoint

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.checkpoint.handles import StateChain
-from penstock.runtime.operators.window import MERGING_SET
+from penstock.runtime.operators.windows.window import MERGING_SET
 from penstock.state import columns as types_of
 from penstock.state.catalog import StateInfo
 from penstock.state.chains import ChainReader

@@ -12,13 +12,13 @@ from penstock.common.typeinfo import ListTypeInfo, check_type
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
 from penstock.graph.key_groups import holds_nan, key_group_of
 from penstock.graph.keys import as_key
-from penstock.graph.state_descriptors import StateDescriptor
 from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.schema import StateSchema, shape_of
 from penstock.state.declared_types import type_of
 from penstock.state.edits import PutEntries, as_window, check_kind, now_ms, with_times
 from penstock.state.inputs import Column, rows_of
 from penstock.state.operator_edits import OperatorEdit
+from penstock.state_descriptors.descriptors import StateDescriptor
 
 State = str | StateDescriptor
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.not_implemented import not_implemented_class
 from penstock.common.types import Row, RowKind
+from penstock.errors.not_implemented import not_implemented_class
 from penstock.table.data_types import DataTypes
 
 if TYPE_CHECKING:
-    from penstock.table.changelog_mode import ChangelogMode
+    from penstock.sql.connector.changelog_mode import ChangelogMode
     from penstock.table.data_view import (
         DataView,
         ListView,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
-from penstock.table import types
+from penstock.sql import types
 
 
 @dataclass(frozen=True, slots=True)

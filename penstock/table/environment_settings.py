@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import validate
+from penstock import options
 from penstock.datastream._checks import check_instance, check_text
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import validate
 
 DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"

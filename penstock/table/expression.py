@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.table.expressions.fluent import Expression
-from penstock.table.expressions.units import (
+from penstock.sql.table_api.expression import Expression
+from penstock.sql.table_api.units import (
     JsonExistsOnError,
     JsonOnNull,
     JsonQueryOnEmptyOrError,

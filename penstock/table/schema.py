@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream._checks import check_text
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.table.types import DataType, RowType
+from penstock.sql.types import DataType, RowType
 
 if TYPE_CHECKING:
-    from penstock.table.expressions.fluent import Expression
+    from penstock.sql.table_api.expression import Expression
 
 
 @dataclass(frozen=True, slots=True)

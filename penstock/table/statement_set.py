@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.not_implemented import not_implemented
 from penstock.datastream._checks import check_instance, check_text
 from penstock.datastream._unexecuted import Definitions
 from penstock.errors import InvalidProgramError
-from penstock.table.errors import ValidationError
+from penstock.errors.not_implemented import not_implemented
+from penstock.sql.errors import ValidationError
+from penstock.sql.logical.nodes import LogicalSink
 from penstock.table.explain_detail import ExplainDetail
-from penstock.table.plan.nodes import LogicalSink
 
 if TYPE_CHECKING:
     from penstock.table.table import Table, TablePipeline
@@ -40,8 +40,8 @@ class StatementSet:
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         """Add an INSERT."""
-        from penstock.table.execution.executor import parse_one
-        from penstock.table.sql import statements
+        from penstock.sql.execution.executor import parse_one
+        from penstock.sql.parse import statements
 
         statement = parse_one(check_text(stmt, "stmt"))
         if not isinstance(statement, statements.InsertStatement):
@@ -64,7 +64,7 @@ class StatementSet:
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plans as text."""
-        from penstock.table.execution.explaining import explain_plans
+        from penstock.sql.execution.explaining import explain_plans
 
         return explain_plans(self._environment, self._checked(), extra_details)
 
@@ -74,7 +74,7 @@ class StatementSet:
 
     def execute(self) -> TableResult:
         """Start the job. The set is empty afterwards."""
-        from penstock.table.execution.queries import write
+        from penstock.sql.execution.queries import write
 
         writes = self._checked()
         self._writes = []

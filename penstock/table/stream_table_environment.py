@@ -12,19 +12,19 @@ from penstock.datastream._unexecuted import used_by_tables
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ArgumentError
-from penstock.table.changelog_mode import ChangelogMode
+from penstock.sql.connector.changelog_mode import ChangelogMode
+from penstock.sql.errors import UnsupportedQueryError, ValidationError, did_you_mean
+from penstock.sql.execution.planning import as_rows
+from penstock.sql.logical.nodes import LogicalNode
+from penstock.sql.physical.nodes import ChangelogTraits
+from penstock.sql.table_api.descriptors import type_of
+from penstock.sql.table_api.streams import plan_of_stream
+from penstock.sql.table_api.type_mapping import type_information_of
+from penstock.sql.types import RowField, RowType
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.errors import UnsupportedQueryError, ValidationError, did_you_mean
-from penstock.table.execution.descriptors import type_of
-from penstock.table.physical.nodes import ChangelogTraits
-from penstock.table.plan.nodes import LogicalNode
-from penstock.table.planning import as_rows
 from penstock.table.schema import Schema
-from penstock.table.streams import plan_of_stream
 from penstock.table.table import Table
 from penstock.table.table_environment import TableEnvironment, checked_settings
-from penstock.table.type_mapping import type_information_of
-from penstock.table.types import RowField, RowType
 
 
 class StreamTableEnvironment(TableEnvironment):
@@ -170,7 +170,7 @@ class StreamTableEnvironment(TableEnvironment):
 
 def _settings_of(environment: StreamExecutionEnvironment) -> EnvironmentSettings:
     """Return settings with the runtime mode of the streams."""
-    from penstock.common import options
+    from penstock import options
 
     batch = environment.get_configuration().get(options.RUNTIME_MODE) == "BATCH"
     return EnvironmentSettings.in_batch_mode() if batch else EnvironmentSettings.in_streaming_mode()

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.not_implemented import not_implemented
+from penstock.catalogs.tables import ResolvedTable, ResolvedView, TablePath
 from penstock.datastream._checks import check_instance, check_int
 from penstock.datastream._unexecuted import Definitions
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.table.catalog.tables import ResolvedTable, ResolvedView, TablePath
-from penstock.table.errors import ValidationError, did_you_mean
-from penstock.table.explain_detail import ExplainDetail
-from penstock.table.expressions.fluent import (
+from penstock.errors.not_implemented import not_implemented
+from penstock.sql.errors import ValidationError, did_you_mean
+from penstock.sql.logical.nodes import LogicalNode, LogicalSink
+from penstock.sql.parse import statements as sql
+from penstock.sql.results.resolved_schema import ResolvedSchema
+from penstock.sql.table_api.expression import (
     AliasExpression,
     ColumnExpression,
     Expression,
@@ -20,12 +22,10 @@ from penstock.table.expressions.fluent import (
     as_expression,
     quoted_name,
 )
-from penstock.table.fluent_sql import QueryScope, expanded
-from penstock.table.plan.nodes import LogicalNode, LogicalSink
-from penstock.table.resolved_schema import ResolvedSchema
-from penstock.table.sql import statements as sql
+from penstock.sql.table_api.text import QueryScope, expanded
+from penstock.sql.types import DataType, RowType
+from penstock.table.explain_detail import ExplainDetail
 from penstock.table.table_schema import TableSchema
-from penstock.table.types import DataType, RowType
 from penstock.table.window import GroupWindow, OverWindow
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Table:
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plans as text."""
-        from penstock.table.execution.explaining import explain_plans
+        from penstock.sql.execution.explaining import explain_plans
 
         return explain_plans(self._environment, [self._plan], extra_details)
 
@@ -104,13 +104,13 @@ class Table:
 
     def execute(self) -> TableResult:
         """Start the query and return its rows."""
-        from penstock.table.execution.queries import run
+        from penstock.sql.execution.queries import run
 
         return run(self._environment, self._plan)
 
     def to_pandas(self) -> Any:
         """Run the query to its end and return the table that it leaves as a pandas.DataFrame."""
-        from penstock.table.pandas_results import to_pandas
+        from penstock.sql.results.pandas_results import to_pandas
 
         return to_pandas(self)
 
@@ -578,13 +578,13 @@ class TablePipeline:
 
     def execute(self) -> TableResult:
         """Start the job."""
-        from penstock.table.execution.queries import write
+        from penstock.sql.execution.queries import write
 
         return write(self._environment, [self.hand_over()])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plans as text."""
-        from penstock.table.execution.explaining import explain_plans
+        from penstock.sql.execution.explaining import explain_plans
 
         return explain_plans(self._environment, [self.hand_over()], extra_details)
 

@@ -6,16 +6,16 @@ import datetime as dt
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from penstock.common import options
-from penstock.common.config_values import OptionType, to_text
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import check_setting, other_names, override
-from penstock.common.options import table as table_options
-from penstock.common.time import Duration
+from penstock import options
 from penstock.datastream._checks import check_instance, check_int, check_text
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
+from penstock.options import table as table_options
+from penstock.options.config_values import OptionType, to_text
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import check_setting, other_names, override
 from penstock.table.sql_dialect import SqlDialect
+from penstock.time.durations import Duration
 
 LOCAL_TIME_ZONE = table_options.LOCAL_TIME_ZONE.key
 STATE_TTL = table_options.STATE_TTL.key
@@ -156,7 +156,7 @@ def duration_ms(text: Any, key: str) -> int:
     >>> duration_ms("2 min", "table.exec.state.ttl")
     120000
     """
-    from penstock.common.config_options import ConfigOption
+    from penstock.options.config_options import ConfigOption
 
     duration: Any = ConfigOption[Any](key, OptionType.DURATION).convert(text)
     return int(duration.to_millis())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.config_options import ConfigOption
-from penstock.common.config_values import to_text
 from penstock.datastream._checks import check_instance, check_text
+from penstock.options.config_options import ConfigOption
+from penstock.options.config_values import to_text
 from penstock.table.schema import Schema
 
 

@@ -6,27 +6,27 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.configuration import Configuration
-from penstock.common.not_implemented import not_implemented
+from penstock.catalogs.in_memory import CatalogStore
+from penstock.catalogs.manager import CatalogManager
+from penstock.catalogs.tables import ResolvedTable, ResolvedView, TablePath
 from penstock.datastream._checks import check_instance, check_text
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.table.catalog.in_memory import CatalogStore
-from penstock.table.catalog.manager import CatalogManager
-from penstock.table.catalog.tables import ResolvedTable, ResolvedView, TablePath
+from penstock.errors.not_implemented import not_implemented
+from penstock.options.configuration import Configuration
+from penstock.sql.errors import ValidationError
+from penstock.sql.execution.planning import Planning
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.errors import ValidationError
-from penstock.table.planning import Planning
 from penstock.table.table_config import TableConfig
 
 if TYPE_CHECKING:
+    from penstock.sql.parse.statements import QueryStatement
+    from penstock.sql.types import DataType
     from penstock.table.explain_detail import ExplainDetail
-    from penstock.table.sql.statements import QueryStatement
     from penstock.table.statement_set import StatementSet
     from penstock.table.table import Table
     from penstock.table.table_descriptor import TableDescriptor
     from penstock.table.table_result import TableResult
-    from penstock.table.types import DataType
 
 _NO_PLANS = "plans are compiled again from the statement; a job resumes from its checkpoints"
 _NO_MODULES = "SQL functions are built in; there are no loadable modules"
@@ -105,7 +105,7 @@ class TableEnvironment:
 
     def execute_sql(self, stmt: str) -> TableResult:
         """Execute one statement and return its result. INSERT and SELECT start a job and do not wait for its end."""
-        from penstock.table.execution.executor import execute
+        from penstock.sql.execution.executor import execute
 
         return execute(self, check_text(stmt, "stmt"))
 
@@ -124,7 +124,7 @@ class TableEnvironment:
 
     def parse_query(self, text: str) -> QueryStatement:
         """Return a query that the Table API wrote."""
-        from penstock.table.sql.trees import concatenate_with_plus
+        from penstock.sql.parse.trees import concatenate_with_plus
 
         query = _query_of(text)
         concatenate_with_plus(query.tree)
@@ -132,8 +132,8 @@ class TableEnvironment:
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """Return the plans of a statement as text."""
-        from penstock.table.execution.executor import parse_one
-        from penstock.table.execution.explaining import explain_statement
+        from penstock.sql.execution.executor import parse_one
+        from penstock.sql.execution.explaining import explain_statement
 
         return explain_statement(self, parse_one(check_text(stmt, "stmt")), extra_details)
 
@@ -159,7 +159,7 @@ class TableEnvironment:
 
     def name_descriptor(self, descriptor: TableDescriptor) -> tuple[str, ...]:
         """Return the name that statements of this environment have for a table that is described."""
-        from penstock.table.execution.descriptors import table_of
+        from penstock.sql.table_api.descriptors import table_of
         from penstock.table.table_descriptor import TableDescriptor
 
         check_instance(descriptor, TableDescriptor, "descriptor")
@@ -186,8 +186,8 @@ class TableEnvironment:
         verify_schema: bool = True,
     ) -> Table:
         """Return a table of rows, tuples or dictionaries; types are guessed where no schema names them."""
-        from penstock.table.expressions.fluent import Expression
-        from penstock.table.sources import rows_of, table_of_elements, table_of_expressions
+        from penstock.sql.table_api.elements import rows_of, table_of_elements, table_of_expressions
+        from penstock.sql.table_api.expression import Expression
 
         rows = rows_of(elements)
         if rows and all(isinstance(each, Expression) for each in rows):
@@ -201,7 +201,7 @@ class TableEnvironment:
         splits_num: int = 1,
     ) -> Table:
         """Return a table of a pandas.DataFrame; it is cut into `splits_num` splits."""
-        from penstock.table.sources import table_of_pandas
+        from penstock.sql.table_api.elements import table_of_pandas
 
         return table_of_pandas(self, pdf, schema, splits_num)
 
@@ -251,7 +251,7 @@ class TableEnvironment:
     def _create_table(
         self, path: str, descriptor: TableDescriptor, *, temporary: bool, ignore_if_exists: bool
     ) -> bool:
-        from penstock.table.execution.descriptors import table_of
+        from penstock.sql.table_api.descriptors import table_of
 
         table = table_of(self, self._manager.qualify(self.parse_path(path)), descriptor)
         return self._manager.create(table, temporary=temporary, ignore_if_exists=ignore_if_exists)
@@ -288,7 +288,7 @@ class TableEnvironment:
 
     def create_catalog(self, catalog_name: str, catalog_descriptor: Any) -> None:
         """Add a catalog that options describe."""
-        from penstock.table.execution.ddl import new_catalog
+        from penstock.sql.execution.ddl import new_catalog
 
         configuration = catalog_descriptor.configuration
         catalog = new_catalog(catalog_name, configuration.to_dict(), catalog_descriptor.comment)
@@ -422,7 +422,7 @@ class TableEnvironment:
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
-        from penstock.table.execution.show import built_in_functions
+        from penstock.sql.execution.show import built_in_functions
 
         return sorted({*built_in_functions(), *self._manager.functions()})
 
@@ -455,8 +455,8 @@ class TableEnvironment:
 
 def _query_of(text: str) -> QueryStatement:
     """Return the one query that a text holds."""
-    from penstock.table.execution.executor import parse_one
-    from penstock.table.sql import statements
+    from penstock.sql.execution.executor import parse_one
+    from penstock.sql.parse import statements
 
     statement = parse_one(text)
     if not isinstance(statement, statements.QueryStatement):

@@ -11,12 +11,12 @@ from typing import Any, Self
 from penstock.common.job_client import JobClient
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
-from penstock.table.printing import ResultTable
-from penstock.table.resolved_schema import ResolvedSchema
+from penstock.sql.results.printing import ResultTable
+from penstock.sql.results.resolved_schema import ResolvedSchema
+from penstock.sql.results.row_names import without_names
+from penstock.sql.types import BigIntType, DataType, VarCharType
 from penstock.table.result_kind import ResultKind
-from penstock.table.row_names import without_names
 from penstock.table.table_schema import TableSchema
-from penstock.table.types import BigIntType, DataType, VarCharType
 
 STRING = VarCharType(2**31 - 1)
 

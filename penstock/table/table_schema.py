@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.errors import ArgumentError
-from penstock.table.types import DataType, RowField, RowType
+from penstock.sql.types import DataType, RowField, RowType
 
 
 class TableSchema:

@@ -8,8 +8,19 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from penstock.catalogs.reader import UserFunction
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
-from penstock.table.function_runners import (
+from penstock.sql.types import DataType, RowType
+from penstock.sql.udf.functions import (
+    AggregateFunction,
+    AsyncScalarFunction,
+    FunctionContext,
+    ScalarFunction,
+    TableAggregateFunction,
+    TableFunction,
+    UserDefinedFunction,
+)
+from penstock.sql.udf.runners import (
     RUNNERS,
     AsyncRunner,
     CallableAggregateFunction,
@@ -19,17 +30,6 @@ from penstock.table.function_runners import (
     FunctionRunner,
     RowFunction,
     RowTakingAggregate,
-)
-from penstock.table.plan.catalog_reader import UserFunction
-from penstock.table.types import DataType, RowType
-from penstock.table.user_functions import (
-    AggregateFunction,
-    AsyncScalarFunction,
-    FunctionContext,
-    ScalarFunction,
-    TableAggregateFunction,
-    TableFunction,
-    UserDefinedFunction,
 )
 
 GENERAL = "general"
@@ -64,7 +64,7 @@ class UserDefinedFunctionWrapper:
 
     def __call__(self, *args: Any) -> Any:
         """Return the call of this function with expressions as operands."""
-        from penstock.table.expressions.calls import call
+        from penstock.sql.table_api.calls import call
 
         return call(self, *args)
 
@@ -316,7 +316,7 @@ def _types(given: Any) -> tuple[DataType | str, ...] | None:
 def _type_of(given: DataType | str) -> DataType:
     if isinstance(given, DataType):
         return given
-    from penstock.table.sql.types import data_type_of
+    from penstock.sql.parse.types import data_type_of
 
     return data_type_of(given)
 

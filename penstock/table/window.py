@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
-from penstock.table.expressions.fluent import (
+from penstock.sql.table_api.expression import (
     ColumnExpression,
     Expression,
     RowCountExpression,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.common.clock import SHIFT_VARIABLE, set_reader
+from penstock.time.clock import SHIFT_VARIABLE, set_reader
 
 
 @contextmanager

@@ -22,13 +22,13 @@ from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.runtime.metrics import OperatorMetricGroup
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.records import RowBatch
 from penstock.runtime.state.backends import BACKENDS
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend, StateClasses
 from penstock.runtime.state.redistribution import merge_classes, redistribute
-from penstock.runtime.task.context import StreamingRuntimeContext
-from penstock.runtime.task.typed_output import typed_output
+from penstock.runtime.task.shared.typed_output import typed_output
 from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.user_code import method_of
 

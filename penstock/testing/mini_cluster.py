@@ -13,28 +13,28 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.logs.setup import log_in_jobmanager
-from penstock.common.python_dependencies import add_to_this_process, set_log_levels
+from penstock import options
 from penstock.datastream import _execution
+from penstock.dependencies.python_dependencies import add_to_this_process, set_log_levels
 from penstock.errors import ArgumentError
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.settings import GraphSettings
 from penstock.graph.stage import ClusterCapacity, SlotDemand, StageDeployment
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.jobmanager.launcher import create_job
-from penstock.jobmanager.progress import QuietProgress
+from penstock.jobmanager.metrics.progress import QuietProgress
+from penstock.jobmanager.modes import AUTO, EPOCHS, MODES
 from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.cluster import OnEnd
-from penstock.jobmanager.running.modes import AUTO, EPOCHS, MODES
+from penstock.logs.setup import log_in_jobmanager
+from penstock.options.configuration import Configuration
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.task.local_pipe import run_pipe_locally
-from penstock.runtime.task.local_stage import run_stage_locally
-from penstock.runtime.task.pipelined_slot import StopSignal
+from penstock.runtime.task.epochs.local_pipe import run_pipe_locally
+from penstock.runtime.task.pipelined.local_stage import run_stage_locally
+from penstock.runtime.task.pipelined.pipelined_slot import StopSignal
 
 _ENDING_S = 2.0  # how long the end of the process waits for the slots of its jobs
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.common.file_errors import Action
 from penstock.errors import ArgumentError, ConfigurationError
+from penstock.errors.file_errors import Action
 from penstock.files.faults import FAULTS_VARIABLE, set_fault_hook
 
 _T = TypeVar("_T")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.table.connectors.values import register_values
+from penstock.connectors.values.table import register_values
 
 __all__ = ["register_values"]

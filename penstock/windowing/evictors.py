@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from penstock.common.time import to_millis
 from penstock.errors import ArgumentTypeError
+from penstock.time.durations import to_millis
 from penstock.windowing._checks import positive
 from penstock.windowing.windows import Window
 

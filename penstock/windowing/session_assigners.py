@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
-from penstock.common.time import to_millis
 from penstock.errors import ArgumentTypeError
+from penstock.time.durations import to_millis
 from penstock.windowing._checks import positive
 from penstock.windowing.assigners import MergeCallback, MergingWindowAssigner, WindowAssignerContext
 from penstock.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, TypeVar
 
-from penstock.common.time import to_millis
 from penstock.errors import MissingTimestampError
+from penstock.time.durations import to_millis
 from penstock.windowing._checks import offset_below, positive
 from penstock.windowing.assigners import WindowAssigner, WindowAssignerContext
 from penstock.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, TypeVar
 
-from penstock.common.time import to_millis
+from penstock.time.durations import to_millis
 from penstock.windowing._checks import positive
 from penstock.windowing._state import InternalDescriptor
 from penstock.windowing.triggers import BaseTrigger, OnMergeContext, TriggerContext, TriggerResult

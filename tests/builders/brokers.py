@@ -6,7 +6,7 @@ import itertools
 import random
 import time
 
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceBatch,

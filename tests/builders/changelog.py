@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors import Committer, Sink, SinkWriter
-from penstock.connectors.cdc import PostgresCdcSource
+from penstock.connectors.postgres_cdc import PostgresCdcSource
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import runs_in
 from tests.builders.waiting import wait_until

@@ -14,8 +14,8 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.checkpoint.messages import Ack, Channel, OperatorPlan, SourcePlan, TriggerCheckpoint
 from penstock.checkpoint.pickled import Pickled
-from penstock.connectors.sink import CommitRequest
-from penstock.connectors.source import SourceSplit, SplitProgress
+from penstock.connectors.base.sink import CommitRequest
+from penstock.connectors.base.source import SourceSplit, SplitProgress
 from penstock.graph.task_id import TaskId
 
 READ = TaskId("read", 0)

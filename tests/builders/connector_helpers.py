@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import IO, Any
 
-from penstock.connectors.hybrid_source import HybridSource
-from penstock.connectors.sink import CheckpointContext, WriterContext
-from penstock.connectors.source import ReadLimits
+from penstock.connectors.base.sink import CheckpointContext, WriterContext
+from penstock.connectors.base.source import ReadLimits
+from penstock.connectors.hybrid.source import HybridSource
 from penstock.files.file_system import FileInfo, FileSystem
 from penstock.files.local import LocalFiles
-from penstock.runtime.operators.malformed import refusal
+from penstock.runtime.operators.connectors.malformed import refusal
 
 
 def read_all(source, parallelism=1, batch_size=4096, *, through_pickles=True):

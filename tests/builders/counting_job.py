@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     ReadLimits,
     Source,
     SourceBatch,

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.connectors.source import Boundedness, Source, SourceSplit, SplitEnumerator
+from penstock.connectors.base.source import (
+    Boundedness,
+    Source,
+    SourceSplit,
+    SplitEnumerator,
+)
 
 
 class SplitsOnce(SplitEnumerator):

@@ -7,8 +7,8 @@ import threading
 import time
 from pathlib import Path
 
-from penstock.connectors.sink import Committer, Sink, SinkWriter
-from penstock.connectors.source import (
+from penstock.connectors.base.sink import Committer, Sink, SinkWriter
+from penstock.connectors.base.source import (
     Boundedness,
     MalformedRecord,
     NonBlockingReadLimits,

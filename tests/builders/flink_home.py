@@ -14,7 +14,7 @@ import pytest
 
 from penstock.rest.messages import HttpError, Response
 from penstock.rest.resources import ROUTES, page
-from penstock.rest.routes import Role, Route
+from penstock.rest.routing.routes import Role, Route
 
 _ROOT = Path(__file__).parents[2]
 _PLACES = (

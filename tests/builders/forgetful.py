@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceBatch,

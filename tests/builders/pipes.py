@@ -6,7 +6,7 @@ import pickle
 
 import cloudpickle
 
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceAssignment,
@@ -29,7 +29,7 @@ from penstock.graph.levels import count_slots
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.records import RowBatch
-from penstock.runtime.task.epoch_slot import run_slot
+from penstock.runtime.task.epochs.epoch_slot import run_slot
 
 
 class Numbers(Source):

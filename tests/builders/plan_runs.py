@@ -13,14 +13,14 @@ from typing import Any, Self
 
 import polars as pl
 
-from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.routing import targets_of
-from penstock.columnar.specs.aggregates import ColumnarLocalAggregateSpec
-from penstock.columnar.specs.common import KIND, column
-from penstock.columnar.specs.stateless import RowsToColumnsSpec
-from penstock.common.options import table as options
+from penstock.graph.operator_specs.columnar.aggregates import ColumnarLocalAggregateSpec
+from penstock.graph.operator_specs.columnar.common import KIND, column
+from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec
+from penstock.options import table as options
+from penstock.runtime.columnar.batch import ColumnBatch
+from penstock.runtime.columnar.routing import targets_of
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
-from penstock.table.physical.nodes import (
+from penstock.sql.physical.nodes import (
     PhysicalExchange,
     PhysicalNode,
     PhysicalOperator,
@@ -29,10 +29,10 @@ from penstock.table.physical.nodes import (
     PhysicalTableSink,
     PhysicalUnion,
 )
-from penstock.table.physical.placement import is_placed
-from penstock.table.physical.planner import PhysicalPlan
+from penstock.sql.physical.placement import is_placed
+from penstock.sql.physical.planner import PhysicalPlan
 from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
-from tests.unit.columnar.changes import KINDS, batch_of, changes_of
+from tests.unit.runtime.columnar.changes import KINDS, batch_of, changes_of
 
 Change = tuple[str, tuple[Any, ...]]
 Channel = tuple[int, int, int, int]

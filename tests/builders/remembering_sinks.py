@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.connectors.sink import Sink, SinkWriter
+from penstock.connectors.base.sink import Sink, SinkWriter
 from tests.builders.scripted import LOG
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.diagnosis.diagnosable_job import examine
 
 NOW = 1_700_000_060_000

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     NonBlockingReadLimits,
     Source,

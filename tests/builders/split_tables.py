@@ -9,9 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from penstock.catalogs.tables import PhysicalColumn
 from penstock.common import WatermarkStrategy
 from penstock.common.types import Row
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,
@@ -20,11 +21,10 @@ from penstock.connectors.source import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.table.catalog.tables import PhysicalColumn
-from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.connectors.options import checked, flag, text
-from penstock.table.connectors.providers import ScanProvider, TableContext
-from penstock.table.connectors.registry import factories
+from penstock.sql.connector.changelog_mode import ChangelogMode
+from penstock.sql.connector.options import checked, flag, text
+from penstock.sql.connector.providers import ScanProvider, TableContext
+from penstock.sql.connector.registry import factories
 
 _DATA: dict[str, Sequence[Sequence[Any]]] = {}
 _OPTIONS = (text("data", required=True), flag("columnar"), text("fails-once"), flag("watermarks"))

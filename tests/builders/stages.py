@@ -13,9 +13,9 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.network.authentication import make_keys
 from penstock.runtime.network.channels import BufferOrEvent, ChannelId, Inputs, LocalLink, Outputs
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
-from penstock.runtime.task.local_stage import run_stage_locally
-from penstock.runtime.task.pipelined_slot import SlotLoop, StopSignal
-from penstock.runtime.task.slot_messages import (
+from penstock.runtime.task.pipelined.local_stage import run_stage_locally
+from penstock.runtime.task.pipelined.pipelined_slot import SlotLoop, StopSignal
+from penstock.runtime.task.pipelined.slot_messages import (
     AcknowledgeCheckpoint,
     ConfirmCheckpoint,
     Connect,

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.datastream import StreamExecutionEnvironment, _execution
 from penstock.jobmanager.dispatcher.dispatcher import Dispatcher
 from penstock.jobmanager.dispatcher.job_store import JobStore, MemoryJobStore
 from penstock.jobmanager.dispatcher.packing import pack_program
 from penstock.jobmanager.dispatcher.submission import Submission
+from penstock.options.configuration import Configuration
 from penstock.testing.mini_cluster import ThreadCluster
 
 

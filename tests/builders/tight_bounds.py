@@ -8,12 +8,23 @@ from typing import Any
 
 import pytest
 
-from penstock.columnar import accumulator_columns, session_store, slice_store, state
-from penstock.columnar.aggregates import distinct, marked
-from penstock.columnar.joins import memory, pairs, timed
-from penstock.columnar.operators import final_table, group_aggregate, over_time, rank, window_rank
-from penstock.columnar.over import calls
-from penstock.columnar.store import key_index, rows, spilled
+from penstock.runtime.columnar import (
+    accumulator_columns,
+    session_store,
+    slice_store,
+    state,
+)
+from penstock.runtime.columnar.aggregates import distinct, marked
+from penstock.runtime.columnar.joins import memory, pairs, timed
+from penstock.runtime.columnar.operators import (
+    final_table,
+    group_aggregate,
+    over_time,
+    rank,
+    window_rank,
+)
+from penstock.runtime.columnar.over import calls
+from penstock.runtime.columnar.store import key_index, rows, spilled
 
 _FEW = 2
 _CONSTANTS: tuple[tuple[Any, str, int], ...] = (

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import pytest
 
-from penstock.common import WatermarkStrategy, clock
-from penstock.connectors.source import (
+from penstock.common import WatermarkStrategy
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,
@@ -31,13 +31,14 @@ from penstock.graph.stage import NetworkSettings, StageDeployment
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.peers import Peer
 from penstock.runtime.network.transport import Network
-from penstock.runtime.operators import source
-from penstock.runtime.operators.split_schedulers import PipelinedSplitScheduler
-from penstock.runtime.task import pipelined_slot, pipelined_task
-from penstock.runtime.task.pipelined_slot import SlotLoop, StopSignal
-from penstock.runtime.task.pipelined_task import PipelinedTask
-from penstock.runtime.task.slot_messages import TriggerBarrier
-from penstock.runtime.task.uploads import Upload
+from penstock.runtime.operators.connectors import source
+from penstock.runtime.operators.connectors.split_schedulers import PipelinedSplitScheduler
+from penstock.runtime.task.pipelined import pipelined_slot, pipelined_task
+from penstock.runtime.task.pipelined.pipelined_slot import SlotLoop, StopSignal
+from penstock.runtime.task.pipelined.pipelined_task import PipelinedTask
+from penstock.runtime.task.pipelined.slot_messages import TriggerBarrier
+from penstock.runtime.task.pipelined.uploads import Upload
+from penstock.time import clock
 from tests.builders import pipes, stages
 
 FAST_S = 1e-6  # cost of a record in a fast function, and in a source

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.connectors.retrying import Backoff
+from penstock.connectors.base.retrying import Backoff
 
 
 class _Listener(logging.Handler):

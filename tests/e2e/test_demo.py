@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.connectors.source import ReadLimits
+from penstock.connectors.base.source import ReadLimits
 from tests.builders.chromium import CHROMIUM, chromium
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "fraud_demo.py"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.rest_server import RestServer
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.flink_home import flink_home

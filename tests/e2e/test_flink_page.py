@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from penstock.rest.limits import RequestLimits
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.limits import RequestLimits
+from penstock.rest.server.rest_server import RestServer
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.chromium import chromium, needs_chromium

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.rest.limits import RequestLimits
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
-from penstock.rest.web_settings import WebSettings
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.limits import RequestLimits
+from penstock.rest.server.rest_server import RestServer
+from penstock.rest.services.web_settings import WebSettings
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.chromium import Visit, axe_findings, chromium, needs_chromium

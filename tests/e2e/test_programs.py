@@ -12,8 +12,8 @@ import uuid
 
 import pytest
 
-from penstock.rest.client import RestClient
-from penstock.rest.session_client import sessions
+from penstock.rest.client.rest_client import RestClient
+from penstock.rest.client.session_client import sessions
 
 TIMEOUT_S = 240.0
 PROGRAM = b"""

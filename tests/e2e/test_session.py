@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.reach import find_jobs
-from penstock.rest.client import RestClient
-from penstock.rest.session_client import sessions
+from penstock.rest.client.rest_client import RestClient
+from penstock.rest.client.session_client import sessions
 from tests.builders.waiting import wait_until
 
 TIMEOUT_S = 240.0

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock.rest import processes
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.rest_server import RestServer
 from tests.builders.rest_fakes import NOW, FakeController
 from tests.builders.terminal import TIMEOUT_S, Terminal
 from tests.builders.waiting import wait_until

@@ -13,9 +13,9 @@ from typing import Any
 
 from fault_harness import TIMEOUT_S, LedgerRun
 
-from penstock.common.configuration import Configuration
 from penstock.jobmanager.high_availability.election import LeaderElection
 from penstock.jobmanager.high_availability.services import HighAvailability
+from penstock.options.configuration import Configuration
 from tests.builders.fake_kubernetes import FakeKubernetes
 from tests.builders.modes import Way
 from tests.connectors.conftest import serving

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Configuration, Encoder, WatermarkStrategy
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor

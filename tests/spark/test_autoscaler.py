@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration, Encoder, WatermarkStrategy
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     ReadLimits,
     SourceBatch,
     SourceReader,

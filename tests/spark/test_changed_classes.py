@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.common import Configuration
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.errors import PenstockError
 from tests.builders.endless import EndlessSource
 from tests.builders.waiting import wait_until

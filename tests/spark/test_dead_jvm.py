@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 import penstock
-from penstock.common import temporary
+from penstock.processes import temporary
 
 # In a process of its own: the context of the other tests lives on.
 PROGRAM = """

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.logs.log_buffer import log_book
-from penstock.rest.routes import Services
-from penstock.rest.taskmanagers import TaskManagers
+from penstock.logs.log_buffer import log_book
+from penstock.rest.routing.routes import Services
+from penstock.rest.services.taskmanagers import TaskManagers
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
 

@@ -12,11 +12,11 @@ import pytest
 import redis
 
 from penstock.common import Configuration, Row, RowKind, Types, WatermarkStrategy
-from penstock.connectors.cdc import PostgresCdcSource
-from penstock.connectors.lake.delta_sink import DeltaSink
-from penstock.connectors.lake.delta_source import DeltaSource
-from penstock.connectors.lake.iceberg_sink import IcebergSink
-from penstock.connectors.lake.iceberg_source import IcebergSource
+from penstock.connectors.delta.sink import DeltaSink
+from penstock.connectors.delta.source import DeltaSource
+from penstock.connectors.iceberg.sink import IcebergSink
+from penstock.connectors.iceberg.source import IcebergSource
+from penstock.connectors.postgres_cdc import PostgresCdcSource
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.jdbc import (

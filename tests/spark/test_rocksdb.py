@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from penstock.common import Configuration, Encoder, WatermarkStrategy
-from penstock.common.time import Time
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.time.durations import Time
 
 LAST = 600
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration, Encoder, JobStatus, WatermarkStrategy
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     ReadLimits,
     SourceBatch,
     SourceReader,

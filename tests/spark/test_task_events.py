@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from penstock.graph.execution_state import ExecutionState
+from penstock.jobmanager.execution.execution_state import ExecutionState
 from tests.builders.waiting import wait_until
 
 

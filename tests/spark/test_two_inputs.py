@@ -6,7 +6,7 @@ import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceBatch,

@@ -391,7 +391,7 @@ def this_repository():
 
 
 def test_the_automaton_of_patterns_affects_tests_of_patterns_and_not_of_kafka(this_repository):
-    changed = "penstock/cep/engine/nfa.py"
+    changed = "penstock/runtime/cep/engine/nfa.py"
     assert this_repository("tests/jobs/cep/test_example.py", changed)
     assert this_repository("tests/sql/test_recorded.py", changed)  # MATCH_RECOGNIZE
     for test in (
@@ -404,7 +404,7 @@ def test_the_automaton_of_patterns_affects_tests_of_patterns_and_not_of_kafka(th
 
 def test_an_operator_affects_tests_of_streams_through_its_address(this_repository):
     way = this_repository(
-        "tests/jobs/cep/test_example.py", "penstock/runtime/operators/interval_join.py"
+        "tests/jobs/cep/test_example.py", "penstock/runtime/operators/two_inputs/interval_join.py"
     )
     assert ("penstock/graph/operator_specs/two_inputs.py", "names") in way
 

@@ -16,8 +16,8 @@ import yaml
 
 from penstock.cli.main import create_parser
 from penstock.cli.submit import with_session_value
-from penstock.common.option_checks import check_key, check_setting
 from penstock.errors import ConfigurationError
+from penstock.options.option_checks import check_key, check_setting
 from tests.builders.doc_pages import anchors, code_blocks, code_spans, commands, links
 
 ROOT = Path(__file__).parents[2]

@@ -342,11 +342,11 @@ def test_a_listed_arrow_holds_for_its_package_and_not_at_import_time(
 )
 def test_a_circle_is_found_whatever_it_is_made_of(back: str) -> None:
     ring = [
-        module_of("spark", "import penstock.runtime.task.chain"),
+        module_of("spark", "import penstock.runtime.task.shared.chain"),
         module_of("runtime.task", "import penstock.graph.compiler"),
         module_of("checkpoint", "import penstock.graph.compiler"),
     ]
-    assert circles([*ring, module_of("graph", "import penstock.common.clock")]) == []
+    assert circles([*ring, module_of("graph", "import penstock.time.clock")]) == []
     assert circles([*ring, module_of("graph", back)]) == [["graph", "runtime.task", "spark"]]
 
 

@@ -21,10 +21,11 @@ from zoo_runs import (
 )
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
-from penstock.jobmanager.job_master import JobMaster
-from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
 from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
-from penstock.runtime.task import subtask, subtask_cache
+from penstock.runtime.task.epochs import subtask_cache
+from penstock.runtime.task.shared import subtask
 from penstock.testing.faults import MOMENTS, StepFault, moments, protocol_faults
 from tests.builders.modes import EPOCHS, MODES
 

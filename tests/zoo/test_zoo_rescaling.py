@@ -20,7 +20,7 @@ from zoo_runs import (
 )
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 
 STEPS = {2: 3, 4: 1, 6: 7, 8: 2}  # turn -> parallelism from the next one on
 

@@ -18,9 +18,9 @@ import zoo  # isort: skip
 from zoo_inputs import MODE, TURN, next_turn, splits_of  # isort: skip
 from penstock.checkpoint import shared_files
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
-from penstock.runtime.task import subtask
+from penstock.runtime.task.shared import subtask
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.sql.output import SqlClientOutput
-from penstock.common.options import EXECUTION_MODE
-from penstock.common.options.table import RESULT_MODE
-from penstock.table.sql.parser import parse
-from penstock.table.sql.splitting import StatementPiece, split_statements
-from penstock.table.sql.statements import QueryStatement, SetStatement, Statement
+from penstock.options import EXECUTION_MODE
+from penstock.options.table import RESULT_MODE
+from penstock.sql.parse.parser import parse
+from penstock.sql.parse.splitting import StatementPiece, split_statements
+from penstock.sql.parse.statements import QueryStatement, SetStatement, Statement
 
 if TYPE_CHECKING:
     from penstock.table import TableEnvironment, TableResult

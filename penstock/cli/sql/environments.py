@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.common.options import RUNTIME_MODE
+from penstock.options import RUNTIME_MODE
 
 if TYPE_CHECKING:
     from penstock.table import TableEnvironment

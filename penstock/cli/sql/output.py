@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import JobExecutionError, PenstockError
 from penstock.runtime.user_code import is_user_code
-from penstock.table.printing import text_of
+from penstock.sql.results.printing import text_of
 
 if TYPE_CHECKING:
     from penstock.table import TableResult

@@ -21,9 +21,9 @@ from prompt_toolkit.styles import Style
 from penstock.cli.sql.client import ClientExit
 from penstock.cli.sql.suggestions import KEYWORDS, suggestions
 from penstock.cli.sql.view import show
-from penstock.table.errors import SqlParseError
-from penstock.table.sql.splitting import split_statements
-from penstock.table.sql.tokens import SqlText, TokenKind, tokenize
+from penstock.sql.errors import SqlParseError
+from penstock.sql.parse.splitting import split_statements
+from penstock.sql.parse.tokens import SqlText, TokenKind, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.cli.sql.client import SqlClient
 from penstock.cli.sql.environments import create_environment
 from penstock.cli.sql.output import PlainOutput
-from penstock.common.options import EXECUTION_ATTACHED
+from penstock.options import EXECUTION_ATTACHED
 
 if TYPE_CHECKING:
     from penstock.table import TableResult

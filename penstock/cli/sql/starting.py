@@ -8,15 +8,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from penstock import options
 from penstock.cli.run import RunOptions, configuration_of
 from penstock.cli.sql.client import SqlClient
 from penstock.cli.sql.environments import create_environment
 from penstock.cli.sql.output import JsonOutput, PlainOutput
-from penstock.common import options
-from penstock.common.config_file import load_config_file
-from penstock.common.python_dependencies import add_to_import_path, split_python_files
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.dependencies.python_dependencies import add_to_import_path, split_python_files
 from penstock.errors import ArgumentError
+from penstock.options.config_file import load_config_file
 
 
 def start(given: argparse.Namespace) -> int:

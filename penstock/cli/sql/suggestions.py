@@ -8,9 +8,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.cli.sql.table_options import table_options
-from penstock.table.errors import SqlParseError
-from penstock.table.sql.tokens import SqlText, Token, TokenKind, tokenize
-from penstock.table.sql.type_names import TYPE_WORDS
+from penstock.sql.errors import SqlParseError
+from penstock.sql.parse.tokens import (
+    SqlText,
+    Token,
+    TokenKind,
+    tokenize,
+)
+from penstock.sql.parse.type_names import TYPE_WORDS
 
 Suggestion = tuple[
     str, int, str
@@ -214,7 +219,7 @@ def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
 
 def _begin(text: str) -> int:
     """Return the start of the last statement."""
-    from penstock.table.sql.splitting import split_statements
+    from penstock.sql.parse.splitting import split_statements
 
     pieces, rest = split_statements(text)
     return text.rindex(rest) if pieces and rest else 0
@@ -311,9 +316,9 @@ def _quoted(name: str) -> str:
 
 
 def _option_keys() -> list[str]:
-    from penstock.common.option_checks import support_of
-    from penstock.common.options import OPTIONS
-    from penstock.common.options.support import Support
+    from penstock.options import OPTIONS
+    from penstock.options.option_checks import support_of
+    from penstock.options.support import Support
 
     effective = {Support.WORKS, Support.DIFFERENT}
     return sorted(key for key in OPTIONS if support_of(key).support in effective)

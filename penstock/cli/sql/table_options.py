@@ -6,22 +6,22 @@ import importlib
 import re
 from collections.abc import Iterator
 
-from penstock.table.connectors.options import Option
+from penstock.sql.connector.options import Option
 
-_WATERMARKS = "penstock.table.connectors.watermark_options:WATERMARK_OPTIONS"
+_WATERMARKS = "penstock.sql.connector.watermark_options:WATERMARK_OPTIONS"
 # connector -> where its options are defined; imported on first use
 _OPTIONS = {
     "blackhole": (),
-    "datagen": ("penstock.table.connectors.datagen.factory:OPTIONS", _WATERMARKS),
+    "datagen": ("penstock.connectors.datagen.table:OPTIONS", _WATERMARKS),
     "filesystem": (
-        "penstock.table.connectors.files.factory:OPTIONS",
-        "penstock.table.connectors.files.factory:CSV_OPTIONS",
+        "penstock.connectors.filesystem.table.factory:OPTIONS",
+        "penstock.connectors.filesystem.table.factory:CSV_OPTIONS",
         _WATERMARKS,
     ),
-    "jdbc": ("penstock.table.connectors.jdbc.factory:OPTIONS", _WATERMARKS),
-    "kafka": ("penstock.table.connectors.kafka.options:KAFKA", _WATERMARKS),
-    "print": ("penstock.table.connectors.printing:OPTIONS",),
-    "upsert-kafka": ("penstock.table.connectors.kafka.options:UPSERT_KAFKA", _WATERMARKS),
+    "jdbc": ("penstock.connectors.jdbc.table.factory:OPTIONS", _WATERMARKS),
+    "kafka": ("penstock.connectors.kafka.table.options:KAFKA", _WATERMARKS),
+    "print": ("penstock.connectors.print.table:OPTIONS",),
+    "upsert-kafka": ("penstock.connectors.kafka.table.options:UPSERT_KAFKA", _WATERMARKS),
 }
 _OPEN = re.compile(r"(?is)\bWITH\s*\((?P<given>(?:[^'()]|'[^']*')*)'(?P<typed>[^']*)$")
 _KEY_BEFORE = re.compile(r"'([^']*)'\s*=\s*$")
@@ -61,6 +61,6 @@ def _options_of(connector: str) -> Iterator[Option]:
 
 
 def _message_formats() -> tuple[str, ...]:
-    from penstock.table.connectors.message_formats import MESSAGE_FORMATS
+    from penstock.formats.message_formats import MESSAGE_FORMATS
 
     return MESSAGE_FORMATS

@@ -15,7 +15,7 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.styles import Style
 
 from penstock.cli.sql.client import cancel
-from penstock.table.printing import display_width, text_of
+from penstock.sql.results.printing import display_width, text_of
 
 if TYPE_CHECKING:
     from penstock.table import TableResult

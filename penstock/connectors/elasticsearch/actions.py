@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.arguments import check_callable, check_one_of, check_text
+from penstock.connectors.base.arguments import check_callable, check_one_of, check_text
 from penstock.errors import RecordError
 
 OPERATIONS = ("index", "create", "update", "delete")

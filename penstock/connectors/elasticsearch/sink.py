@@ -13,12 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.connectors.base.rejections import OnRejected, RejectedRecord, Rejections
+from penstock.connectors.base.request_batch import BatchLimits, RequestBatch
+from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.sink import (
+    CheckpointContext,
+    Committer,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter
 from penstock.connectors.http.client import RETRIED_STATUSES, HttpClient, HttpResponse
-from penstock.connectors.rejections import OnRejected, RejectedRecord, Rejections
-from penstock.connectors.request_batch import BatchLimits, RequestBatch
-from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import AccessRefusedError, ConnectionFailedError
 
 

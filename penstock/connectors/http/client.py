@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.extras import optional_module
-from penstock.connectors.retrying import Backoff
+from penstock.connectors.base.retrying import Backoff
+from penstock.dependencies.extras import optional_module
 from penstock.errors import ConnectionFailedError
 
 # Too early, too many requests, or an unavailable upstream: the same request may succeed later.

@@ -15,18 +15,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.serialization import SerializationSchema
-from penstock.connectors.arguments import check_callable, check_int, check_one_of, check_texts
-from penstock.connectors.http.client import HttpClient, HttpResponse
-from penstock.connectors.rejections import (
+from penstock.connectors.base.arguments import (
+    check_callable,
+    check_int,
+    check_one_of,
+    check_texts,
+)
+from penstock.connectors.base.rejections import (
     FAIL,
     OnRejected,
     RejectedRecord,
     Rejections,
     check_on_rejected,
 )
-from penstock.connectors.request_batch import BatchLimits, RequestBatch
-from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.base.request_batch import BatchLimits, RequestBatch
+from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.sink import (
+    CheckpointContext,
+    Committer,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
+from penstock.connectors.http.client import HttpClient, HttpResponse
 from penstock.errors import ArgumentError, RecordError
 
 ONE = "one"

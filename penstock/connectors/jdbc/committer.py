@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from penstock.common import clock
+from penstock.connectors.base.sink import CommitRequest, Committer
+from penstock.connectors.base.staged_sinks import unpickled
 from penstock.connectors.jdbc.failures import (
     DatabaseError,
     may_pass,
@@ -31,10 +32,9 @@ from penstock.connectors.jdbc.transactions import (
     subtask_of,
     tag_of,
 )
-from penstock.connectors.sink import CommitRequest, Committer
-from penstock.connectors.staged_sinks import unpickled
 from penstock.errors import PenstockError
 from penstock.files.file_system import resolve
+from penstock.time import clock
 
 _log = logging.getLogger("penstock.connectors.jdbc")
 

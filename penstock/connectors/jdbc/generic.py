@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from penstock.common.extras import optional_module
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
 from penstock.connectors.jdbc.session import JdbcSession, Rows
 from penstock.connectors.jdbc.statements import translate
+from penstock.dependencies.extras import optional_module
 
 _PLACEHOLDERS: dict[str, Callable[[int], str]] = {
     "qmark": lambda _: "?",

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.common.time import Instant
 from penstock.common.type_information import BasicType, BasicTypeInfo, TypeInformation
 from penstock.common.typeinfo import MapTypeInfo, RowTypeInfo, TupleTypeInfo, check_type
 from penstock.common.types import Row
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from penstock.time.durations import Instant
 
 Setter = Callable[[Any], Sequence[Any]]
 

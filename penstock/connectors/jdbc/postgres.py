@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from penstock.common.extras import optional_module
 from penstock.connectors.jdbc.failures import may_pass, sqlstate
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
 from penstock.connectors.jdbc.session import JdbcSession, Rows
@@ -25,6 +24,7 @@ from penstock.connectors.jdbc.statements import (
     plain_insert,
     translate,
 )
+from penstock.dependencies.extras import optional_module
 
 _log = logging.getLogger("penstock.connectors.jdbc")
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.type_information import TypeInformation
+from penstock.connectors.base.sink import (
+    Committer,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.connectors.jdbc.options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -16,7 +22,6 @@ from penstock.connectors.jdbc.postgres import PostgresSession, check_table_name
 from penstock.connectors.jdbc.session import open_session
 from penstock.connectors.jdbc.statements import check_sql, count_parameters
 from penstock.connectors.jdbc.transactions import job_prefix, short_hash
-from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 

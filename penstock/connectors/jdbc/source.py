@@ -10,13 +10,7 @@ from typing import Any, Self, TypeVar
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import check_type
 from penstock.common.types import Row
-from penstock.connectors.jdbc.failures import may_pass, named, pauses
-from penstock.connectors.jdbc.options import JdbcConnectionOptions, text, whole_number
-from penstock.connectors.jdbc.scans import Cursor, JdbcScan, ask, primary_key
-from penstock.connectors.jdbc.sink import check_options
-from penstock.connectors.jdbc.splits import SplitRange, check_bound, cut
-from penstock.connectors.jdbc.statements import check_sql, count_parameters
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     MalformedRecord,
     ReadLimits,
@@ -26,6 +20,12 @@ from penstock.connectors.source import (
     SourceSplit,
     SplitEnumerator,
 )
+from penstock.connectors.jdbc.failures import may_pass, named, pauses
+from penstock.connectors.jdbc.options import JdbcConnectionOptions, text, whole_number
+from penstock.connectors.jdbc.scans import Cursor, JdbcScan, ask, primary_key
+from penstock.connectors.jdbc.sink import check_options
+from penstock.connectors.jdbc.splits import SplitRange, check_bound, cut
+from penstock.connectors.jdbc.statements import check_sql, count_parameters
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
 
 Extractor = Callable[[Row], Any]

@@ -10,8 +10,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from penstock.connectors.sink import CheckpointContext, WriterContext
-from penstock.connectors.staged_sinks import StagedOutput
+from penstock.connectors.base.sink import CheckpointContext, WriterContext
+from penstock.connectors.base.staged_sinks import StagedOutput
 
 _PREFIX = "penstock"
 

@@ -6,7 +6,8 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.common import clock
+from penstock.connectors.base.sink import CheckpointContext, SinkWriter, WriterContext
+from penstock.connectors.base.staged_sinks import StagingBuffer
 from penstock.connectors.jdbc.failures import may_pass, refused, sqlstate, with_retries
 from penstock.connectors.jdbc.options import JdbcExactlyOnceOptions, JdbcExecutionOptions
 from penstock.connectors.jdbc.parameters import Parameters
@@ -20,10 +21,9 @@ from penstock.connectors.jdbc.transactions import (
     tag_of,
     transaction_name,
 )
-from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
-from penstock.connectors.staged_sinks import StagingBuffer
 from penstock.errors import PenstockError
 from penstock.metrics.metricbase import Counter
+from penstock.time import clock
 
 # Errors of rows that are locked by others: lock timeout, deadlock.
 _HELD_BY_OTHERS = {"55P03", "40P01"}

@@ -10,7 +10,7 @@ import logging
 import re
 from typing import Any, Final
 
-from penstock.common.repeated_lines import LogLineKind, RepeatedLineFilter
+from penstock.logs.repeated_lines import LogLineKind, RepeatedLineFilter
 
 # FAIL [shop-enumerator#consumer-2] [thrd:b1:9092/bootstrap]: b1:9092/bootstrap: Connect to ipv4#10.0.0.1:9092 failed: Connection refused (after 0ms in state ...)
 _LINE: Final = re.compile(r"([A-Z_]+) \[([^\]]*)\](?: \[thrd:[^\]]*\])?: (.*)", re.DOTALL)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.common.extras import optional_module
 from penstock.connectors.kafka.properties import client_configuration
+from penstock.dependencies.extras import optional_module
 from penstock.errors import ConfigurationError
 
 _PLAIN_OPTIONS = {

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-from penstock.common.extras import optional_module
 from penstock.connectors.kafka.client_log import client_log
 from penstock.connectors.kafka.offsets import KafkaTopicPartition, Offsets
 from penstock.connectors.kafka.properties import confluent_kafka
 from penstock.connectors.kafka.source_errors import error_of, fatal_error, is_kind
 from penstock.connectors.kafka.source_options import SourceOptions
+from penstock.dependencies.extras import optional_module
 from penstock.errors import PenstockError
 
 _log = logging.getLogger("penstock.connectors.kafka")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from penstock.connectors.base.sink import CommitRequest, Committer, CommitterContext
 from penstock.connectors.kafka.committable import (
     CommitDecision,
     KafkaCommittable,
@@ -22,7 +23,6 @@ from penstock.connectors.kafka.transactions import (
     Transactions,
     TransactionState,
 )
-from penstock.connectors.sink import CommitRequest, Committer, CommitterContext
 
 _log = logging.getLogger("penstock.connectors.kafka")
 

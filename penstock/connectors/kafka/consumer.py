@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.common.not_implemented import not_implemented
 from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.base.source import (
+    Boundedness,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+)
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
 from penstock.connectors.kafka.properties import check_properties
 from penstock.connectors.kafka.source import KafkaSource
 from penstock.connectors.kafka.source_options import COMMIT_ON_CHECKPOINT, DISCOVERY_INTERVAL
-from penstock.connectors.source import Boundedness, Source, SourceReader, SplitEnumerator
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.not_implemented import not_implemented
 
 
 class FlinkKafkaConsumer(Source):

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from penstock.connectors.base.source import SourceSplit, SplitEnumerator, SplitProgress
 from penstock.connectors.kafka.cluster import KafkaCluster, KafkaUnavailableError
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition, Offsets
 from penstock.connectors.kafka.source_options import SourceOptions
 from penstock.connectors.kafka.subscription import Subscription, missing_topic
-from penstock.connectors.source import SourceSplit, SplitEnumerator, SplitProgress
 
 _log = logging.getLogger("penstock.connectors.kafka")
 

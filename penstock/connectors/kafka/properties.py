@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from penstock.common.extras import optional_module
+from penstock.dependencies.extras import optional_module
 from penstock.errors import ArgumentTypeError, ConfigurationError
 
 _log = logging.getLogger("penstock.connectors.kafka")

@@ -10,12 +10,19 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from penstock.common.dropped_records import SKIPPED
 from penstock.common.serialization import (
     DeserializationSchema,
     Deserialized,
     deserialize_all,
     deserialize_each,
+)
+from penstock.connectors.base.source import (
+    MalformedRecord,
+    NonBlockingReadLimits,
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
 )
 from penstock.connectors.kafka.client_log import client_log, log_client_error
 from penstock.connectors.kafka.errors import KafkaRefusedError
@@ -26,15 +33,8 @@ from penstock.connectors.kafka.record import KafkaRecord, KafkaRecordDeserializa
 from penstock.connectors.kafka.source_errors import fatal_error, is_kind
 from penstock.connectors.kafka.source_options import SourceOptions
 from penstock.connectors.kafka.subscription import missing_topic
-from penstock.connectors.source import (
-    MalformedRecord,
-    NonBlockingReadLimits,
-    ReadLimits,
-    SourceBatch,
-    SourceReader,
-    SourceSplit,
-)
 from penstock.errors import PenstockError, RecordError
+from penstock.records.dropped_records import SKIPPED
 
 _log = logging.getLogger("penstock.connectors.kafka")
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from penstock.connectors.delivery import DeliveryGuarantee
+from penstock.connectors.base.delivery import DeliveryGuarantee
+from penstock.connectors.base.sink import (
+    Committer,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.connectors.kafka.committer import LOSS_HINT, KafkaCommitter
 from penstock.connectors.kafka.pool import transactional_settings
 from penstock.connectors.kafka.producer import DELIVERY_TIMEOUT_MS, producer_configuration
@@ -13,7 +19,6 @@ from penstock.connectors.kafka.properties import check_configuration, check_prop
 from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
 from penstock.connectors.kafka.transactions import Transactions
 from penstock.connectors.kafka.writer import KafkaWriter, TransactionalWriter
-from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 # Flink's default of an hour is more than brokers allow by default: this is their default maximum.

@@ -7,8 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.common.not_implemented import not_implemented
 from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.base.source import (
+    Boundedness,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
 from penstock.connectors.kafka.enumerator import (
     AdoptedPartitions,
     KafkaEnumerator,
@@ -30,14 +36,8 @@ from penstock.connectors.kafka.source_options import (
     source_options,
 )
 from penstock.connectors.kafka.subscription import Subscription
-from penstock.connectors.source import (
-    Boundedness,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-)
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.errors.not_implemented import not_implemented
 
 Schema = DeserializationSchema | KafkaRecordDeserializationSchema
 

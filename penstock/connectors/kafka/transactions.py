@@ -17,11 +17,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from penstock.common.extras import optional_module
-from penstock.common.repeated_lines import RepeatedLineFilter
 from penstock.connectors.kafka.client_properties import protocol_configuration
 from penstock.connectors.kafka.errors import KafkaConnectionError, KafkaSinkError
 from penstock.connectors.kafka.producer import KafkaProducer
+from penstock.dependencies.extras import optional_module
+from penstock.logs.repeated_lines import RepeatedLineFilter
 
 T = TypeVar("T")
 

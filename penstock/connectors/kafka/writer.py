@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.connectors.base.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.connectors.kafka.committable import KafkaCommittable, operator_prefix
 from penstock.connectors.kafka.errors import KafkaSinkError
 from penstock.connectors.kafka.pool import PooledProducer, ProducerPool
 from penstock.connectors.kafka.producer import KafkaProducer
 from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
 from penstock.connectors.kafka.transactions import Transactions, TransactionState
-from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
 
 
 class _Sending:

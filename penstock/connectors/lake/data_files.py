@@ -10,10 +10,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from penstock.connectors.formats.arrow_rows import ArrowRows
-from penstock.connectors.formats.field_types import row_type
-from penstock.connectors.sink import CheckpointContext, SinkWriter, WriterContext
+from penstock.connectors.base.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.formats.base.arrow_rows import ArrowRows
+from penstock.formats.base.field_types import row_type
 
 TARGET_FILE_SIZE: Final = 128 << 20
 _ROWS_PER_GROUP: Final = 64 << 10

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.formats.arrow_rows import to_rows
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,
@@ -19,6 +18,7 @@ from penstock.connectors.source import (
     SplitEnumerator,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.formats.base.arrow_rows import to_rows
 
 
 @dataclass(frozen=True, slots=True)

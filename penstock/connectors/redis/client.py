@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from penstock.common.extras import optional_module
-from penstock.connectors.retrying import Backoff
+from penstock.connectors.base.retrying import Backoff
+from penstock.dependencies.extras import optional_module
 from penstock.errors import (
     AccessRefusedError,
     ArgumentError,

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from penstock.connectors.redis.client import RedisCalls
-from penstock.connectors.redis.commands import Command, show
-from penstock.connectors.rejections import FAIL, RejectedRecord
-from penstock.connectors.sink import CommitRequest, Committer
-from penstock.connectors.staged_sinks import (
+from penstock.connectors.base.rejections import FAIL, RejectedRecord
+from penstock.connectors.base.sink import CommitRequest, Committer
+from penstock.connectors.base.staged_sinks import (
     StagedOutput,
     delete_staged,
     is_staged,
     unpickled,
 )
+from penstock.connectors.redis.client import RedisCalls
+from penstock.connectors.redis.commands import Command, show
 from penstock.errors import RecordError
 
 # A script blocks all other clients of the server: many small ones, each of which runs once.

@@ -10,22 +10,28 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from penstock.connectors.arguments import check_callable, check_int, check_text
-from penstock.connectors.delivery import DeliveryGuarantee
-from penstock.connectors.redis.client import Connect, RedisCalls, check_connect
-from penstock.connectors.redis.commands import commands_of, show, size_of
-from penstock.connectors.redis.committer import RedisCommitter, StagedCommands
-from penstock.connectors.rejections import (
+from penstock.connectors.base.arguments import check_callable, check_int, check_text
+from penstock.connectors.base.delivery import DeliveryGuarantee
+from penstock.connectors.base.rejections import (
     FAIL,
     OnRejected,
     RejectedRecord,
     Rejections,
     check_on_rejected,
 )
-from penstock.connectors.request_batch import BatchLimits, RequestBatch
-from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import CheckpointContext, Committer, Sink, SinkWriter, WriterContext
-from penstock.connectors.staged_sinks import StagingBuffer
+from penstock.connectors.base.request_batch import BatchLimits, RequestBatch
+from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.sink import (
+    CheckpointContext,
+    Committer,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
+from penstock.connectors.base.staged_sinks import StagingBuffer
+from penstock.connectors.redis.client import Connect, RedisCalls, check_connect
+from penstock.connectors.redis.commands import commands_of, show, size_of
+from penstock.connectors.redis.committer import RedisCommitter, StagedCommands
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 _MOST_PARTS = 7000  # Lua passes at most 8000 arguments

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.connectors.collection import CollectionSource
-from penstock.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
-from penstock.connectors.function_sink import FunctionSink
-from penstock.connectors.hybrid_source import HybridSource
-from penstock.connectors.number_sequence import NumberSequenceSource
-from penstock.connectors.staged_sinks import CollectSink, PrintSink
+from penstock.connectors.base.collection import CollectionSource
+from penstock.connectors.base.number_sequence import NumberSequenceSource
+from penstock.connectors.base.staged_sinks import CollectSink, PrintSink
+from penstock.connectors.datagen.source import DataGeneratorSource, RateLimiterStrategy
+from penstock.connectors.function.sink import FunctionSink
+from penstock.connectors.hybrid.source import HybridSource
 from penstock.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 
 __all__ = [

@@ -55,9 +55,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.connectors.delivery import DeliveryGuarantee
-from penstock.connectors.function_sink import FunctionSink, SinkContext
-from penstock.connectors.sink import (
+from penstock.connectors.base.delivery import DeliveryGuarantee
+from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
     Committer,
@@ -66,7 +65,7 @@ from penstock.connectors.sink import (
     SinkWriter,
     WriterContext,
 )
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,
@@ -75,6 +74,7 @@ from penstock.connectors.source import (
     SourceSplit,
     SplitEnumerator,
 )
+from penstock.connectors.function.sink import FunctionSink, SinkContext
 from penstock.datastream.basic_functions import SinkFunction, SourceFunction
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.connectors.collection import CollectionSource
-from penstock.connectors.staged_sinks import CollectConsumer, CollectSink
+from penstock.connectors.base.collection import CollectionSource
+from penstock.connectors.base.staged_sinks import CollectConsumer, CollectSink
 
 __all__ = ["CollectConsumer", "CollectSink", "CollectionSource"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+from penstock.connectors.datagen.source import DataGeneratorSource, RateLimiterStrategy
 
 __all__ = ["DataGeneratorSource", "RateLimiterStrategy"]

@@ -5,12 +5,17 @@ from __future__ import annotations
 import enum
 from typing import Any, Self
 
-from penstock.connectors.arguments import check_int, check_text
+from penstock.connectors.base.arguments import check_int, check_text
+from penstock.connectors.base.rejections import (
+    FAIL,
+    OnRejected,
+    RejectedRecord,
+    check_on_rejected,
+)
+from penstock.connectors.base.request_batch import BatchLimits
+from penstock.connectors.base.retrying import Backoff
 from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter
 from penstock.connectors.elasticsearch.sink import BulkSettings, ElasticsearchSink
-from penstock.connectors.rejections import FAIL, OnRejected, RejectedRecord, check_on_rejected
-from penstock.connectors.request_batch import BatchLimits
-from penstock.connectors.retrying import Backoff
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
 

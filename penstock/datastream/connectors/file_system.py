@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from penstock.connectors.files.buckets import BucketAssigner, BucketContext
-from penstock.connectors.files.rolling import (
+from penstock.connectors.filesystem.buckets import BucketAssigner, BucketContext
+from penstock.connectors.filesystem.rolling import (
     FileCompactor,
     FileCompactStrategy,
     OutputFileConfig,
     RollingPolicy,
 )
-from penstock.connectors.files.sink import FileSink, StreamingFileSink
-from penstock.connectors.files.source import (
+from penstock.connectors.filesystem.sink import FileSink, StreamingFileSink
+from penstock.connectors.filesystem.source import (
     FileEnumeratorProvider,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
-from penstock.connectors.formats.base import BulkFormat, LineFormat, StreamFormat
+from penstock.formats.base.file_formats import BulkFormat, LineFormat, StreamFormat
 
 __all__ = [
     "BucketAssigner",

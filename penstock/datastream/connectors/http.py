@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.connectors.base.rejections import RejectedRecord
 from penstock.connectors.http.sink import HttpSink
-from penstock.connectors.rejections import RejectedRecord
 
 __all__ = ["HttpSink", "RejectedRecord"]

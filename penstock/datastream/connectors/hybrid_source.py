@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.hybrid_source import HybridSource, HybridSourceBuilder
+from penstock.connectors.hybrid.source import HybridSource, HybridSourceBuilder
 
 __all__ = ["HybridSource", "HybridSourceBuilder"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.connectors.base.lookup_cache import LookupCache
 from penstock.connectors.jdbc.options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -9,7 +10,6 @@ from penstock.connectors.jdbc.options import (
 )
 from penstock.connectors.jdbc.sink import JdbcSink
 from penstock.connectors.jdbc.source import JdbcSource, JdbcSourceBuilder
-from penstock.connectors.lookup_cache import LookupCache
 from penstock.datastream.connectors.jdbc_lookup import JdbcLookup
 
 __all__ = [

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.connectors.base.lookup_cache import LookupCache
 from penstock.connectors.jdbc.lookup import LookupClient
 from penstock.connectors.jdbc.options import JdbcConnectionOptions, text, whole_number
 from penstock.connectors.jdbc.sink import check_options
 from penstock.connectors.jdbc.statements import check_sql, count_parameters
-from penstock.connectors.lookup_cache import LookupCache
 from penstock.datastream.async_functions import AsyncBatchFunction
 from penstock.errors import ArgumentError, ArgumentTypeError
 

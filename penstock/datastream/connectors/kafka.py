@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.connectors.delivery import DeliveryGuarantee
+from penstock.connectors.base.delivery import DeliveryGuarantee
 from penstock.connectors.kafka.consumer import FlinkKafkaConsumer
 from penstock.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from penstock.common.serialization import SerializationSchema
-from penstock.connectors.delivery import DeliveryGuarantee
+from penstock.connectors.base.delivery import DeliveryGuarantee
 from penstock.connectors.kafka.serialization import (
     FlinkFixedPartitioner,
     KafkaRecordSerializationSchema,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.staged_sinks import PrintSink
+from penstock.connectors.base.staged_sinks import PrintSink
 
 __all__ = ["PrintSink"]

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from penstock.common.extras import optional_module
-from penstock.connectors.arguments import check_callable, check_int, check_one_of
-from penstock.connectors.lookup_cache import LookupCache
+from penstock.connectors.base.arguments import check_callable, check_int, check_one_of
+from penstock.connectors.base.lookup_cache import LookupCache
+from penstock.connectors.base.rejections import RejectedRecord
+from penstock.connectors.base.retrying import Backoff
 from penstock.connectors.redis.client import Connect, check_connect, without_password
 from penstock.connectors.redis.sink import RedisSink
-from penstock.connectors.rejections import RejectedRecord
-from penstock.connectors.retrying import Backoff
 from penstock.datastream.async_functions import AsyncBatchFunction
+from penstock.dependencies.extras import optional_module
 from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError
 
 _COMMANDS = ("GET", "HGETALL", "HMGET")

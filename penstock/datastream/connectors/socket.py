@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.socket import SocketSource
+from penstock.connectors.socket.source import SocketSource
 
 __all__ = ["SocketSource"]

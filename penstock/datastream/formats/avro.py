@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.avro import (
+from penstock.formats.avro.records import (
     AvroBulkWriters,
     AvroInputFormat,
     AvroRowDeserializationSchema,
     AvroRowSerializationSchema,
     GenericRecordAvroTypeInfo,
 )
-from penstock.connectors.formats.avro_schema import AvroSchema
+from penstock.formats.avro.schema import AvroSchema
 
 __all__ = [
     "AvroBulkWriters",

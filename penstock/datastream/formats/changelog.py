@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.canal import (
+from penstock.formats.changelog.canal import (
     CanalJsonDeserializationSchema,
     CanalJsonSerializationSchema,
     MaxwellJsonDeserializationSchema,
     MaxwellJsonSerializationSchema,
 )
-from penstock.connectors.formats.debezium import (
+from penstock.formats.changelog.debezium import (
     DebeziumJsonDeserializationSchema,
     DebeziumJsonSerializationSchema,
 )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.confluent import (
+from penstock.formats.confluent.messages import (
     ConfluentRegistryAvroDeserializationSchema,
     ConfluentRegistryAvroSerializationSchema,
     ConfluentRegistryJsonDeserializationSchema,
     ConfluentRegistryJsonSerializationSchema,
 )
-from penstock.connectors.formats.confluent_protobuf import (
+from penstock.formats.confluent.protobuf import (
     ConfluentRegistryProtobufDeserializationSchema,
     ConfluentRegistryProtobufSerializationSchema,
 )
-from penstock.connectors.formats.registry import (
+from penstock.formats.confluent.registry import (
     RegisteredSchema,
     SchemaReference,
     SchemaRegistry,

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.csv import (
-    CsvBulkWriters,
-    CsvReaderFormat,
-)
-from penstock.connectors.formats.csv_messages import (
-    CsvRowDeserializationSchema,
-    CsvRowSerializationSchema,
-)
-from penstock.connectors.formats.csv_schema import CsvSchema, CsvSchemaBuilder
+from penstock.formats.csv.files import CsvBulkWriters, CsvReaderFormat
+from penstock.formats.csv.messages import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from penstock.formats.csv.schema import CsvSchema, CsvSchemaBuilder
 
 __all__ = [
     "CsvBulkWriters",

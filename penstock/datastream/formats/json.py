@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.json import (
+from penstock.formats.json.rows import (
     JsonLinesFormat,
     JsonRowDeserializationSchema,
     JsonRowSerializationSchema,
 )
-from penstock.connectors.formats.json_values import (
-    JsonDeserializationSchema,
-    JsonSerializationSchema,
-)
+from penstock.formats.json.values import JsonDeserializationSchema, JsonSerializationSchema
 
 __all__ = [
     "JsonDeserializationSchema",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.columnar import OrcBulkWriters
+from penstock.formats.columnar.files import OrcBulkWriters
 
 __all__ = ["OrcBulkWriters"]

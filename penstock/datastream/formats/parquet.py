@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.avro import AvroParquetReaders, AvroParquetWriters
-from penstock.connectors.formats.columnar import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from penstock.formats.avro.records import AvroParquetReaders, AvroParquetWriters
+from penstock.formats.columnar.files import ParquetBulkWriters, ParquetColumnarRowInputFormat
 
 __all__ = [
     "AvroParquetReaders",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.protobuf import (
+from penstock.formats.protobuf.messages import (
     ProtobufDeserializationSchema,
     ProtobufSerializationSchema,
 )

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.formats.raw import RawDeserializationSchema, RawSerializationSchema
+from penstock.formats.raw.messages import RawDeserializationSchema, RawSerializationSchema
 
 __all__ = ["RawDeserializationSchema", "RawSerializationSchema"]

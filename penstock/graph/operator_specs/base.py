@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 if TYPE_CHECKING:
-    from penstock.connectors.sink import Sink
-    from penstock.connectors.source import Source
+    from penstock.connectors.base.sink import Sink
+    from penstock.connectors.base.source import Source
 
 SHOWN_IF_SET: Final = {"shown": "if set"}  # plans omit such a field while it has its default
 

@@ -13,11 +13,11 @@ from penstock.graph.operator_specs.base import SHOWN_IF_SET, OperatorSpec, Outpu
 class SourceSpec(OperatorSpec):
     """Reads splits; assigns timestamps and watermarks per split."""
 
-    operator = "penstock.runtime.operators.source:SourceOperator"
+    operator = "penstock.runtime.operators.connectors.source:SourceOperator"
     preloaded = True
     checks_output = False  # connectors create values of their type
 
-    source: Any  # penstock.connectors.source.Source
+    source: Any  # penstock.connectors.base.source.Source
     watermark_strategy: Any  # penstock.common.watermark_strategy.WatermarkStrategy
     # The side output for malformed records, as DeadLetters; None: the job fails.
     error_tag: str | None = field(default=None, metadata=SHOWN_IF_SET)
@@ -53,12 +53,12 @@ class SourceSpec(OperatorSpec):
 class SinkSpec(OperatorSpec):
     """Writes records; pre-commits at the barrier."""
 
-    operator = "penstock.runtime.operators.sink:SinkOperator"
+    operator = "penstock.runtime.operators.connectors.sink:SinkOperator"
     preloaded = True
     checks_output = False
     operator_states = ("writers",)
 
-    sink: Any  # penstock.connectors.sink.Sink
+    sink: Any  # penstock.connectors.base.sink.Sink
 
     @property
     def writes_to(self) -> Any:
@@ -70,7 +70,7 @@ class SinkSpec(OperatorSpec):
 class TimestampsAndWatermarksSpec(OperatorSpec):
     """Assigns timestamps and emits watermarks, one generator per subtask."""
 
-    operator = "penstock.runtime.operators.timestamps:TimestampsAndWatermarksOperator"
+    operator = "penstock.runtime.operators.connectors.timestamps:TimestampsAndWatermarksOperator"
     preloaded = True
     checks_output = False
 

@@ -20,8 +20,8 @@ from penstock.graph.operator_specs.base import (
 class MapSpec(TolerantSpec):
     """One result per record."""
 
-    operator = "penstock.runtime.operators.stateless:MapOperator"
-    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantMapOperator"
+    operator = "penstock.runtime.operators.functions.stateless:MapOperator"
+    tolerant_operator = "penstock.runtime.operators.functions.dead_letters:TolerantMapOperator"
     preloaded = True
 
 
@@ -29,8 +29,8 @@ class MapSpec(TolerantSpec):
 class FlatMapSpec(TolerantSpec):
     """Any number of results per record."""
 
-    operator = "penstock.runtime.operators.stateless:FlatMapOperator"
-    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantFlatMapOperator"
+    operator = "penstock.runtime.operators.functions.stateless:FlatMapOperator"
+    tolerant_operator = "penstock.runtime.operators.functions.dead_letters:TolerantFlatMapOperator"
     preloaded = True
 
 
@@ -38,8 +38,8 @@ class FlatMapSpec(TolerantSpec):
 class FilterSpec(TolerantSpec):
     """Keeps the records for which the function returns True."""
 
-    operator = "penstock.runtime.operators.stateless:FilterOperator"
-    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantFilterOperator"
+    operator = "penstock.runtime.operators.functions.stateless:FilterOperator"
+    tolerant_operator = "penstock.runtime.operators.functions.dead_letters:TolerantFilterOperator"
     preloaded = True
     checks_output = False
 
@@ -48,8 +48,8 @@ class FilterSpec(TolerantSpec):
 class ProcessSpec(TolerantSpec):
     """A ProcessFunction on a stream that is not keyed."""
 
-    operator = "penstock.runtime.operators.process:ProcessOperator"
-    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantProcessOperator"
+    operator = "penstock.runtime.operators.functions.process:ProcessOperator"
+    tolerant_operator = "penstock.runtime.operators.functions.dead_letters:TolerantProcessOperator"
     preloaded = True
 
 
@@ -57,8 +57,10 @@ class ProcessSpec(TolerantSpec):
 class KeyedProcessSpec(TolerantSpec):
     """A KeyedProcessFunction: keyed state and timers."""
 
-    operator = "penstock.runtime.operators.process:KeyedProcessOperator"
-    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantKeyedProcessOperator"
+    operator = "penstock.runtime.operators.functions.process:KeyedProcessOperator"
+    tolerant_operator = (
+        "penstock.runtime.operators.functions.dead_letters:TolerantKeyedProcessOperator"
+    )
     preloaded = True
 
     @property
@@ -74,7 +76,7 @@ REDUCED = StateTableDescription("reduced", "reducing", "the reduced value")
 class KeyedReduceSpec(OperatorSpec):
     """A rolling reduce per key. `emit_updates` is False in BATCH mode: one value per key at the end."""
 
-    operator = "penstock.runtime.operators.reduce:KeyedReduceOperator"
+    operator = "penstock.runtime.operators.functions.reduce:KeyedReduceOperator"
     preloaded = True
     state_tables = (REDUCED,)
 
@@ -106,7 +108,7 @@ class AsyncWaitSpec(OperatorSpec):
     """
 
     # Not preloaded: it imports asyncio, which takes 30 ms.
-    operator = "penstock.runtime.operators.async_io:AsyncWaitOperator"
+    operator = "penstock.runtime.operators.functions.async_wait:AsyncWaitOperator"
     waits_for_others = True
     operator_states = (IN_FLIGHT,)
 

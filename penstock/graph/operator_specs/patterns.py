@@ -24,11 +24,11 @@ class CepSpec(OperatorSpec):
     orders events with the same timestamp: it returns a negative number, zero or a positive number.
     """
 
-    operator = "penstock.cep.operator:CepOperator"
+    operator = "penstock.runtime.cep.cep_operator:CepOperator"
     preloaded = True
     state_tables = (RUNS, QUEUE)
 
-    pattern: Any  # penstock.cep.engine.PatternPlan
+    pattern: Any  # penstock.runtime.cep.engine.PatternPlan
     function: Any
     event_time: bool = True
     comparator: Any = None
@@ -55,7 +55,7 @@ class DynamicCepSpec(OperatorSpec):
     of the broadcast state that holds the records.
     """
 
-    operator = "penstock.cep.operator:DynamicCepOperator"
+    operator = "penstock.runtime.cep.cep_operator:DynamicCepOperator"
     preloaded = True
     state_tables = (DYNAMIC_RUNS, QUEUE)
 

@@ -25,7 +25,7 @@ class IntervalJoinSpec(OperatorSpec):
     `function.process_element(left, right, context)` is called for every pair.
     """
 
-    operator = "penstock.runtime.operators.interval_join:IntervalJoinOperator"
+    operator = "penstock.runtime.operators.two_inputs.interval_join:IntervalJoinOperator"
     preloaded = True
     state_tables = (LEFT, RIGHT)
 
@@ -50,7 +50,7 @@ class IntervalJoinSpec(OperatorSpec):
 class CoMapSpec(OperatorSpec):
     """At most one result per record of either input: `map1`, `map2`."""
 
-    operator = "penstock.runtime.operators.co_map:CoMapOperator"
+    operator = "penstock.runtime.operators.two_inputs.co_map:CoMapOperator"
     preloaded = True
 
     function: Any
@@ -60,7 +60,7 @@ class CoMapSpec(OperatorSpec):
 class CoFlatMapSpec(OperatorSpec):
     """Any number of results per record of either input: `flat_map1`, `flat_map2`."""
 
-    operator = "penstock.runtime.operators.co_map:CoFlatMapOperator"
+    operator = "penstock.runtime.operators.two_inputs.co_map:CoFlatMapOperator"
     preloaded = True
 
     function: Any
@@ -70,7 +70,7 @@ class CoFlatMapSpec(OperatorSpec):
 class CoProcessSpec(OperatorSpec):
     """A CoProcessFunction on two inputs that are not keyed."""
 
-    operator = "penstock.runtime.operators.co_process:CoProcessOperator"
+    operator = "penstock.runtime.operators.two_inputs.co_process:CoProcessOperator"
     preloaded = True
 
     function: Any
@@ -80,7 +80,7 @@ class CoProcessSpec(OperatorSpec):
 class KeyedCoProcessSpec(OperatorSpec):
     """A KeyedCoProcessFunction on two keyed inputs that share keyed state and timers."""
 
-    operator = "penstock.runtime.operators.co_process:KeyedCoProcessOperator"
+    operator = "penstock.runtime.operators.two_inputs.co_process:KeyedCoProcessOperator"
     preloaded = True
 
     function: Any
@@ -98,7 +98,7 @@ class BroadcastProcessSpec(OperatorSpec):
     `states` are the descriptors of the broadcast states that the function may access.
     """
 
-    operator = "penstock.runtime.operators.broadcast:BroadcastProcessOperator"
+    operator = "penstock.runtime.operators.two_inputs.broadcast:BroadcastProcessOperator"
     preloaded = True
 
     function: Any
@@ -109,7 +109,7 @@ class BroadcastProcessSpec(OperatorSpec):
 class KeyedBroadcastProcessSpec(OperatorSpec):
     """A KeyedBroadcastProcessFunction: input 0 is keyed, input 1 is broadcast."""
 
-    operator = "penstock.runtime.operators.broadcast:KeyedBroadcastProcessOperator"
+    operator = "penstock.runtime.operators.two_inputs.broadcast:KeyedBroadcastProcessOperator"
     preloaded = True
 
     function: Any

@@ -32,7 +32,7 @@ class WindowSpec(OperatorSpec):
     `evictor` the window always keeps its elements, with their timestamps.
     """
 
-    operator = "penstock.runtime.operators.window:create_window_operator"
+    operator = "penstock.runtime.operators.windows.window:create_window_operator"
     preloaded = True
     keyed_without_keys = True
     state_tables = (CONTENTS, MERGING_SET)
@@ -65,7 +65,7 @@ class CoGroupWindowSpec(OperatorSpec):
     The window's elements are pairs `(input index, value)`; `window.window_function` separates them again.
     """
 
-    operator = "penstock.runtime.operators.co_group_window:CoGroupWindowOperator"
+    operator = "penstock.runtime.operators.windows.co_group_window:CoGroupWindowOperator"
     preloaded = True
     state_tables = (CONTENTS, MERGING_SET)
 
@@ -89,7 +89,7 @@ class LocalAggregateSpec(OperatorSpec):
     `window` is the spec of the global stage; its window function is not used here.
     """
 
-    operator = "penstock.runtime.operators.local_aggregate:LocalAggregateOperator"
+    operator = "penstock.runtime.operators.windows.local_aggregate:LocalAggregateOperator"
     preloaded = True
 
     window: WindowSpec
@@ -110,7 +110,7 @@ class LocalAggregateSpec(OperatorSpec):
 class GlobalAggregateSpec(OperatorSpec):
     """The global stage of a two-phase aggregation: merges the local accumulators per key and window."""
 
-    operator = "penstock.runtime.operators.local_aggregate:GlobalAggregateOperator"
+    operator = "penstock.runtime.operators.windows.local_aggregate:GlobalAggregateOperator"
     preloaded = True
     state_tables = (CONTENTS, MERGING_SET)
 
@@ -141,7 +141,9 @@ class FullWindowPartitionSpec(OperatorSpec):
     its attribute `output_timestamps`, if any, declares these timestamps. The others fold records as they arrive.
     """
 
-    operator = "penstock.runtime.operators.full_window_partition:FullWindowPartitionOperator"
+    operator = (
+        "penstock.runtime.operators.windows.full_window_partition:FullWindowPartitionOperator"
+    )
     preloaded = True
     keyed_without_keys = True
     state_tables = (BLOCKS,)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.dropped_records import DroppedRecords
-from penstock.jobmanager.suspicious_records import SuspiciousRecords
+from penstock.jobmanager.metrics.dropped_record_counts import DroppedRecords
+from penstock.jobmanager.metrics.suspicious_record_counts import SuspiciousRecords
 from penstock.runtime.inspection.requests import FrequentKeys, ProcessFacts, SlotInfo, TaskDetail
-from penstock.runtime.task import task_metrics as names
-from penstock.runtime.task.task_metrics import number
+from penstock.runtime.task.shared import task_metrics as names
+from penstock.runtime.task.shared.task_metrics import number
 
 _SECOND: Final = 1000.0
 _MIN: Final = -(2**63)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.python_dependencies import local_path
+from penstock import options
+from penstock.dependencies.python_dependencies import local_path
 from penstock.errors import ArgumentError
 from penstock.files.paths import normalize
 from penstock.jobmanager.dispatcher.submission import FILES
+from penstock.options.configuration import Configuration
 
 # Options with shared directories: they must mean the same place for client and JobManager.
 _DIRECTORIES = (options.CHECKPOINT_DIR, options.SAVEPOINT_DIR, options.RECOVERY_PATH)

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock.common import temporary
-from penstock.common.configuration import Configuration
 from penstock.errors import FencedError, JobRequestError
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.dispatcher.job_store import JobStore
@@ -23,10 +21,12 @@ from penstock.jobmanager.dispatcher.packing import unpack_program
 from penstock.jobmanager.dispatcher.session_options import ignored_options, options_of_job
 from penstock.jobmanager.dispatcher.submission import FILES, Submission
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.jobmanager.launcher import create_job
-from penstock.jobmanager.progress import QuietProgress
+from penstock.jobmanager.metrics.progress import QuietProgress
 from penstock.jobmanager.running.cluster import Cluster
+from penstock.options.configuration import Configuration
+from penstock.processes import temporary
 
 _log = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from penstock.common import program_classes
-from penstock.common.pickling import for_a_driver
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.job import Program
+from penstock.pickling import program_classes
+from penstock.pickling.portable_pickles import for_a_driver
 
 FORMAT = 2
 
@@ -43,7 +43,7 @@ class _Packed:
 
 def pack_program(transformations: Sequence[Transformation], settings: GraphSettings) -> bytes:
     """Return a program as bytes, with all code that is not installed."""
-    from penstock.common import cloudpickling
+    from penstock.pickling import cloudpickling
 
     steps = steps_of(transformations)
     places = {step.id: place for place, step in enumerate(steps)}
@@ -135,7 +135,7 @@ def _is_below(file: str, places: tuple[str, ...]) -> bool:
 @contextmanager
 def _by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
     """Make cloudpickle pickle modules by value."""
-    from penstock.common import cloudpickling
+    from penstock.pickling import cloudpickling
 
     with _registering:
         known = set(cloudpickling.list_registry_pickle_by_value())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import other_names, override
+from penstock import options
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import other_names, override
 
 # Address and web page of the session, metric reporters, high availability, Spark application
 _PREFIXES: Final = (

@@ -12,14 +12,14 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.kubernetes_cluster import cluster_settings
+from penstock import options
 from penstock.errors import ConfigurationError, ConnectionFailedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
 from penstock.jobmanager.high_availability.leadership import LeadershipState
 from penstock.jobmanager.high_availability.lease_core import LeaseAction, LeaseCore, LeaseRecord
+from penstock.kubernetes.cluster import cluster_settings
+from penstock.options.configuration import Configuration
 
 if TYPE_CHECKING:
     from kubernetes.client import CoordinationV1Api, V1Lease

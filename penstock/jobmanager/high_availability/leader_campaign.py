@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from penstock.common import clock
 from penstock.jobmanager.high_availability.election import Candidate, LeaderElection
 from penstock.jobmanager.high_availability.services import HighAvailability
+from penstock.time import clock
 
 _POLL_S = 0.2
 _LEADER_AGE_S = 0.5  # after this time the leader is looked up again

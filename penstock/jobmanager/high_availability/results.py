@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common import clock
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.errors import CheckpointError, JobCancelledError, JobExecutionError, PenstockError
+from penstock.time import clock
 
 _log = logging.getLogger(__name__)
 

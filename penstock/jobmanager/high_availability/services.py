@@ -6,12 +6,12 @@ import logging
 import re
 from dataclasses import dataclass
 
+from penstock import options
 from penstock.checkpoint.storage import HIGH_AVAILABILITY_WORDS, CheckpointFileSystem
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.file_errors import is_lasting
 from penstock.errors import CheckpointError, ConfigurationError
+from penstock.errors.file_errors import is_lasting
 from penstock.jobmanager.high_availability.election import LeaderElection
+from penstock.options.configuration import Configuration
 
 NONE = "NONE"
 _TOKEN = "rest-token"  # noqa: S105 - the name of a file

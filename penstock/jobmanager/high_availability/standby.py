@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from penstock.common.configuration import Configuration
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobSuspendedError
@@ -19,7 +18,8 @@ from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.high_availability.leader_campaign import LeaderCampaign
 from penstock.jobmanager.high_availability.results import JobResult, JobResults
 from penstock.jobmanager.high_availability.services import HighAvailability
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.options.configuration import Configuration
 
 _TERMINATED = 128 + signal.SIGTERM  # the exit code that shells use
 _AGAIN_S = 0.5  # retry delay of a leader that was fenced off

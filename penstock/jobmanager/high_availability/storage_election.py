@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease, current_claim
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common.repeated_lines import RepeatedLineFilter
 from penstock.errors import ArgumentError, CheckpointError, FencedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
 from penstock.jobmanager.high_availability.leadership import LeadershipState
+from penstock.logs.repeated_lines import RepeatedLineFilter
 
 _BEATS = 4  # renewals per lease duration
 _CERTAIN = 0.75  # share of the lease duration for which a leader without renewals keeps leadership

@@ -15,13 +15,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.extras import optional_module
+from penstock import options
+from penstock.dependencies.extras import optional_module
 from penstock.errors import ConfigurationError, ConnectionFailedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
 from penstock.jobmanager.high_availability.leadership import LeadershipState
+from penstock.options.configuration import Configuration
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.graph.placement import count_slots, count_slots_apart
 from penstock.graph.stage import SlotDemand
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.running.modes import AUTO
+from penstock.jobmanager.modes import AUTO
 
 
 def slot_demand(job: Job, *, waits: bool = True) -> SlotDemand:

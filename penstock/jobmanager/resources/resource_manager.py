@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from penstock.errors import JobCancelledError
 from penstock.graph.stage import SlotDemand
+from penstock.jobmanager.modes import InsufficientSlotsError
 from penstock.jobmanager.resources.slot_pool import SlotPool, SlotRequest, SlotUse
-from penstock.jobmanager.running.modes import InsufficientSlotsError
 
 _POLL_S = 0.1
 _DEFAULT_TIMEOUT_S = 300.0  # the default of Flink's slot.request.timeout

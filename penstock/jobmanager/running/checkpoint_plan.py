@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.checkpoint.messages import OperatorPlan
-from penstock.connectors.sink import Committer, CommitterContext
+from penstock.connectors.base.sink import Committer, CommitterContext
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.runtime.network.routing import connected_sources

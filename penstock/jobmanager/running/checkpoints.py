@@ -40,13 +40,12 @@ from penstock.checkpoint.messages import (
     WriteManifest,
 )
 from penstock.checkpoint.retention import orphaned
-from penstock.common import clock
-from penstock.connectors.sink import CommitRequest, Committer
-from penstock.connectors.source import SplitProgress
+from penstock.connectors.base.sink import CommitRequest, Committer
+from penstock.connectors.base.source import SplitProgress
 from penstock.errors import CheckpointError, FencedError, PenstockError
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.checkpoint_failures import CheckpointFailures
-from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
+from penstock.jobmanager.checkpointing.checkpoint_failures import CheckpointFailures
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.checkpoint_cleaner import CheckpointCleaner
 from penstock.jobmanager.running.checkpoint_plan import (
@@ -56,9 +55,10 @@ from penstock.jobmanager.running.checkpoint_plan import (
     operator_plans,
 )
 from penstock.jobmanager.running.driver import ExecutionFailedError, Listener
-from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.operators.redelivery import REDELIVERED
+from penstock.runtime.operators.connectors.redelivery import REDELIVERED
+from penstock.time import clock
 
 _log = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import PenstockError
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
-from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 from penstock.runtime.network.messages import TaskAck, TaskFailure
-from penstock.runtime.task.slot_messages import SlotReport
+from penstock.runtime.task.pipelined.slot_messages import SlotReport
 
 
 class ExecutionFailedError(PenstockError, RuntimeError):

@@ -31,13 +31,14 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import JOURNAL, ManifestStore
 from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common import clock, cloudpickling
 from penstock.errors import CheckpointError
 from penstock.graph.deployment import JobSettings, LevelDeployment, VertexDeployment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
+from penstock.pickling import cloudpickling
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.time.decisions import SlotTrace
+from penstock.time import clock
 
 VERSION = 3
 _SIGNED = "journal"

@@ -8,7 +8,7 @@ from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.checkpoints import Checkpoints
-from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import penstock
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.extras import optional_module
+from penstock import options
+from penstock.dependencies.extras import optional_module
 from penstock.errors import ConfigurationError
+from penstock.options.configuration import Configuration
 from penstock.rest.reporters.samples import MetricSample
 
 _log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
+from penstock import options
+from penstock.options.configuration import Configuration
 from penstock.rest.ports import parse_ports
 from penstock.rest.reporters.prometheus import expose
 from penstock.rest.reporters.samples import MetricSample

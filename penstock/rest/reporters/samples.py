@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.common.job_status import JobStatus
-from penstock.rest.metric_values import (
+from penstock.rest.flink_json.metric_values import (
     Description,
     distribution,
     is_number,

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.process_figures import ProcessFigures
+from penstock import options
 from penstock.errors import PenstockError
+from penstock.options.configuration import Configuration
+from penstock.processes.process_metrics import ProcessFigures
 from penstock.rest.reporters.samples import MetricSample, samples
-from penstock.rest.routes import Services
+from penstock.rest.routing.routes import Services
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ def gather(services: Services) -> list[MetricSample]:
 
 
 def _cluster(services: Services) -> dict[str, int]:
-    from penstock.rest.taskmanagers import TaskManagers
+    from penstock.rest.services.taskmanagers import TaskManagers
 
     executors = [each.executor for each in TaskManagers.now(services.jobs).all]
     return {

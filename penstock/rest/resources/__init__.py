@@ -29,7 +29,7 @@ from penstock.rest.resources import (
     vertex_metrics,
     vertices,
 )
-from penstock.rest.routes import Route
+from penstock.rest.routing.routes import Route
 
 ROUTES: tuple[Route, ...] = (
     *page.ROUTES,

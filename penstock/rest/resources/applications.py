@@ -5,10 +5,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from penstock.rest import shapes
+from penstock.rest.flink_json import shapes
 from penstock.rest.messages import Request, Response
 from penstock.rest.resources.job_manager import ROUTES as _JOB_MANAGER
-from penstock.rest.routes import Role, Route, Services
+from penstock.rest.routing.routes import Role, Route, Services
 
 _STATES: Final = ("CREATED", "RUNNING", "FAILING", "FAILED", "CANCELING", "CANCELED", "FINISHED")
 # Job states that applications do not have

@@ -6,8 +6,15 @@ from http import HTTPStatus
 from typing import Any
 
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Route, Services
-from penstock.rest.schemas import ANY_OBJECT, INTEGER, TEXT, array, fields, mapping
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.routing.schemas import (
+    ANY_OBJECT,
+    INTEGER,
+    TEXT,
+    array,
+    fields,
+    mapping,
+)
 
 Json = dict[str, Any]
 

@@ -7,9 +7,15 @@ from collections import Counter
 
 import penstock
 from penstock.rest.messages import Request, Response
-from penstock.rest.routes import Route, Services
-from penstock.rest.schemas import ANY_OBJECT, FLAG, INTEGER, TEXT, fields
-from penstock.rest.taskmanagers import TaskManagers
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.routing.schemas import (
+    ANY_OBJECT,
+    FLAG,
+    INTEGER,
+    TEXT,
+    fields,
+)
+from penstock.rest.services.taskmanagers import TaskManagers
 
 FLINK_VERSION = "2.3.0"  # the version whose REST API this implements
 _ENDED = ("FINISHED", "CANCELED", "FAILED")

@@ -6,9 +6,9 @@ import functools
 from typing import Any
 
 from penstock.rest.messages import Request, Response
-from penstock.rest.openapi import document
-from penstock.rest.routes import Route, Services
-from penstock.rest.schemas import ANY_OBJECT, TEXT, fields
+from penstock.rest.routing.openapi import document
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.routing.schemas import ANY_OBJECT, TEXT, fields
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from penstock.rest.messages import Request, Response
-from penstock.rest.routes import Route, Services
+from penstock.rest.routing.routes import Route, Services
 
 
 def _diagnosis(services: Services, request: Request) -> Response:

@@ -6,10 +6,10 @@ from http import HTTPStatus
 from typing import Final
 
 from penstock.graph.task_id import TaskId
-from penstock.rest.flame_graphs import TERMINATED, FlameGraphType
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.request_targets import find_vertex
-from penstock.rest.routes import Route, Services
+from penstock.rest.routing.request_targets import find_vertex
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.services.flame_graphs import TERMINATED, FlameGraphType
 
 
 def _flame_graph(services: Services, request: Request) -> Response:

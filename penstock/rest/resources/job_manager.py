@@ -6,13 +6,13 @@ import platform
 import sys
 from http import HTTPStatus
 
-from penstock.common.logs.log_buffer import JOBMANAGER
-from penstock.rest.configuration import job_manager_configuration
-from penstock.rest.log_files import log_list, log_text
+from penstock.logs.log_buffer import JOBMANAGER
+from penstock.rest.flink_json.metric_lists import listed
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.metric_lists import listed
-from penstock.rest.routes import Route, Services
-from penstock.rest.taskmanagers import TaskManagers, describe_threads, process_metrics
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.services.configuration import job_manager_configuration
+from penstock.rest.services.log_files import log_list, log_text
+from penstock.rest.services.taskmanagers import TaskManagers, describe_threads, process_metrics
 from penstock.runtime.inspection.stacks import dump_threads
 
 _LOG, _OUT = "jobmanager.log", "jobmanager.out"

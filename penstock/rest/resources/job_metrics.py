@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.rest.flink_json.metric_values import job_values
 from penstock.rest.messages import Request, Response
-from penstock.rest.metric_values import job_values
 from penstock.rest.resources.vertex_metrics import (
     AGGREGATED,
     GET,
@@ -12,7 +12,7 @@ from penstock.rest.resources.vertex_metrics import (
     added_up,
     listed,
 )
-from penstock.rest.routes import Route, Services
+from penstock.rest.routing.routes import Route, Services
 
 
 def _of_job(services: Services, request: Request) -> Response:

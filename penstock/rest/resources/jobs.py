@@ -5,10 +5,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from penstock.rest import shapes
+from penstock.rest.flink_json import shapes
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Route, Services
-from penstock.rest.schemas import (
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.routing.schemas import (
     ANY_OBJECT,
     FLAG,
     ID,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from penstock.rest.client import parse_address
+from penstock.rest.client.rest_client import parse_address
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Role, Route, Services
-from penstock.rest.schemas import ANY_OBJECT, TEXT, fields
+from penstock.rest.routing.routes import Role, Route, Services
+from penstock.rest.routing.schemas import ANY_OBJECT, TEXT, fields
 
 
 def _leader(services: Services, _request: Request) -> Response:

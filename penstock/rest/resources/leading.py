@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from penstock.rest.messages import Request, Response
-from penstock.rest.routes import Role, Route, Services
+from penstock.rest.routing.routes import Role, Route, Services
 
 
 def leading(services: Services, _request: Request) -> Response:

@@ -20,8 +20,14 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.published_jobs import Controller, PublishedJobs
-from penstock.rest.routes import Role, Route, RouteTable, Services, call
+from penstock.rest.routing.routes import (
+    Role,
+    Route,
+    RouteTable,
+    Services,
+    call,
+)
+from penstock.rest.services.published_jobs import Controller, PublishedJobs
 
 MOST_PATHS: Final = 80  # a page shows a few; the page of a large job, a few for each vertex
 MOST_STREAMS: Final = 64

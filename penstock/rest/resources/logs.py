@@ -7,10 +7,10 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from penstock.common.logs.lines import FORMATS, JSON
-from penstock.common.logs.log_buffer import LogEntry, log_book
+from penstock.logs.lines import FORMATS, JSON
+from penstock.logs.log_buffer import LogEntry, log_book
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Route, Services
+from penstock.rest.routing.routes import Route, Services
 
 _USUAL: Final = 1_000
 _MOST: Final = 10_000

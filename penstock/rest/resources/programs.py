@@ -7,18 +7,28 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from penstock.common.option_checks import check_setting
-from penstock.common.options import WEB_SUBMIT
+from penstock.options import WEB_SUBMIT
+from penstock.options.option_checks import check_setting
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.programs import (
+from penstock.rest.routing.routes import Role, Route, Services
+from penstock.rest.routing.schemas import (
+    ANY_OBJECT,
+    FLAG,
+    ID,
+    INTEGER,
+    TEXT,
+    array,
+    body,
+    fields,
+    mapping,
+)
+from penstock.rest.services.programs import (
     MAX_PROGRAM_BYTES,
     UploadedProgram,
     file_of_form,
     plan_of,
     run_program,
 )
-from penstock.rest.routes import Role, Route, Services
-from penstock.rest.schemas import ANY_OBJECT, FLAG, ID, INTEGER, TEXT, array, body, fields, mapping
 
 _RUN_FIELDS: Final = {
     "entryClass": TEXT,  # sent by Flink's page; a Python program has no entry class

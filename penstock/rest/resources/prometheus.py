@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.rest.messages import Request, Response
 from penstock.rest.reporters.starting import gather
-from penstock.rest.routes import Route, Services
+from penstock.rest.routing.routes import Route, Services
 
 
 def _metrics(services: Services, request: Request) -> Response:

@@ -8,10 +8,9 @@ from http import HTTPStatus
 from typing import Any
 
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.published_jobs import Controller
 from penstock.rest.resources.savepoints import trigger_id
-from penstock.rest.routes import Route, Services
-from penstock.rest.schemas import (
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.routing.schemas import (
     ANY_OBJECT,
     ID,
     TRIGGER_ID,
@@ -21,6 +20,7 @@ from penstock.rest.schemas import (
     nullable,
     operation,
 )
+from penstock.rest.services.published_jobs import Controller
 
 _RESCALE = "rescale"
 

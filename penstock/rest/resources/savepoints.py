@@ -7,9 +7,18 @@ from http import HTTPStatus
 from typing import Any
 
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.operations import run_in_background
-from penstock.rest.routes import Route, Services
-from penstock.rest.schemas import FLAG, ID, TEXT, TRIGGER_ID, body, choice, nullable, operation
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.routing.schemas import (
+    FLAG,
+    ID,
+    TEXT,
+    TRIGGER_ID,
+    body,
+    choice,
+    nullable,
+    operation,
+)
+from penstock.rest.services.operations import run_in_background
 
 _SAVEPOINT = "savepoint"
 _DISPOSAL = "disposal"

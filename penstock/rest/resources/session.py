@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import Any
 
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Route, Services
-from penstock.rest.session import JobSession
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.services.job_session import JobSession
 
 MAX_SUBMISSION_BYTES = 256 << 20
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Role, Route, Services
+from penstock.rest.routing.routes import Role, Route, Services
 from penstock.state import Snapshot, browsing
 
 _MOST_ROWS: Final = 1000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from penstock.rest.log_files import log_list, log_text
+from penstock.rest.flink_json.metric_lists import aggregated, listed
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.metric_lists import aggregated, listed
-from penstock.rest.routes import Route, Services
-from penstock.rest.taskmanagers import TaskManager, TaskManagers
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.services.log_files import log_list, log_text
+from penstock.rest.services.taskmanagers import TaskManager, TaskManagers
 
 _LOG, _OUT = "taskmanager.log", "taskmanager.out"
 

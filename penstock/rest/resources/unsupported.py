@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Handler, Route, Services
+from penstock.rest.routing.routes import Handler, Route, Services
 
 _PROFILER = "the profiler is the JVM's, and tasks run in Python"
 _FLAME = "hint: /jobs/<id>/vertices/<id>/flamegraph shows where a subtask spends its time"

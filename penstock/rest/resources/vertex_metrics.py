@@ -8,17 +8,17 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from penstock.rest import vertex_shapes
-from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.metric_values import (
+from penstock.rest.flink_json import vertex_shapes
+from penstock.rest.flink_json.metric_values import (
     AGGREGATIONS,
     aggregated,
     is_number,
     task_values,
     vertex_values,
 )
-from penstock.rest.request_targets import find_subtask, find_vertex
-from penstock.rest.routes import Route, Schema, Services
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routing.request_targets import find_subtask, find_vertex
+from penstock.rest.routing.routes import Route, Schema, Services
 
 _MOST_SUBTASKS: Final = 1 << 15  # in a range: Flink's upper bound of the parallelism
 

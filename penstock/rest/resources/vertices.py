@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.rest import shapes, vertex_shapes
+from penstock.rest.flink_json import shapes, vertex_shapes
 from penstock.rest.messages import Request, Response
-from penstock.rest.request_targets import find_attempt_of, find_subtask_of, find_vertex_of
-from penstock.rest.routes import Route, Services
-from penstock.rest.schemas import ANY_OBJECT, INTEGER, TEXT, TIMES, array, fields, mapping
-from penstock.rest.taskmanagers import with_ids
+from penstock.rest.routing.request_targets import find_attempt_of, find_subtask_of, find_vertex_of
+from penstock.rest.routing.routes import Route, Services
+from penstock.rest.routing.schemas import (
+    ANY_OBJECT,
+    INTEGER,
+    TEXT,
+    TIMES,
+    array,
+    fields,
+    mapping,
+)
+from penstock.rest.services.taskmanagers import with_ids
 
 Json = dict[str, Any]
 

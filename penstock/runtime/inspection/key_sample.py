@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from typing import Any, Final
 
-from penstock.common.user_errors import shorten
+from penstock.errors.user_errors import shorten
 from penstock.runtime.inspection.requests import FrequentKeys, KeySamples
 from penstock.runtime.records import Batch
 

@@ -9,8 +9,8 @@ import threading
 from collections import deque
 from typing import Final
 
-from penstock.common.logs.handler import take_records
-from penstock.common.logs.lines import TEXT
+from penstock.logs.handler import take_records
+from penstock.logs.lines import TEXT
 from penstock.runtime.inspection.requests import LogLines, LogTail
 
 _KEPT_LINES: Final = 10_000

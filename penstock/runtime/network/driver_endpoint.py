@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import zmq
 
-from penstock.common.pickling import dumps
 from penstock.graph.stage import HeartbeatSettings, StageKeys
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.network import inspection, sockets
 from penstock.runtime.network.authentication import ZapAuthenticator, guard
 from penstock.runtime.network.wakeup import Wakeup

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import zmq
 
-from penstock.common.pickling import dumps
 from penstock.errors import PenstockError
 from penstock.graph.stage import HeartbeatSettings, StageKeys
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.network import sockets
 from penstock.runtime.network.authentication import identify
 from penstock.runtime.network.wakeup import Wakeup

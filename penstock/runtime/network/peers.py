@@ -8,7 +8,7 @@ from typing import Any
 
 import zmq
 
-from penstock.common.pickling import dumps
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.network import frames
 from penstock.runtime.network.channels import (
     BufferOrEvent,

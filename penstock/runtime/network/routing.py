@@ -9,12 +9,12 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from penstock.common.pickling import NotPicklableError, is_picklable
-from penstock.common.user_errors import shorten
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from penstock.errors.user_errors import shorten
 from penstock.graph.deployment import ResultEdge
 from penstock.graph.key_groups import holds_nan, key_group_of, subtask_of
 from penstock.graph.keys import as_key, as_keys
+from penstock.pickling.portable_pickles import NotPicklableError, is_picklable
 from penstock.runtime.network.messages import DATA
 from penstock.runtime.network.writers import ResultWriter
 from penstock.runtime.records import Batch

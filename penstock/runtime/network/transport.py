@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import zmq
 
-from penstock.common.pickling import dumps
 from penstock.graph.stage import NetworkSettings, StageKeys
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.network import frames, sockets
 from penstock.runtime.network.authentication import ZapAuthenticator, guard, identify
 from penstock.runtime.network.channels import (

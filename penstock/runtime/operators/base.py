@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from penstock.common.user_errors import UserCodeError, shorten
+from penstock.errors.user_errors import UserCodeError, shorten
 from penstock.runtime.records import Batch
 from penstock.runtime.time.decisions import WALL, RuntimeDecisions
 
@@ -45,9 +45,7 @@ class OperatorContext:
     attempt_number: int
     checkpoint_id: int
     output: Output
-    runtime_context: (
-        Any  # penstock.runtime.task.context.StreamingRuntimeContext, handed to user functions
-    )
+    runtime_context: Any  # penstock.runtime.operators.runtime_context.StreamingRuntimeContext, handed to user functions
     keyed_state: (
         Any  # penstock.runtime.state.keyed.KeyedStateBackend, or None when the input is not keyed
     )

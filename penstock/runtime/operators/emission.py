@@ -6,8 +6,8 @@ from operator import itemgetter
 from types import GeneratorType
 from typing import Any, Self
 
-from penstock.common.user_errors import shorten
 from penstock.errors import ArgumentTypeError
+from penstock.errors.user_errors import shorten
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import OperatorContext, Output
 from penstock.runtime.operators.result_check import ITERATED, ResultCheck

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from penstock.common.dropped_records import LATE, LATENESS
+from penstock.records.dropped_records import LATE, LATENESS
 from penstock.runtime.operators.base import OperatorContext
 
 _FAR: Final = 2**62  # larger timestamps and watermarks are special values: none, the start, the end

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.user_errors import shorten
 from penstock.errors import MissingTimestampError
+from penstock.errors.user_errors import shorten
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock.common.suspicious_records import RESULTS, SuspiciousRecordCounter, counted
 from penstock.common.types import Row
-from penstock.common.user_errors import shorten
+from penstock.errors.user_errors import shorten
+from penstock.records.suspicious_records import RESULTS, SuspiciousRecordCounter, counted
 
 # Types that functions return instead of several results, and what becomes a record.
 ITERATED: Final[Mapping[type, str]] = {

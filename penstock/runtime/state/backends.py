@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from penstock.common import options
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.graph.state_backend import StateBackendSettings
+from penstock.options.configuration import Configuration
 from penstock.runtime.state.hashmap.state_backend import HashMapStateBackendFactory
 from penstock.runtime.state.keyed import Deltas, KeyedStateBackend
 from penstock.runtime.state.rocksdb.state_backend import RocksDBStateBackendFactory

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from penstock.common import program_classes
 from penstock.errors import RestoreRefusedError
+from penstock.pickling import program_classes
 
 _DEPTH: Final = 6  # nesting depth of objects
 _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from penstock.common import program_classes
 from penstock.graph.deployment import SubtaskRestore
+from penstock.pickling import program_classes
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state import class_shapes
 from penstock.runtime.state.class_shapes import ClassShape

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock.common.configuration import Configuration
 from penstock.graph.state_backend import StateBackendSettings
+from penstock.options.configuration import Configuration
 from penstock.runtime.state.keyed import Deltas, KeyedStateBackend, ReadChain
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from penstock.graph.state_ttl import StateTtlConfig
 from penstock.runtime.state.states import (
     STATE_CLASSES,
     KeyContext,
@@ -24,6 +23,7 @@ from penstock.runtime.state.states import (
     KeyedValueState,
 )
 from penstock.runtime.state.table import StateTable, TableDelta
+from penstock.state_descriptors.ttl import StateTtlConfig
 
 
 class TtlState(KeyedState):

@@ -18,10 +18,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from penstock.common.clock import now_ms
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.graph.task_id import TaskId
 from penstock.runtime.time.call_log import PackedCalls
+from penstock.time.clock import now_ms
 
 ANSWERS_TAKEN: Final = 2**62  # in a log of answers: the operator continued without waiting for more
 CALL_FAILED: Final = ANSWERS_TAKEN + 1  # in a log of answers: the job failed

@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any, Final
 
-from penstock.common import clock
-from penstock.common.suspicious_records import TIMESTAMPS, SuspiciousRecordCounter
+from penstock.records.suspicious_records import TIMESTAMPS, SuspiciousRecordCounter
+from penstock.time import clock
 
 _FIRST_S: Final = 1_000_000_000  # 2001
 _AHEAD_S: Final = 366 * 86_400  # events in the future are at most a year ahead

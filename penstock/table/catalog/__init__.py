@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from penstock.common.not_implemented import not_implemented_class
+from penstock.errors.not_implemented import not_implemented_class
 
 _NAMES = frozenset(
     {
@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
     if name == "GenericInMemoryCatalog":
         return importlib.import_module("penstock.table.catalog.names").Catalog
     if name == "ResolvedSchema":
-        return importlib.import_module("penstock.table.resolved_schema").ResolvedSchema
+        return importlib.import_module("penstock.sql.results.resolved_schema").ResolvedSchema
     if name in _NOT_THERE:
         return not_implemented_class(name, _NOT_THERE[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

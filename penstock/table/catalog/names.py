@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from functools import total_ordering
 from typing import Any
 
-from penstock.common.configuration import Configuration
-from penstock.common.not_implemented import not_implemented
+from penstock.catalogs.in_memory import Database
+from penstock.catalogs.in_memory import GenericInMemoryCatalog as Store
+from penstock.catalogs.reader import UserFunction
+from penstock.catalogs.tables import ResolvedTable, ResolvedView
+from penstock.catalogs.tables import TablePath as Path
 from penstock.datastream._checks import check_text
 from penstock.errors import ArgumentError
-from penstock.table.catalog.in_memory import Database
-from penstock.table.catalog.in_memory import GenericInMemoryCatalog as Store
-from penstock.table.catalog.tables import ResolvedTable, ResolvedView
-from penstock.table.catalog.tables import TablePath as Path
-from penstock.table.errors import ValidationError, did_you_mean
-from penstock.table.plan.catalog_reader import UserFunction
+from penstock.errors.not_implemented import not_implemented
+from penstock.options.configuration import Configuration
+from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.table.schema import Schema
 from penstock.table.table_schema import TableSchema
 
@@ -235,8 +235,8 @@ class CatalogBaseTable(_Described):
                 "cannot create a table with computed columns from a TableSchema",
                 hint="use create_table of the TableEnvironment, or CREATE TABLE",
             )
-        from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
-        from penstock.table.sql.types import data_type_of
+        from penstock.catalogs.tables import MetadataColumn, PhysicalColumn
+        from penstock.sql.parse.types import data_type_of
 
         columns = []
         for each in self._schema.columns:

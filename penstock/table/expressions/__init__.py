@@ -24,11 +24,11 @@ _CALLS = frozenset(
 
 def __getattr__(name: str) -> Any:
     if name in _CALLS:
-        return getattr(importlib.import_module("penstock.table.expressions.calls"), name)
+        return getattr(importlib.import_module("penstock.sql.table_api.calls"), name)
     if name in _UNITS:
-        return getattr(importlib.import_module("penstock.table.expressions.units"), name)
+        return getattr(importlib.import_module("penstock.sql.table_api.units"), name)
     if name == "Expression":
-        return importlib.import_module("penstock.table.expressions.fluent").Expression
+        return importlib.import_module("penstock.sql.table_api.expression").Expression
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,8 +14,14 @@ from typing import Any
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.job_client import JobClient
-from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
-from penstock.connectors.source import (
+from penstock.connectors.base.sink import (
+    CommitRequest,
+    Committer,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
+from penstock.connectors.base.source import (
     Boundedness,
     NonBlockingReadLimits,
     ReadLimits,

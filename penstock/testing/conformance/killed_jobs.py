@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
-from penstock.common import cloudpickling
-from penstock.connectors.sink import Sink
-from penstock.connectors.source import Source
+from penstock.connectors.base.sink import Sink
+from penstock.connectors.base.source import Source
+from penstock.pickling import cloudpickling
 from penstock.testing.conformance.rules import broken
 
 # After prepare_commit; between the checkpoint and its commit; after a commit that was not recorded.
@@ -125,8 +125,8 @@ def run_killed(job: KilledJob, moments: Sequence[str], seconds: float) -> None:
 def main(file: str) -> None:
     """Run the drivers of a file. Each is forked, which is much quicker than a start; there are no threads yet."""
     job, moments = cloudpickling.loads(Path(file).read_bytes())
-    import penstock.jobmanager.job_master
-    import penstock.runtime.task.local_stage
+    import penstock.jobmanager.job_master.job_master
+    import penstock.runtime.task.pipelined.local_stage
     import penstock.testing.conformance.jobs  # noqa: F401 - what every driver would import
 
     killed = 0

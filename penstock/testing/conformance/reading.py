@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common import clock, cloudpickling
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,
@@ -18,9 +17,11 @@ from penstock.connectors.source import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.runtime.task.context import StreamingRuntimeContext
+from penstock.pickling import cloudpickling
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.testing.conformance.rules import broken, step
 from penstock.testing.conformance.setups import SourceSetup
+from penstock.time import clock
 
 BATCH = 7
 _DISCOVERY_S = 5.0

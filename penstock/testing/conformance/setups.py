@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from penstock.connectors.sink import Sink
-from penstock.connectors.source import Source
+from penstock.connectors.base.sink import Sink
+from penstock.connectors.base.source import Source
 
 
 class Guarantee(enum.Enum):

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.connectors.sink import (
+from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
     Committer,

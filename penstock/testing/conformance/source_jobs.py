@@ -11,7 +11,7 @@ from typing import Any
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.job_client import JobClient
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.connectors.source import Source
+from penstock.connectors.base.source import Source
 from penstock.datastream import OutputTag, ProcessFunction
 from penstock.errors import JobExecutionError
 from penstock.testing.conformance.jobs import (
@@ -295,7 +295,7 @@ def _wrapped(record: Any) -> tuple[Any]:
 
 
 def _ticks() -> Source:
-    from penstock.connectors.data_generator import DataGeneratorSource
+    from penstock.connectors.datagen.source import DataGeneratorSource
 
     return DataGeneratorSource(_same, rate_per_second=100, timestamp=_tick_time)
 

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     NonBlockingReadLimits,
     SourceBatch,

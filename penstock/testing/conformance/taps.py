@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from penstock.connectors.sink import Committer, Sink, SinkWriter
-from penstock.connectors.source import (
+from penstock.connectors.base.sink import Committer, Sink, SinkWriter
+from penstock.connectors.base.source import (
     NonBlockingReadLimits,
     ReadLimits,
     Source,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.configuration import Configuration
 from penstock.jobmanager.high_availability.election import LeaderElection
 from penstock.jobmanager.high_availability.services import HighAvailability
+from penstock.options.configuration import Configuration
 from tests.builders.fake_kubernetes import FakeKubernetes
 from tests.connectors.conftest import serving
 from tools.servers.zookeeper import ZooKeeperServer

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.configuration import Configuration
 from penstock.errors import ConfigurationError, ConnectionFailedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.high_availability.zookeeper_election import ZooKeeperElection
+from penstock.options.configuration import Configuration
 from tests.builders.contenders import Recorder
 from tests.builders.fake_kubernetes import FakeKubernetes
 from tests.builders.waiting import wait_until

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from penstock.common import Row
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.connectors.jdbc.transactions import PreparedTransaction, StagedRows
-from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcSink
 from penstock.errors import InvalidProgramError, PenstockError
 from penstock.testing.mini_cluster import MiniCluster

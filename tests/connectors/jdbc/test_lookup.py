@@ -9,8 +9,8 @@ import uuid
 import pytest
 
 from penstock.common import Time
+from penstock.connectors.base.lookup_cache import LookupCache
 from penstock.connectors.jdbc.lookup import LookupClient
-from penstock.connectors.lookup_cache import LookupCache
 from penstock.datastream import AsyncDataStream
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcLookup
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError

@@ -20,8 +20,8 @@ from penstock.connectors import (
     SourceSplit,
     SplitEnumerator,
 )
+from penstock.connectors.base.sink import CheckpointContext, WriterContext
 from penstock.connectors.jdbc.writers import BatchWriter
-from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.datastream.connectors.jdbc import JdbcSink
 from penstock.errors import JobExecutionError, RecordError
 from penstock.testing.mini_cluster import MiniCluster

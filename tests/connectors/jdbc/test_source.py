@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from penstock.common import Row, Types, WatermarkStrategy
-from penstock.connectors.source import ReadLimits
+from penstock.connectors.base.source import ReadLimits
 from penstock.datastream import OutputTag
 from penstock.datastream.connectors.jdbc import JdbcSource
 from penstock.errors import JobExecutionError

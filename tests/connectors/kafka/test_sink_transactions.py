@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from penstock.connectors.kafka.committable import KafkaCommittable, operator_prefix
-from penstock.connectors.kafka.errors import KafkaDataLossError, KafkaSinkError
-from penstock.connectors.kafka.transactions import Transactions, TransactionState
-from penstock.connectors.sink import (
+from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
     CommitterContext,
     WriterContext,
 )
+from penstock.connectors.kafka.committable import KafkaCommittable, operator_prefix
+from penstock.connectors.kafka.errors import KafkaDataLossError, KafkaSinkError
+from penstock.connectors.kafka.transactions import Transactions, TransactionState
 from tests.builders.waiting import wait_until
 from tests.connectors.kafka.sink_jobs import Watcher, sink
 

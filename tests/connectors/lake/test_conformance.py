@@ -9,10 +9,10 @@ from pyiceberg.catalog import load_catalog
 
 from penstock.common import Types
 from penstock.common.types import Row
-from penstock.connectors.lake.delta_sink import DeltaSink
-from penstock.connectors.lake.delta_source import DeltaSource
-from penstock.connectors.lake.iceberg_sink import IcebergSink
-from penstock.connectors.lake.iceberg_source import IcebergSource
+from penstock.connectors.delta.sink import DeltaSink
+from penstock.connectors.delta.source import DeltaSource
+from penstock.connectors.iceberg.sink import IcebergSink
+from penstock.connectors.iceberg.source import IcebergSource
 from penstock.testing import SinkConformance, SinkSetup, SourceConformance, SourceSetup
 from tests.builders.modes import SOAKS
 

@@ -15,12 +15,12 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import BooleanType, DateType, LongType, NestedField, StringType
 
 from penstock.common import Types
-from penstock.connectors.lake.delta_sink import DeltaSink
-from penstock.connectors.lake.delta_source import DeltaSource
-from penstock.connectors.lake.iceberg_sink import IcebergSink
-from penstock.connectors.lake.iceberg_source import IcebergSource
-from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
-from penstock.connectors.source import ReadLimits
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
+from penstock.connectors.base.source import ReadLimits
+from penstock.connectors.delta.sink import DeltaSink
+from penstock.connectors.delta.source import DeltaSource
+from penstock.connectors.iceberg.sink import IcebergSink
+from penstock.connectors.iceberg.source import IcebergSource
 from penstock.errors import ArgumentError, RecordError, UnsupportedOperationError
 
 ORDERS = Types.ROW_NAMED(

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
+from penstock.connectors.base.staged_sinks import StagedOutput
 from penstock.connectors.redis import committer as committers
 from penstock.connectors.redis.committer import StagedCommands
-from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
-from penstock.connectors.staged_sinks import StagedOutput
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.redis import RedisSink
 from penstock.errors import ConnectionFailedError, RecordError

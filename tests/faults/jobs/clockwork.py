@@ -22,7 +22,7 @@ import ledger
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.common.serialization import Encoder
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     SourceBatch,

@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.serialization import Encoder
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,

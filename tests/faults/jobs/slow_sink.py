@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,

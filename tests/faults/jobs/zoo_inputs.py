@@ -17,7 +17,7 @@ from typing import Any
 from penstock.checkpoint.manifest import Manifest
 from penstock.common import Time, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
     Source,

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from penstock.common import Types
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.testing import MiniCluster
 from penstock.testing.faults import moments, watched_steps
 from tests.builders.counting_job import Slowly, totals

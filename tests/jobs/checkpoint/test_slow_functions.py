@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import MapFunction
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource

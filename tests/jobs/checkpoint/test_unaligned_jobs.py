@@ -13,8 +13,8 @@ from penstock import state
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import WatermarkStrategy
-from penstock.connectors.sink import Committer, Sink, SinkWriter
-from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.sink import Committer, Sink, SinkWriter
+from penstock.connectors.base.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,

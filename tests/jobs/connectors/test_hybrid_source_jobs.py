@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.connectors.source import Boundedness
+from penstock.connectors.base.source import Boundedness
 from penstock.datastream.connectors import CollectionSource, NumberSequenceSource
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster

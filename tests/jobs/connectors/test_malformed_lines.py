@@ -8,14 +8,14 @@ import pytest
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.common.serialization import DeserializationSchema
-from penstock.connectors.files.source import FileSource
-from penstock.connectors.formats.base import StreamFormat
-from penstock.connectors.formats.csv import CsvReaderFormat
-from penstock.connectors.formats.csv_schema import CsvSchema
-from penstock.connectors.formats.json import JsonLinesFormat
-from penstock.connectors.source import ReadLimits
+from penstock.connectors.base.source import ReadLimits
+from penstock.connectors.filesystem.source import FileSource
 from penstock.datastream import OutputTag
 from penstock.errors import JobExecutionError
+from penstock.formats.base.file_formats import StreamFormat
+from penstock.formats.csv.files import CsvReaderFormat
+from penstock.formats.csv.schema import CsvSchema
+from penstock.formats.json.rows import JsonLinesFormat
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in

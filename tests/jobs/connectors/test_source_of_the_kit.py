@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from penstock.connectors.source import NonBlockingReadLimits, ReadLimits, SourceSplit
+from penstock.connectors.base.source import NonBlockingReadLimits, ReadLimits, SourceSplit
 from penstock.testing.conformance.jobs import ScriptedSource
 
 BATCH = [0, 2, 4, 6]  # of the first of two splits

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.connectors.sink import Committer, Sink, SinkWriter
+from penstock.connectors.base.sink import Committer, Sink, SinkWriter
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.scripted import NONE, Script

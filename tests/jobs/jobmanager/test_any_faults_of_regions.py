@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import JobStatus, WatermarkStrategy
-from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter
+from penstock.connectors.base.sink import (
+    CommitRequest,
+    Committer,
+    Sink,
+    SinkWriter,
+)
 from penstock.datastream import MapFunction
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster

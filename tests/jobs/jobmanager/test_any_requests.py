@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import JobStatus
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster

@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from penstock.common import Time, WatermarkStrategy
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.datastream import AsyncDataStream, AsyncFunction, MapFunction
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import KEYS, Counting, Total, environment

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from penstock.common import WatermarkStrategy, clock
-from penstock.connectors.source import (
+from penstock.common import WatermarkStrategy
+from penstock.connectors.base.source import (
     ReadLimits,
     SourceBatch,
     SourceReader,
     SourceSplit,
 )
 from penstock.testing import MiniCluster
+from penstock.time import clock
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
-from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.jobmanager.diagnosis import diagnosable_job

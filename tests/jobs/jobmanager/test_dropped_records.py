@@ -11,7 +11,7 @@ from penstock.common.watermark_strategy import TimestampAssigner, WatermarkGener
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.diagnosis.metrics import read_figures
 from penstock.jobmanager.diagnosis.rules.late import late_records
-from penstock.rest import shapes
+from penstock.rest.flink_json import shapes
 from penstock.rest.resources.job_graph import job_graph
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing.mini_cluster import MiniCluster

@@ -7,13 +7,13 @@ import pytest
 from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobExecutionError
 from penstock.graph.compiler import compile_program
-from penstock.graph.execution_graph import HISTORY, ExecutionGraph, generate
-from penstock.graph.execution_state import ExecutionState
-from penstock.graph.failure_history import KEPT_FAILURES
 from penstock.graph.settings import GraphSettings
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.execution_tracking import (
+from penstock.jobmanager.execution.execution_graph import HISTORY, ExecutionGraph, generate
+from penstock.jobmanager.execution.execution_state import ExecutionState
+from penstock.jobmanager.execution.failure_history import KEPT_FAILURES
+from penstock.jobmanager.job_master.execution_tracking import (
     acknowledged,
     deployed,
     follow,

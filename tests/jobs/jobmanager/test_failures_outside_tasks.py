@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import RestartStrategies, WatermarkStrategy
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceBatch,

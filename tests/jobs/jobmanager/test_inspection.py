@@ -10,7 +10,7 @@ import pytest
 from penstock.datastream import MapFunction
 from penstock.errors import ArgumentError, JobRequestError, UnsupportedOperationError
 from penstock.graph.task_id import TaskId
-from penstock.rest.flame_graphs import FlameGraphs, FlameGraphType
+from penstock.rest.services.flame_graphs import FlameGraphs, FlameGraphType
 from penstock.runtime.inspection.requests import LogTail, SlotId, StackSamples, ThreadDump
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
@@ -90,7 +90,7 @@ def test_samples_of_a_stuck_task_show_it_waiting(start):
     assert stacks.samples == 10
     ((stack, (on, off)),) = stacks.counts.items()
     assert (on, off) == (0, 10)
-    assert stack[0].startswith("penstock.runtime.task.pipelined_slot.SlotLoop.turn:")
+    assert stack[0].startswith("penstock.runtime.task.pipelined.pipelined_slot.SlotLoop.turn:")
     assert any("StuckUntilLetGo.map:" in each for each in stack)
 
 

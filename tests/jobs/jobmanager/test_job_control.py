@@ -15,16 +15,16 @@ import pytest
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.common import Encoder, JobStatus
-from penstock.connectors.files.sink import FileSink
-from penstock.connectors.sink import Committer, Sink, SinkWriter
+from penstock.connectors.base.sink import Committer, Sink, SinkWriter
+from penstock.connectors.filesystem.sink import FileSink
 from penstock.datastream import MapFunction
 from penstock.errors import ArgumentError, CheckpointError, InvalidProgramError, JobCancelledError
-from penstock.jobmanager import job_master
-from penstock.jobmanager import savepoints as savepoint_service
+from penstock.jobmanager.checkpointing import savepoints as savepoint_service
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master import job_master
+from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.jobmanager.rescaling.scaling import JobScaling
 from penstock.jobmanager.running.epochs.runner import EpochRunner
-from penstock.jobmanager.scaling import JobScaling
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import Counting, environment, totals

@@ -13,7 +13,7 @@ from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobSuspendedError
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.testing.conformance.jobs import ScriptedSource
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import MODES, runs_in

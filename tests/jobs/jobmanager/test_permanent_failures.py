@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from penstock.connectors.base.sink import Committer, Sink, SinkWriter
 from penstock.connectors.kafka.errors import KafkaDataLossError, KafkaSinkError
-from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.errors import ConfigurationError, JobExecutionError, SuppressRestartsError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts

@@ -11,15 +11,15 @@ import pytest
 
 from penstock.common import WatermarkStrategy
 from penstock.common.job_status import JobStatus
-from penstock.connectors.sink import Committer, Sink, SinkWriter
-from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.sink import Committer, Sink, SinkWriter
+from penstock.connectors.base.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ArgumentError, JobCancelledError, JobExecutionError
-from penstock.graph.execution_state import ExecutionState
 from penstock.graph.stage import ClusterCapacity
+from penstock.jobmanager.execution.execution_state import ExecutionState
+from penstock.jobmanager.modes import InsufficientSlotsError
 from penstock.jobmanager.running.epochs.driver import EpochDriver
-from penstock.jobmanager.running.modes import InsufficientSlotsError
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster

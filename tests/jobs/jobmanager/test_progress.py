@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.jobmanager.metric_totals import MetricTotals
-from penstock.jobmanager.progress import (
-    CheckpointReport,
-)
+from penstock.jobmanager.metrics.metric_totals import MetricTotals
+from penstock.jobmanager.metrics.progress import CheckpointReport
 from penstock.testing.mini_cluster import MiniCluster
 
 

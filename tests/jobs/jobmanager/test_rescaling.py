@@ -14,9 +14,9 @@ from penstock.errors import (
     ArgumentError,
     JobCancelledError,
 )
-from penstock.jobmanager.autoscaler import Autoscaler
-from penstock.jobmanager.job_master import JobMaster
-from penstock.jobmanager.replanning import fitted_to
+from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.jobmanager.rescaling.autoscaler import Autoscaler
+from penstock.jobmanager.rescaling.replanning import fitted_to
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import environment, job_of, totals

@@ -12,11 +12,11 @@ import pytest
 
 from penstock.common import Encoder, Types
 from penstock.common.job_status import JobStatus
-from penstock.connectors import collection
+from penstock.connectors.base import collection
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.errors import ArgumentError, CheckpointError, JobCancelledError, RecordError
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import Remembering, environment, totals

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Duration, Time, WatermarkStrategy
-from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import StateTtlConfig, ValueStateDescriptor
 from penstock.errors import ArgumentError, JobRequestError

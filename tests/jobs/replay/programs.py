@@ -7,7 +7,7 @@ import random
 
 from penstock.common import Duration, Time, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.connectors.source import (
+from penstock.connectors.base.source import (
     Boundedness,
     Source,
     SourceBatch,

@@ -11,13 +11,14 @@ import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.connectors.sink import Sink, SinkWriter
+from penstock.connectors.base.sink import Sink, SinkWriter
 from penstock.datastream import _execution
 from penstock.errors import JobExecutionError
 from penstock.replay import replay
-from penstock.runtime.task import subtask, subtask_cache
-from penstock.runtime.task.epoch_slot import run_slot
-from penstock.runtime.task.local_pipe import deliver
+from penstock.runtime.task.epochs import subtask_cache
+from penstock.runtime.task.epochs.epoch_slot import run_slot
+from penstock.runtime.task.epochs.local_pipe import deliver
+from penstock.runtime.task.shared import subtask
 from penstock.testing import MiniCluster, mini_cluster
 from tests.builders.environments import configured
 

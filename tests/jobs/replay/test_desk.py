@@ -11,10 +11,15 @@ import pytest
 
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.errors import FencedError
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.jobmanager.running import journal as epoch_journal
 from penstock.jobmanager.running.journal import read_record, record_name
 from penstock.replay import ReplayError, ReplayRequest, debug, recording, replay

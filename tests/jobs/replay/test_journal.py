@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.errors import PenstockError
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running import journal as epoch_journal

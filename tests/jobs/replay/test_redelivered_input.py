@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.runtime.operators.redelivery import REDELIVERED
+from penstock.runtime.operators.connectors.redelivery import REDELIVERED
 from tests.builders.brokers import Broker
 from tests.jobs.replay.programs import ShowTime
 from tests.jobs.replay.recorded_runs import record_run

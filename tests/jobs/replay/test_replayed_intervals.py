@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.connectors.source import SourceBatch, SourceReader
+from penstock.connectors.base.source import SourceBatch, SourceReader
 from penstock.jobmanager.running.journal import list_records, read_record, record_name
-from penstock.runtime.task.recorded_subtask import RecordedSubtask
-from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.pipelined.recorded_subtask import RecordedSubtask
+from penstock.runtime.task.shared.subtask import Subtask
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.jobs.replay import programs

@@ -8,7 +8,7 @@ from penstock.common import Duration, WatermarkStrategy
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.rest.messages import Request
 from penstock.rest.resources import ROUTES
-from penstock.rest.routes import RouteTable, Services, call
+from penstock.rest.routing.routes import RouteTable, Services, call
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.flink_shapes import flink_shapes, lacks

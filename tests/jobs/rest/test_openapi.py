@@ -11,11 +11,11 @@ import requests
 from hypothesis import HealthCheck, given, settings
 
 from penstock.common.job_status import JobStatus
-from penstock.rest.limits import RequestLimits
-from penstock.rest.openapi import document
 from penstock.rest.resources import ROUTES
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.openapi import document
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.limits import RequestLimits
+from penstock.rest.server.rest_server import RestServer
 from tests.builders.cases import check_all, part
 from tests.builders.published_job import run_numbers
 from tests.builders.rest_fakes import FakeController

@@ -9,9 +9,9 @@ import pytest
 from penstock.common import Types
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from penstock.rest.limits import RequestLimits
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.limits import RequestLimits
+from penstock.rest.server.rest_server import RestServer
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.rest_fakes import TOKEN, FakeController

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from penstock.common import Duration, Time, WatermarkStrategy
-from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import AsyncDataStream, AsyncFunction, KeyedProcessFunction
 from penstock.datastream.connectors import DataGeneratorSource, NumberSequenceSource
 from penstock.datastream.connectors.hybrid_source import HybridSource

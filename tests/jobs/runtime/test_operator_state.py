@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.user_errors import UserCodeError
 from penstock.datastream import CheckpointedFunction, MapFunction
+from penstock.errors.user_errors import UserCodeError
 from tests.builders.scripted import collect, environment
 
 

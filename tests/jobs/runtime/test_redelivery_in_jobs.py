@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.runtime.operators.redelivery import REDELIVERED
+from penstock.runtime.operators.connectors.redelivery import REDELIVERED
 from penstock.testing.faults import StepFault, moments, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.brokers import Broker
@@ -36,7 +36,7 @@ def test_failures_between_the_steps_of_a_checkpoint(tells, caplog):
     ]
     source = Broker(LENGTHS, tells=tells)
     with (
-        caplog.at_level(logging.INFO, "penstock.jobmanager.source_coordinator"),
+        caplog.at_level(logging.INFO, "penstock.jobmanager.sources.source_coordinator"),
         MiniCluster() as cluster,
         protocol_faults(*faults) as injected,
     ):

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from penstock.common import Types, WatermarkStrategy
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.base.source import (
+    ReadLimits,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+)
 from penstock.datastream import CheckpointedFunction, DataStream, MapFunction
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import Counting

@@ -10,7 +10,6 @@ import pytest
 
 from penstock.checkpoint.manifest_store import UnreadableCheckpointError
 from penstock.common import Types, WatermarkStrategy
-from penstock.common.time import Duration, Time
 from penstock.datastream import (
     KeyedProcessFunction,
 )
@@ -22,6 +21,7 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.testing.faults import StepFault, protocol_faults
+from penstock.time.durations import Duration, Time
 from tests.builders.clusters import own_cluster
 from tests.builders.environments import RESTARTS, stateful_environment
 from tests.builders.scripted import Script

@@ -11,7 +11,7 @@ from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import RestoreRefusedError
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.writer_states import check_writer_states
+from penstock.jobmanager.restoring.writer_states import check_writer_states
 from penstock.runtime.state.operator_state import WRITERS
 from penstock.runtime.state.redistribution import count_writer_states
 from tests.builders.remembering_sinks import Merging, Remembering

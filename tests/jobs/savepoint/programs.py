@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from penstock.cep import CEP, Pattern
 from penstock.common import Types, WatermarkStrategy
-from penstock.common.time import Duration, Time
 from penstock.datastream import (
     CheckpointedFunction,
     KeyedProcessFunction,
@@ -28,6 +27,7 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.errors import JobCancelledError
+from penstock.time.durations import Duration, Time
 from tests.builders.scripted import Script
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()

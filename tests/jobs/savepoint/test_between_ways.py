@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from penstock.common import Encoder, Types, WatermarkStrategy
-from penstock.connectors.data_generator import DataGeneratorSource
-from penstock.connectors.source import SourceBatch, SourceReader
+from penstock.connectors.base.source import SourceBatch, SourceReader
+from penstock.connectors.datagen.source import DataGeneratorSource
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor

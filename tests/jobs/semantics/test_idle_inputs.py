@@ -11,7 +11,7 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import CoProcessFunction, ProcessFunction
-from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.epochs import subtask_cache
 from tests.builders.scripted import MIN, environment, read, take
 
 IDLE = ("idle", 0)  # from here on the stream is idle, until its next record

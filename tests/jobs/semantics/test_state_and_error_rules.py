@@ -8,7 +8,7 @@ from penstock.common import Time, WatermarkStrategy
 from penstock.datastream import KeyedProcessFunction, MapFunction, ProcessFunction
 from penstock.errors import JobExecutionError
 from penstock.graph.operator_specs import KeyedProcessSpec
-from penstock.graph.state_descriptors import (
+from penstock.state_descriptors.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateTtlConfig,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
-from penstock.common.time_domain import TimeDomain
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.graph.state_descriptors import ValueStateDescriptor
+from penstock.state_descriptors.descriptors import ValueStateDescriptor
+from penstock.time.time_domain import TimeDomain
 from tests.builders.scripted import LOG, MIN, MONOTONOUS, NONE, collect, environment, read, take
 
 SECOND = 1000

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.common import Row, Types, WatermarkStrategy
-from penstock.common.time import Duration, Time
 from penstock.datastream import (
     CheckpointedFunction,
     KeyedBroadcastProcessFunction,
@@ -27,6 +26,7 @@ from penstock.datastream.window import (
     EventTimeSessionWindows,
     TumblingEventTimeWindows,
 )
+from penstock.time.durations import Duration, Time
 from tests.builders.scripted import Script
 
 VISIT = Types.ROW_NAMED(["page", "count"], [Types.STRING(), Types.INT()])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyroaring import BitMap
 
+from penstock.sql.errors import ValidationError
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.errors import ValidationError
 from penstock.table.expressions import col
 from penstock.table.udf import udf
 from penstock.testing import MiniCluster

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.cli.local_cluster import LocalCluster
 from penstock.errors import PenstockError
+from penstock.sql.parse.parser import parse
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.sql.parser import parse
 
 PAGE = Path(__file__).parents[3] / "docs" / "from-flink-and-spark-sql.md"
 ROWS = "(VALUES (7, 2, 'x', ARRAY[5, 6])) AS t(a, b, j, xs)"
@@ -136,7 +136,7 @@ def test_words_that_flink_reserves_may_be_names(environment):
 def test_functions_are_python(environment):
     # the function itself is in the module that the statement names
     environment.execute_sql(
-        "CREATE TEMPORARY FUNCTION shout AS 'tests.unit.table.test_refusals.shout' LANGUAGE PYTHON"
+        "CREATE TEMPORARY FUNCTION shout AS 'tests.unit.sql.test_refusals.shout' LANGUAGE PYTHON"
     )
     with environment.execute_sql("SELECT shout('a')").collect() as rows:
         assert [row[0] for row in rows] == ["a!"]

@@ -9,8 +9,8 @@ import pytest
 
 from penstock.common import Row, RowKind
 from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.sql.errors import ValidationError
 from penstock.table import EnvironmentSettings, ResultKind, StreamTableEnvironment, TableEnvironment
-from penstock.table.errors import ValidationError
 from penstock.table.expressions import col
 from penstock.table.udf import udf
 from penstock.testing import MiniCluster

@@ -17,8 +17,8 @@ import pytest
 
 from penstock.common import Row
 from penstock.errors import ConfigurationError, JobExecutionError, UnsupportedOperationError
+from penstock.sql.errors import ValidationError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.errors import ValidationError
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.cases import check_all

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.common import RowKind
+from penstock.sql.errors import ValidationError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.errors import ValidationError
 from penstock.testing import MiniCluster
 
 # symbol, second, price, tax

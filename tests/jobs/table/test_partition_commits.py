@@ -11,19 +11,20 @@ from typing import Any
 import pytest
 
 from penstock import state
-from penstock.common import Configuration, Types, WatermarkStrategy, clock
-from penstock.connectors.source import SourceReader
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.connectors.base.source import SourceReader
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, JobExecutionError
+from penstock.sql.errors import ValidationError
 from penstock.table import (
     EnvironmentSettings,
     Schema,
     StreamTableEnvironment,
     TableEnvironment,
 )
-from penstock.table.errors import ValidationError
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
+from penstock.time import clock
 from tests.builders.endless import EndlessSource
 from tests.builders.modes import MODES
 from tests.builders.waiting import wait_until

@@ -12,9 +12,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from penstock.cli.local_cluster import LocalCluster
+from penstock.sql.parse.parser import parse
+from penstock.sql.parse.statements import InsertStatement, QueryStatement, StatementSetBlock
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.sql.parser import parse
-from penstock.table.sql.statements import InsertStatement, QueryStatement, StatementSetBlock
 
 ROOT = Path(__file__).parents[3]
 SHOP = ROOT / "examples" / "sql"

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.common import Row
 from penstock.errors import JobExecutionError
+from penstock.sql.errors import ValidationError
 from penstock.table import (
     AggregateFunction,
     DataTypes,
@@ -21,7 +22,6 @@ from penstock.table import (
     TableSchema,
 )
 from penstock.table.catalog import CatalogBaseTable, ObjectPath
-from penstock.table.errors import ValidationError
 from penstock.table.expressions import col, lit, null_of, row
 from penstock.table.udf import udaf
 from penstock.testing import MiniCluster

@@ -11,8 +11,8 @@ import pytest
 from penstock.common import Row, RowKind, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.errors import ArgumentError
+from penstock.sql.errors import UnsupportedQueryError
 from penstock.table import ChangelogMode, DataTypes, Schema, StreamTableEnvironment
-from penstock.table.errors import UnsupportedQueryError
 from penstock.table.expressions import col, lit
 from penstock.table.window import Over, Session, Slide, Tumble
 from penstock.testing import MiniCluster

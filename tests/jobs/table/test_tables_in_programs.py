@@ -13,8 +13,8 @@ import pytest
 from penstock.common import Row
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.pyflink_compat import pyflink_names
+from penstock.sql.errors import ValidationError
 from penstock.table import DataTypes, ExplainDetail, Schema, StreamTableEnvironment, TableDescriptor
-from penstock.table.errors import ValidationError
 from penstock.table.expressions import call_sql, col, lit, range_, without_columns
 from penstock.testing import MiniCluster
 from tests.builders.tables import rows, with_words

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from penstock.common import RowKind
+from penstock.sql.errors import UnsupportedQueryError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.errors import UnsupportedQueryError
 from penstock.testing import MiniCluster
 
 BEGIN = dt.datetime(2024, 1, 1)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.sql.parse.types import data_type_of
 from penstock.table import DataTypes, EnvironmentSettings, Schema, TableDescriptor, TableEnvironment
-from penstock.table.sql.types import data_type_of
 from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
 from tests.builders.tables import rows

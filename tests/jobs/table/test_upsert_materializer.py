@@ -10,8 +10,8 @@ import pytest
 
 from penstock.common import Row, RowKind
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.sql.errors import ValidationError
 from penstock.table import ChangelogMode, DataTypes, Schema, StreamTableEnvironment
-from penstock.table.errors import ValidationError
 from penstock.testing import MiniCluster
 
 INSERT, BEFORE, AFTER, DELETE = "+I", "-U", "+U", "-D"

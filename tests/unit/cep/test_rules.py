@@ -7,9 +7,14 @@ import pickle
 import pytest
 
 from penstock.cep import AfterMatchSkipStrategy, Pattern, WithinType
-from penstock.cep.engine import KeyRuns, Nfa, SkipError, compile_pattern
 from penstock.common import Duration
-from tests.unit.cep.patterns import Has
+from penstock.runtime.cep.engine import (
+    KeyRuns,
+    Nfa,
+    SkipError,
+    compile_pattern,
+)
+from tests.unit.runtime.cep.patterns import Has
 
 
 def find(pattern, events):

@@ -24,7 +24,7 @@ from penstock.checkpoint.messages import (
     TaskFailed,
     WriteManifest,
 )
-from penstock.connectors.sink import CommitRequest
+from penstock.connectors.base.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.graph.task_id import TaskId
 from tests.builders.checkpoint_builders import (

@@ -21,7 +21,7 @@ from penstock.checkpoint.messages import (
     TaskFailed,
 )
 from penstock.checkpoint.pickled import Pickled
-from penstock.connectors.sink import CommitRequest
+from penstock.connectors.base.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
 from tests.builders.checkpoint_builders import (
     OPERATORS,

@@ -15,7 +15,7 @@ from penstock.checkpoint.messages import (
     NotifyCheckpointComplete,
     PipeFinished,
 )
-from penstock.connectors.sink import MIN_WATERMARK, CommitRequest
+from penstock.connectors.base.sink import MIN_WATERMARK, CommitRequest
 from tests.builders.checkpoint_builders import READ, SUM0, SUM1, ack, manifest, start
 
 

@@ -21,7 +21,7 @@ from penstock.checkpoint.messages import (
     TriggerSources,
     WriteManifest,
 )
-from penstock.connectors.sink import CommitRequest
+from penstock.connectors.base.sink import CommitRequest
 from penstock.errors import CheckpointError
 from tests.builders.checkpoint_builders import READ, SUM0, SUM1, ack, delta, full, start
 

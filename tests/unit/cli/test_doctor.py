@@ -8,9 +8,9 @@ import pytest
 
 from penstock.cli import main
 from penstock.rest import processes
-from penstock.rest.diagnoses import FRESH_MS, Diagnoses
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.rest_server import RestServer
+from penstock.rest.services.diagnoses import FRESH_MS, Diagnoses
 from tests.builders.rest_fakes import NOW, TOKEN, FakeController
 
 JOB = "ab" + "1" * 30

@@ -13,8 +13,8 @@ from penstock.cli import job_commands, main, output, reach
 from penstock.common.job_status import JobStatus
 from penstock.errors import CheckpointError
 from penstock.rest import processes
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.rest_server import RestServer
 from tests.builders.rest_fakes import NOW, FakeController
 
 TOKEN = "secret"

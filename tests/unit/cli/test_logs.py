@@ -12,12 +12,12 @@ import pytest
 
 from penstock.cli import main
 from penstock.common.job_status import JobStatus
-from penstock.common.logs.lines import LogLine
-from penstock.common.logs.log_buffer import log_book
-from penstock.common.logs.scope import LogScope
+from penstock.logs.lines import LogLine
+from penstock.logs.log_buffer import log_book
+from penstock.logs.scope import LogScope
 from penstock.rest import processes
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.rest_server import RestServer
 from tests.builders.rest_fakes import TOKEN, FakeController
 from tests.builders.waiting import wait_until
 

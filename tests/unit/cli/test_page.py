@@ -10,9 +10,9 @@ import pytest
 
 from penstock.cli import main
 from penstock.rest import processes
-from penstock.rest.client import RestClient
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.client.rest_client import RestClient
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.rest_server import RestServer
 from tests.builders.rest_fakes import FakeController
 
 JOB = "ab" + "1" * 30

@@ -185,7 +185,7 @@ def test_info_names_versions_and_places(capsys):
 )
 def test_what_becomes_of_restored_state_can_be_said(write, capsys, options, shown):
     script = write(
-        "from penstock.common import options\n"
+        "from penstock import options\n"
         "from penstock.datastream import StreamExecutionEnvironment\n"
         "configuration = StreamExecutionEnvironment.get_execution_environment().get_configuration()\n"
         "print(configuration.get(options.RECOVERY_IGNORE_UNCLAIMED),"

@@ -271,7 +271,7 @@ def test_the_arrow_types_of_composites_have_named_fields():
 
 def test_the_package_loads_without_arrow_pandas_and_spark():
     check = (
-        "import sys, penstock.common, penstock.common.string_form, penstock.graph.state_descriptors; "
+        "import sys, penstock.common, penstock.records.string_form, penstock.state_descriptors.descriptors; "
         "print([m for m in ('pyarrow', 'pandas', 'pyspark', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.pickling import dumps
-from penstock.connectors.collection import CollectionSource
-from penstock.connectors.data_generator import DataGeneratorSource
-from penstock.connectors.files.source import FileSource
-from penstock.connectors.formats.base import FilePart, StreamFormat
-from penstock.connectors.formats.columnar import ParquetColumnarRowInputFormat
-from penstock.connectors.hybrid_source import HybridSource
-from penstock.connectors.number_sequence import NumberSequenceSource
-from penstock.connectors.source import ReadLimits, SplitEnumerator, SplitProgress
-from penstock.connectors.stream_cache import StreamCacheSource
+from penstock.connectors.base.collection import CollectionSource
+from penstock.connectors.base.number_sequence import NumberSequenceSource
+from penstock.connectors.base.source import ReadLimits, SplitEnumerator, SplitProgress
+from penstock.connectors.datagen.source import DataGeneratorSource
+from penstock.connectors.filesystem.source import FileSource
+from penstock.connectors.hybrid.source import HybridSource
+from penstock.connectors.stream_cache.blocks import StreamCacheSource
+from penstock.formats.base.file_formats import FilePart, StreamFormat
+from penstock.formats.columnar.files import ParquetColumnarRowInputFormat
+from penstock.pickling.portable_pickles import dumps
 
 
 class Reading:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from penstock.connectors.source import ReadLimits
+from penstock.connectors.base.source import ReadLimits
 
 NAMES = {
     "connectors": ["DeliveryGuarantee", "Sink", "Source"],

@@ -8,14 +8,14 @@ import math
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.source import NonBlockingReadLimits, SourceAssignment, SplitProgress
+from penstock.connectors.base.source import NonBlockingReadLimits, SourceAssignment, SplitProgress
 from penstock.datastream.connectors import (
     CollectionSource,
     DataGeneratorSource,
     NumberSequenceSource,
 )
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.operators.source import PollResult
+from penstock.runtime.operators.connectors.source import PollResult
 from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.connector_helpers import hybrid
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from penstock.common import Types
-from penstock.connectors.source import ReadLimits
+from penstock.connectors.base.source import ReadLimits
 from penstock.datastream.connectors import CollectionSource, NumberSequenceSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.errors import ArgumentTypeError, InvalidProgramError
-from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
 from tests.builders.connector_helpers import hybrid
 from tests.builders.scripted import Script
 

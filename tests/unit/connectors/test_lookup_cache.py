@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from penstock.connectors.lookup_cache import LookupCache
+from penstock.connectors.base.lookup_cache import LookupCache
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 

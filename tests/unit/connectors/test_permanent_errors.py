@@ -8,7 +8,6 @@ import sqlite3
 import psycopg.errors
 from confluent_kafka import KafkaError
 
-from penstock.connectors.formats.registry import RegisteredSchema, SchemaRegistry
 from penstock.connectors.jdbc.failures import refused
 from penstock.connectors.jdbc.urls import parse_url
 from penstock.connectors.kafka.errors import KafkaDataLossError, sink_error
@@ -23,6 +22,7 @@ from penstock.errors import (
     UnsupportedOperationError,
     suppresses_restarts,
 )
+from penstock.formats.confluent.registry import RegisteredSchema, SchemaRegistry
 from tests.builders.cases import check_all
 from tests.builders.schema_registry import registry_server
 

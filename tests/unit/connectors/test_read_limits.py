@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from penstock.connectors.source import NonBlockingReadLimits, ReadLimits
-from penstock.table.connectors.frames import FrameSource
+from penstock.connectors.base.frames import FrameSource
+from penstock.connectors.base.source import NonBlockingReadLimits, ReadLimits
 
 
 def test_limits_with_another_batch_size_end_at_the_same_time() -> None:

@@ -6,8 +6,8 @@ import types
 
 import pytest
 
-from penstock.connectors import retrying
-from penstock.connectors.retrying import Backoff
+from penstock.connectors.base import retrying
+from penstock.connectors.base.retrying import Backoff
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from penstock.common import Types
-from penstock.connectors.formats.canal import CanalJsonDeserializationSchema
-from penstock.connectors.formats.csv_messages import CsvRowDeserializationSchema
-from penstock.connectors.formats.csv_schema import CsvSchema
-from penstock.connectors.formats.debezium import DebeziumJsonDeserializationSchema
-from penstock.connectors.formats.json import JsonRowDeserializationSchema
-from penstock.connectors.formats.json_values import JsonDeserializationSchema
 from penstock.connectors.kafka.record import KafkaRecord
-from penstock.table.connectors.json_rows import LenientJsonDeserializationSchema
-from penstock.table.connectors.kafka.records import ColumnSource, RecordRows
-from penstock.table.types import IntType, RowField, RowType
+from penstock.connectors.kafka.table.records import ColumnSource, RecordRows
+from penstock.formats.changelog.canal import CanalJsonDeserializationSchema
+from penstock.formats.changelog.debezium import DebeziumJsonDeserializationSchema
+from penstock.formats.csv.messages import CsvRowDeserializationSchema
+from penstock.formats.csv.schema import CsvSchema
+from penstock.formats.json.rows import JsonRowDeserializationSchema
+from penstock.formats.json.table_rows import LenientJsonDeserializationSchema
+from penstock.formats.json.values import JsonDeserializationSchema
+from penstock.sql.types import IntType, RowField, RowType
 from tests.builders.cases import check_all
 
 ROW = Types.ROW_NAMED(["a"], [Types.INT()])

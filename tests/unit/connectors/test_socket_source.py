@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from penstock.common.serialization import DeserializationSchema
-from penstock.connectors import socket as socket_source
-from penstock.connectors.socket import SocketSource
-from penstock.connectors.source import NonBlockingReadLimits, ReadLimits
+from penstock.connectors.base.source import NonBlockingReadLimits, ReadLimits
+from penstock.connectors.socket import source as socket_source
+from penstock.connectors.socket.source import SocketSource
 from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError, RecordError
 from tests.builders.feeding import feeding, sends
 from tests.builders.ports import reserved_port

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.common.types import Row
-from penstock.connectors.function_sink import FunctionSink
-from penstock.connectors.sink import CheckpointContext, CommitRequest
-from penstock.connectors.staged_sinks import CollectSink, PrintSink
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest
+from penstock.connectors.base.staged_sinks import CollectSink, PrintSink
+from penstock.connectors.function.sink import FunctionSink
 from penstock.errors import ArgumentTypeError, CheckpointError, InvalidProgramError
 from tests.builders.connector_helpers import open_writer
 

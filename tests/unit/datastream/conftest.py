@@ -9,8 +9,8 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
-from penstock.connectors.sink import Sink
-from penstock.connectors.source import Boundedness, Source
+from penstock.connectors.base.sink import Sink
+from penstock.connectors.base.source import Boundedness, Source
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream._execution import set_executor
 

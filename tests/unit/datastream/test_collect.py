@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.errors import JobExecutionError
 
 

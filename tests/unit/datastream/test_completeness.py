@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.not_implemented import not_implemented_class
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend
 from penstock.errors import UnsupportedOperationError
+from penstock.errors.not_implemented import not_implemented_class
 from tests.builders.cases import by_name, check_all
 
 ROOT = Path(__file__).parents[3]

@@ -401,7 +401,7 @@ def test_a_collection_is_read_by_one_subtask(env):
 def test_collection_elements_are_converted_to_their_type(env, elements, kind, expected):
     source = env.from_collection(elements, kind).transformation.spec.source
     (split,) = source.create_enumerator(1).discover()
-    from penstock.connectors.source import ReadLimits
+    from penstock.connectors.base.source import ReadLimits
 
     read = source.create_reader().read(split, split.start, ReadLimits())
     assert [record for batch in read for record in batch.records] == expected

@@ -9,8 +9,8 @@ import os
 import pytest
 
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.connectors.files.committer import CommitPolicy, FileCommitter, InProgressFile
-from penstock.connectors.sink import CommitRequest
+from penstock.connectors.base.sink import CommitRequest
+from penstock.connectors.filesystem.committer import CommitPolicy, FileCommitter, InProgressFile
 from penstock.errors import ArgumentError, CheckpointError, FileError, MissingFileError
 from penstock.files import file_system, local, retries
 from penstock.files.arrow import ArrowFiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.connectors.source import SourceAssignment
+from penstock.connectors.base.source import SourceAssignment
 from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
 from penstock.graph.deployment import JobSettings, SubtaskRestore

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.graph import execution_graph
 from penstock.graph.compiler import compile_program, execution_plan
+from penstock.jobmanager.execution import execution_graph
 from tests.unit.graph.builder import SHAPES
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

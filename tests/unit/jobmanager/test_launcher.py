@@ -9,12 +9,12 @@ import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore, UnreadableCheckpointError
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common import temporary
 from penstock.errors import ConfigurationError, RestoreRefusedError
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.launcher import create_job
-from penstock.jobmanager.starting_point import find_start
+from penstock.jobmanager.restoring.starting_point import find_start
+from penstock.processes import temporary
 from tests.builders.checkpoint_builders import manifest
 from tests.builders.counting_job import environment, totals
 

@@ -6,11 +6,7 @@ import pytest
 
 from penstock.errors import ConfigurationError
 from penstock.graph.stage import ClusterCapacity
-from penstock.jobmanager.running.modes import (
-    InsufficientSlotsError,
-    check_capacity,
-    prefers_pipelined,
-)
+from penstock.jobmanager.modes import InsufficientSlotsError, check_capacity, prefers_pipelined
 
 
 @pytest.mark.parametrize(

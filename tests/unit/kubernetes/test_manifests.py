@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from penstock.cli.main import create_parser, main
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import validate
 from penstock.errors import ArgumentError
 from penstock.kubernetes.manifests import image_patch, render, render_upgrade
 from penstock.kubernetes.settings import ClusterSettings
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import validate
 from penstock.rest.resources import ROUTES
 
 VERSIONS = ("1.31", "1.34")

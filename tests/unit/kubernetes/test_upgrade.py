@@ -12,8 +12,8 @@ from penstock.cli import main
 from penstock.common.job_status import JobStatus
 from penstock.errors import CheckpointError
 from penstock.kubernetes.manifests import image_patch
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.rest_server import RestServer
 from tests.builders.fake_kubernetes import FakeKubernetes
 from tests.builders.rest_fakes import NOW, FakeController
 

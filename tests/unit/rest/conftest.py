@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from penstock.rest.limits import RequestLimits
-from penstock.rest.routes import Services
-from penstock.rest.server import RestServer
+from penstock.rest.routing.routes import Services
+from penstock.rest.server.limits import RequestLimits
+from penstock.rest.server.rest_server import RestServer
 from tests.builders.publishing import publisher  # noqa: F401  - a fixture
 from tests.builders.rest_fakes import NOW, TOKEN, FakeController
 

@@ -16,14 +16,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from penstock.common.configuration import Configuration
 from penstock.common.job_status import JobStatus
 from penstock.errors import ConfigurationError
-from penstock.rest import endpoint as endpoints
+from penstock.options.configuration import Configuration
 from penstock.rest import processes, publish
-from penstock.rest.client import RestClient
-from penstock.rest.endpoint import Binding
+from penstock.rest.client.rest_client import RestClient
 from penstock.rest.ports import parse_ports
+from penstock.rest.server import endpoint as endpoints
+from penstock.rest.server.endpoint import Binding
 
 
 def test_a_published_job_is_found_and_reached(publisher, make_controller):
@@ -209,7 +209,7 @@ PROGRAM = """
 import sys
 from concurrent.futures import Future
 import penstock.rest.publish
-from penstock.common.configuration import Configuration
+from penstock.options.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.rest.publish import publish

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from penstock.common.types import Row
-from penstock.connectors.source import SourceSplit, SplitProgress
+from penstock.connectors.base.source import SourceSplit, SplitProgress
 from penstock.savepoint.metadata import pretty
 from penstock.savepoint.open_json import UnopenedPickle, from_json, pickled_to_json, to_json
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
@@ -85,7 +85,7 @@ def test_the_progress_of_a_split_can_be_read():
     progress = SplitProgress(SourceSplit("file 1", ("a.csv", 0)), position=17, watermark=5)
     data = to_json((progress,))
     name, fields = data["$tuple"][0]["$object"]
-    assert name == "penstock.connectors.source:SplitProgress"
+    assert name == "penstock.connectors.base.source:SplitProgress"
     assert (fields["position"], fields["watermark"]) == (17, 5)
     assert fields["split"]["$object"][1]["payload"] == {"$tuple": ["a.csv", 0]}
     assert from_json(data) == (progress,)

@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 import penstock
-from penstock.common import cloudpickling
-from penstock.common.python_dependencies import PythonDependencies
+from penstock.dependencies.python_dependencies import PythonDependencies
 from penstock.errors import JobCancelledError
+from penstock.pickling import cloudpickling
 from penstock.spark import task_environment
 from penstock.spark.dependencies import DependenciesError, WorkerEnvironment, pack
 from penstock.spark.task_environment import PreparationError, prepare

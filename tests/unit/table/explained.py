@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.sql.parse.parser import parse
 from penstock.table import EnvironmentSettings, ExplainDetail, TableEnvironment
-from penstock.table.sql.parser import parse
 
 FILE = Path(__file__).with_suffix(".txt")
 TABLES = """

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from penstock.connectors.formats.csv_schema import CsvSchema
-from penstock.connectors.formats.field_types import FieldType, field_type
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
+from penstock.formats.base.field_types import FieldType, field_type
+from penstock.formats.csv.schema import CsvSchema
 from penstock.pyflink_compat import pyflink_names
+from penstock.sql.types import DataType
 from penstock.table import DataTypes
-from penstock.table.types import DataType
 
 D = DataTypes
 
@@ -168,5 +168,5 @@ def test_a_program_for_pyflink_imports_them() -> None:
         from pyflink.table import StreamTableEnvironment
         from pyflink.table.types import RowType
     assert Theirs is DataTypes
-    assert RowType.__module__ == "penstock.table.types"
+    assert RowType.__module__ == "penstock.sql.types"
     assert StreamTableEnvironment.__module__ == "penstock.table.stream_table_environment"

@@ -13,16 +13,22 @@ from typing import Any
 import polars as pl
 import pytest
 
-from penstock.columnar.expressions import compile_expression
-from penstock.columnar.expressions.compiler import literal
 from penstock.errors import PenstockError
+from penstock.runtime.columnar.expressions import compile_expression
+from penstock.runtime.columnar.expressions.compiler import literal
+from penstock.sql.expr.functions import resolve
+from penstock.sql.expr.nodes import (
+    Call,
+    InputRef,
+    Literal,
+    Rex,
+    rewrite,
+)
+from penstock.sql.logical.context import PlanSettings
+from penstock.sql.logical.converter import Converter
+from penstock.sql.parse.parser import parse_expression
+from penstock.sql.types import NullType
 from penstock.table import DataTypes
-from penstock.table.expressions.functions import resolve
-from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, rewrite
-from penstock.table.plan.context import PlanSettings
-from penstock.table.plan.converter import Converter
-from penstock.table.sql.parser import parse_expression
-from penstock.table.types import NullType
 from tests.builders.cases import check_all, part
 
 #: The cases run in so many tests, so that workers can share them.

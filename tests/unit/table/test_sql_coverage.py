@@ -9,11 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from penstock.columnar.expressions import compiled_functions
 from penstock.errors import UnsupportedOperationError
-from penstock.table.expressions.functions import resolve
-from penstock.table.expressions.functions.definitions import DEFINITIONS
-from penstock.table.expressions.functions.missing import MISSING
+from penstock.runtime.columnar.expressions import compiled_functions
+from penstock.sql.expr.functions import resolve
+from penstock.sql.expr.functions.definitions import DEFINITIONS
+from penstock.sql.expr.functions.missing import MISSING
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.common.time import Duration, Time
 from penstock.errors import ArgumentError, ArgumentTypeError, MissingTimestampError
+from penstock.time.durations import Duration, Time
 from penstock.windowing import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Duration, Time
-from penstock.common.user_errors import UserCodeError
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
+from penstock.errors.user_errors import UserCodeError
 from penstock.graph.operator_specs import WindowSpec
-from penstock.runtime.operators.window import create_window_operator
-from penstock.runtime.operators.window_evicting import (
+from penstock.runtime.operators.windows.evicting_window import (
     EvictingMergingWindowOperator,
     EvictingWindowOperator,
 )
+from penstock.runtime.operators.windows.window import create_window_operator
 from penstock.testing import OperatorHarness
 from penstock.windowing import (
     CountEvictor,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.time import Time
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
 from penstock.graph.operator_specs import WindowSpec
-from penstock.runtime.operators.window import create_window_operator
+from penstock.runtime.operators.windows.window import create_window_operator
 from penstock.testing import OperatorHarness
+from penstock.time.durations import Time
 from penstock.windowing import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

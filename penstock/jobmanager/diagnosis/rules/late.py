@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.common.dropped_records import (
+from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
+from penstock.jobmanager.diagnosis.metrics import JobFigures
+from penstock.jobmanager.metrics.dropped_record_counts import RECORDS
+from penstock.records.dropped_records import (
     LATE,
     NULL_COLUMN,
     NULL_TIME,
     REASONS,
     SKIPPED,
 )
-from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
-from penstock.jobmanager.diagnosis.metrics import JobFigures
-from penstock.jobmanager.dropped_records import RECORDS
 
 _MANY: Final = 0.01
 _HINTS: Final = {

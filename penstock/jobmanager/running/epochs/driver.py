@@ -10,7 +10,6 @@ from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.common import clock
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
@@ -24,6 +23,7 @@ from penstock.jobmanager.running.journal import Journal
 from penstock.jobmanager.running.plan_view import PlanView
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 from penstock.savepoint.state_io import SnapshotStateIO
+from penstock.time import clock
 
 _log = logging.getLogger(__name__)
 

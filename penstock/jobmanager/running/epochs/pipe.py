@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.connectors.source import SourceAssignment
+from penstock.connectors.base.source import SourceAssignment
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.levels import deploy_levels
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
+from penstock.jobmanager.checkpointing.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.restoring.restore_points import restore_points
 from penstock.jobmanager.running.driver import Listener
 from penstock.jobmanager.running.journal import Journal
 from penstock.runtime.network.messages import TaskAck

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.connectors.source import SourceAssignment
+from penstock.connectors.base.source import SourceAssignment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.checkpoints import Checkpoints, StepHook

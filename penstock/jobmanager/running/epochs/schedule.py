@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Sequence
 
-from penstock.common import clock
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.driver import ExecutionFailedError, Interrupts
 from penstock.jobmanager.running.epochs.reading_time import EpochReadingTime
 from penstock.jobmanager.running.epochs.runner import EpochRunner
-from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
+from penstock.time import clock
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from penstock.jobmanager.source_coordinator import DiscoveredSplits, SourceCoordinator
+from penstock.jobmanager.sources.source_coordinator import DiscoveredSplits, SourceCoordinator
 
 PERIOD_S: Final = 0.1  # from the end of a discovery to the next; a longer discovery is followed by a pause of its own duration
 

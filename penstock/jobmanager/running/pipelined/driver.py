@@ -13,15 +13,15 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.messages import NotifyCheckpointComplete
 from penstock.checkpoint.schedule import CheckpointSchedule, SchedulePolicy
-from penstock.common import clock
-from penstock.connectors.source import SourceAssignment
+from penstock.connectors.base.source import SourceAssignment
 from penstock.graph.placement import StageLayout, count_slots, lay_out
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
+from penstock.jobmanager.checkpointing.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.modes import check_capacity
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.resources.demand import slot_demand
-from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.restoring.restore_points import restore_points
 from penstock.jobmanager.running.checkpoints import Checkpoints, Outcome, StepHook
 from penstock.jobmanager.running.cluster import Cluster
 from penstock.jobmanager.running.driver import (
@@ -31,16 +31,15 @@ from penstock.jobmanager.running.driver import (
     Listener,
 )
 from penstock.jobmanager.running.journal import Journal
-from penstock.jobmanager.running.modes import check_capacity
 from penstock.jobmanager.running.pipelined.discovery import Discovery, DiscoveryOutcome
 from penstock.jobmanager.running.pipelined.interval_journal import IntervalJournal
 from penstock.jobmanager.running.pipelined.stage_watch import StageFailed, StagePhase, StageRunning
 from penstock.jobmanager.running.pipelined.stages import StageAttempt, StageEvent, Stages
 from penstock.jobmanager.running.plan_view import PlanView
-from penstock.jobmanager.source_coordinator import SourceCoordinator
-from penstock.jobmanager.watermark_alignment import WatermarkAlignmentGroups
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
+from penstock.jobmanager.sources.watermark_alignment import WatermarkAlignmentGroups
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
-from penstock.runtime.task.slot_messages import (
+from penstock.runtime.task.pipelined.slot_messages import (
     AcknowledgeCheckpoint,
     AlignmentReport,
     AssignSplits,
@@ -54,6 +53,7 @@ from penstock.runtime.task.slot_messages import (
     TriggerBarrier,
 )
 from penstock.savepoint.state_io import SnapshotStateIO
+from penstock.time import clock
 
 _LONGEST_WAIT_S: Final = 1.0
 # How long tasks wait for the first split discovery; afterwards they start without splits and get them later.

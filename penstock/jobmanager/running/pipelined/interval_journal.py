@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
-from penstock.connectors.source import SourceAssignment
+from penstock.connectors.base.source import SourceAssignment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.restoring.restore_points import restore_points
 from penstock.jobmanager.running.journal import IntervalRecord, IntervalStart, Journal
-from penstock.jobmanager.source_coordinator import SourceCoordinator
+from penstock.jobmanager.sources.source_coordinator import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.task.recorded_subtask import NO_SLOT
+from penstock.runtime.task.pipelined.recorded_subtask import NO_SLOT
 from penstock.runtime.time.decisions import PackedRuns, SlotTrace, SubtaskTrace
 
 

@@ -15,7 +15,7 @@ from penstock.errors import PenstockError
 from penstock.graph.placement import StageLayout
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import TaskFailedError
-from penstock.runtime.task.slot_messages import (
+from penstock.runtime.task.pipelined.slot_messages import (
     Command,
     Connect,
     SlotFailed,

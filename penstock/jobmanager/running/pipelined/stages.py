@@ -15,7 +15,7 @@ from penstock.graph.deploy_stages import deploy_stage
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.placement import StageLayout
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.java_errors import explain_java
+from penstock.jobmanager.failover.java_errors import explain_java
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.cluster import Cluster, RunningStage
 from penstock.jobmanager.running.pipelined.inspections import Inspection, Inspections
@@ -30,7 +30,7 @@ from penstock.runtime.inspection.requests import SlotId, SlotInfo
 from penstock.runtime.network.authentication import make_keys
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
 from penstock.runtime.network.inspection import InspectionAnswer
-from penstock.runtime.task.slot_messages import (
+from penstock.runtime.task.pipelined.slot_messages import (
     Command,
     SlotFailed,
     SlotListening,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from penstock.common.configuration import Configuration
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.state_backend import StateBackendSettings
+from penstock.options.configuration import Configuration
 from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.state.keyed import Deltas, ReadChain, database_of, load_tables
 from penstock.runtime.state.state_backend import StatePlace

@@ -21,8 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from penstock.common import temporary
 from penstock.errors import CheckpointError
+from penstock.processes import temporary
 from penstock.runtime.state.keyed import (
     KeyedStateBackend,
     Prepared,

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from penstock.common.pickling import dumps
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.rocksdb.key_codec import decode, is_exact, skip
 from penstock.runtime.state.rocksdb.store import after
 from penstock.runtime.state.rocksdb.tables import RocksDBTable, TableOwner, dump, load

@@ -24,9 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from penstock.common import temporary
-from penstock.common.file_errors import FILES, directory_failure, is_lasting
 from penstock.errors import ConfigurationError
+from penstock.errors.file_errors import FILES, directory_failure, is_lasting
+from penstock.processes import temporary
 
 _ROOT: Final = "penstock-rocksdb"
 _WORDS: Final = replace(

@@ -6,10 +6,10 @@ import importlib.util
 import re
 from typing import Any, Final
 
-from penstock.common import options
-from penstock.common.config_options import ConfigOption
-from penstock.common.configuration import Configuration
+from penstock import options
 from penstock.errors import UnsupportedOperationError
+from penstock.options.config_options import ConfigOption
+from penstock.options.configuration import Configuration
 from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
 _SPINNING: Final[dict[ConfigOption[Any], Any]] = {

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from penstock.common import temporary
-from penstock.common.configuration import Configuration
+from penstock.options.configuration import Configuration
+from penstock.processes import temporary
 from penstock.runtime.state.keyed import Deltas, ReadChain, database_of
 from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend, read_deltas
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory, remove_job

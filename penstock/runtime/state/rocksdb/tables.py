@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from penstock.common.pickling import dumps
 from penstock.graph.key_groups import key_group_of
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, skip
 from penstock.runtime.state.rocksdb.store import RocksDBStore, after
 from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableDelta

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from penstock.common.pickling import dumps
+from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.rocksdb.key_codec import (
     decode,
     encode,

@@ -13,7 +13,7 @@ from penstock.cli.sql.prompt import SqlLexer, is_complete
 from penstock.cli.sql.suggestions import suggestions
 from penstock.cli.sql.view import ChangesModel, TableModel, View
 from penstock.errors import ArgumentError
-from penstock.table.sql.splitting import split_statements
+from penstock.sql.parse.splitting import split_statements
 
 
 class FakeResult:

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from penstock.common import Row
-from penstock.connectors.sink import CheckpointContext, WriterContext
+from penstock.connectors.base.sink import CheckpointContext, WriterContext
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.elasticsearch import (
     BulkAction,

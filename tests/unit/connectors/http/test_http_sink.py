@@ -7,15 +7,16 @@ import threading
 
 import pytest
 
-from penstock.common import Row, clock
+from penstock.common import Row
 from penstock.common.serialization import SimpleStringSchema
-from penstock.connectors.function_sink import FunctionSink
+from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
+from penstock.connectors.base.staged_sinks import CollectSink
+from penstock.connectors.function.sink import FunctionSink
 from penstock.connectors.http import sink as sink_module
 from penstock.connectors.http.sink import HttpSink
-from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
-from penstock.connectors.staged_sinks import CollectSink
 from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError, RecordError
+from penstock.time import clock
 from tests.builders.http_server import http_server
 from tests.builders.ports import reserved_port
 from tests.builders.waiting import wait_until

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.connectors.base.source import ReadLimits
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
 from penstock.connectors.jdbc.source import JdbcSource
-from penstock.connectors.source import ReadLimits
 
 ROWS = [(n, n // 3 if n % 7 else None, f"name {n}") for n in range(60)]  # id, part, name
 

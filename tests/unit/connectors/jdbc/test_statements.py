@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Types
+from penstock.connectors.base.sink import CheckpointContext, WriterContext
 from penstock.connectors.jdbc.options import JdbcConnectionOptions, JdbcExactlyOnceOptions
 from penstock.connectors.jdbc.sink import JdbcSink
 from penstock.connectors.jdbc.statements import (
@@ -20,7 +21,6 @@ from penstock.connectors.jdbc.transactions import (
     sink_prefix,
     transaction_name,
 )
-from penstock.connectors.sink import CheckpointContext, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 OPTIONS = JdbcConnectionOptions("jdbc:postgresql://db/shop")

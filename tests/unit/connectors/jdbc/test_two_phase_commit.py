@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from penstock.common import Types
+from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.connectors.jdbc import committer as committer_module
 from penstock.connectors.jdbc import failures as failures_module
 from penstock.connectors.jdbc.committer import JdbcCommitter
@@ -21,7 +22,6 @@ from penstock.connectors.jdbc.options import (
 from penstock.connectors.jdbc.parameters import Parameters
 from penstock.connectors.jdbc.transactions import PreparedTransaction, StagedRows
 from penstock.connectors.jdbc.writers import BatchWriter, TwoPhaseWriter
-from penstock.connectors.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.errors import PenstockError
 from tests.unit.connectors.jdbc.database import Database
 

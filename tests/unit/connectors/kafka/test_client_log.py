@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from penstock.common.serialization import SimpleStringSchema
+from penstock.connectors.base.source import NonBlockingReadLimits, SourceSplit
 from penstock.connectors.kafka import client_log as module
 from penstock.connectors.kafka.client_log import client_log, read_client_line
 from penstock.connectors.kafka.cluster import KafkaCluster, KafkaUnavailableError
@@ -17,8 +18,7 @@ from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.connectors.kafka.producer import KafkaProducer
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.connectors.kafka.source_options import source_options
-from penstock.connectors.source import NonBlockingReadLimits, SourceSplit
-from penstock.runtime.task.context import StreamingRuntimeContext
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from tests.builders.ports import reserved_port
 from tests.builders.waiting import wait_until
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.connectors.base.sink import CommitRequest, CommitterContext
 from penstock.connectors.kafka import committer as committer_module
 from penstock.connectors.kafka.committable import operator_prefix
 from penstock.connectors.kafka.committer import KafkaCommitter
 from penstock.connectors.kafka.errors import KafkaDataLossError
 from penstock.connectors.kafka.transactions import FENCED_TIMEOUT_MS
-from penstock.connectors.sink import CommitRequest, CommitterContext
 from tests.unit.connectors.kafka.coordinators import (
     ABORTED,
     ABORTING,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.connectors.base.source import SplitProgress
 from penstock.connectors.kafka.cluster import KafkaUnavailableError
 from penstock.connectors.kafka.enumerator import (
     AdoptedPartitions,
@@ -13,7 +14,6 @@ from penstock.connectors.kafka.enumerator import (
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer
 from penstock.connectors.kafka.source_options import source_options
 from penstock.connectors.kafka.subscription import Subscription
-from penstock.connectors.source import SplitProgress
 from penstock.errors import PenstockError
 from tests.builders.waiting import wait_until
 

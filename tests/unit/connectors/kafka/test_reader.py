@@ -9,14 +9,14 @@ import confluent_kafka
 import pytest
 
 from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.base.source import NonBlockingReadLimits, SourceSplit
 from penstock.connectors.kafka import reader as reader_module
 from penstock.connectors.kafka.enumerator import KafkaPartitionSplit
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.connectors.kafka.source_options import source_options
-from penstock.connectors.source import NonBlockingReadLimits, SourceSplit
 from penstock.errors import PenstockError
-from penstock.runtime.task.context import StreamingRuntimeContext
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 
 END = confluent_kafka.KafkaError._PARTITION_EOF
 OUT_OF_RANGE = confluent_kafka.KafkaError._AUTO_OFFSET_RESET

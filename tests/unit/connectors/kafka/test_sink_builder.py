@@ -8,11 +8,11 @@ import cloudpickle
 import pytest
 
 from penstock.common.serialization import SimpleStringSchema
+from penstock.connectors.base.sink import CommitterContext
 from penstock.connectors.kafka.client_properties import protocol_configuration
 from penstock.connectors.kafka.committer import KafkaCommitter
 from penstock.connectors.kafka.producer import producer_configuration
 from penstock.connectors.kafka.transactions import Transactions
-from penstock.connectors.sink import CommitterContext
 from penstock.datastream.connectors.kafka import (
     DeliveryGuarantee,
     FlinkKafkaProducer,

@@ -7,10 +7,10 @@ import pickle
 import pytest
 
 from penstock.common import SimpleStringSchema
+from penstock.connectors.base.source import Boundedness
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy as Strategy
 from penstock.connectors.kafka.source_options import source_options
 from penstock.connectors.kafka.subscription import Subscription
-from penstock.connectors.source import Boundedness
 from penstock.datastream.connectors.kafka import (
     FlinkKafkaConsumer,
     KafkaOffsetsInitializer,

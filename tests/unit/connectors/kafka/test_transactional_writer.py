@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.common.serialization import SimpleStringSchema
+from penstock.connectors.base.sink import CheckpointContext, WriterContext
 from penstock.connectors.kafka import pool as pool_module
 from penstock.connectors.kafka import writer as writer_module
 from penstock.connectors.kafka.errors import KafkaSinkError
 from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
 from penstock.connectors.kafka.transactions import FENCED_TIMEOUT_MS
 from penstock.connectors.kafka.writer import TransactionalWriter
-from penstock.connectors.sink import CheckpointContext, WriterContext
 from tests.builders.waiting import wait_until
 from tests.unit.connectors.kafka.coordinators import (
     ABORTED,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.sink import CheckpointContext, WriterContext
+from penstock.connectors.base.staged_sinks import CollectSink
 from penstock.connectors.redis.client import RedisCalls
 from penstock.connectors.redis.commands import commands_of, show
-from penstock.connectors.retrying import Backoff
-from penstock.connectors.sink import CheckpointContext, WriterContext
-from penstock.connectors.staged_sinks import CollectSink
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
 from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError, RecordError

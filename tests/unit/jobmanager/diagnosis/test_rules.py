@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.common.dropped_records import LATE, REASONS
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.diagnosis.diagnose import diagnose
 from penstock.jobmanager.diagnosis.findings import Diagnosis, Severity
@@ -31,7 +30,8 @@ from penstock.jobmanager.diagnosis.rules.restarts import restarts
 from penstock.jobmanager.diagnosis.rules.skew import skew
 from penstock.jobmanager.diagnosis.rules.state import growing_state
 from penstock.jobmanager.diagnosis.rules.watermarks import held_back
-from penstock.jobmanager.dropped_records import DroppedRecords
+from penstock.jobmanager.metrics.dropped_record_counts import DroppedRecords
+from penstock.records.dropped_records import LATE, REASONS
 from penstock.runtime.inspection.requests import (
     FrequentKeys,
     ProcessFacts,

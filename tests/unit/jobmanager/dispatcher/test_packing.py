@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from penstock.common.configuration import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, InvalidProgramError
 from penstock.graph.settings import GraphSettings
@@ -19,6 +18,7 @@ from penstock.jobmanager.dispatcher.packing import (
     unpack_program,
     user_modules,
 )
+from penstock.options.configuration import Configuration
 
 
 def transformations(define):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.configuration import Configuration
 from penstock.errors import ConnectionFailedError
 from penstock.jobmanager.high_availability import leader_campaign as campaigns
 from penstock.jobmanager.high_availability import storage_election
 from penstock.jobmanager.high_availability.election import Candidate, LeaderContender
 from penstock.jobmanager.high_availability.leader_campaign import LeaderCampaign
 from penstock.jobmanager.high_availability.services import HighAvailability
+from penstock.options.configuration import Configuration
 from tests.builders.waiting import wait_until
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from penstock.errors import JobCancelledError
 from penstock.graph.stage import SlotDemand
+from penstock.jobmanager.modes import InsufficientSlotsError
 from penstock.jobmanager.resources.resource_manager import ResourceManager
-from penstock.jobmanager.running.modes import InsufficientSlotsError
 from tests.builders.conditions import ManualCondition
 from tests.builders.waiting import wait_until
 

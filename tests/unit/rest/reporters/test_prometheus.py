@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.jobmanager.live_metrics import describe_reports
+from penstock.jobmanager.metrics.live_metrics import describe_reports
 from penstock.rest.reporters.prometheus import expose
 from penstock.rest.reporters.samples import samples
-from penstock.runtime.task.task_metrics import LatencyHistogram
+from penstock.runtime.task.shared.task_metrics import LatencyHistogram
 from tests.builders.rest_fakes import NOW, FakeController
 
 REPORT = {

@@ -17,9 +17,9 @@ from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage
 from penstock.runtime.network.routing import create_router
 from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.records import RowBatch
-from penstock.runtime.task.chain import ChainOutput
-from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.shared.chain import ChainOutput
+from penstock.runtime.task.shared.environment import TaskEnvironment
+from penstock.runtime.task.shared.subtask import Subtask
 from tests.builders import pipes
 
 from .arrow_batches import ArrowBatch, Column

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.datastream import AsyncFunction
 from penstock.graph.operator_specs import AsyncWaitSpec
-from penstock.runtime.operators.async_io import AsyncWaitOperator
+from penstock.runtime.operators.functions.async_wait import AsyncWaitOperator
 from penstock.testing import OperatorHarness
 
 WM = "watermark"

@@ -16,8 +16,8 @@ import penstock
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
 from penstock.graph.operator_specs import OperatorSpec, SinkSpec, StateTableDescription, spec_kinds
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.functions.stateless import MapOperator
 from penstock.runtime.operators.registry import create_operator
-from penstock.runtime.operators.stateless import MapOperator
 from penstock.runtime.state.operator_state import SPLIT, WRITERS
 from penstock.state.catalog import describe_operator_state, describe_table
 from penstock.testing import OperatorHarness
@@ -163,7 +163,7 @@ def test_workers_are_forked_with_operators_but_without_the_api() -> None:
 import sys
 from penstock.runtime.operators.registry import preload
 preload()
-print("penstock.cep.operator" in sys.modules, "penstock.runtime.operators.window" in sys.modules)
+print("penstock.runtime.cep.cep_operator" in sys.modules, "penstock.runtime.operators.windows.window" in sys.modules)
 print([name for name in ("penstock.datastream", "asyncio", "pyarrow") if name in sys.modules])
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

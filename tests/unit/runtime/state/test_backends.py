@@ -6,18 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock import options
 from penstock.checkpoint.handles import StateChain, StateHandle
-from penstock.common import options
-from penstock.common.configuration import Configuration
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.state_backend import StateBackendSettings
-from penstock.graph.state_descriptors import ValueStateDescriptor
+from penstock.options.configuration import Configuration
 from penstock.runtime.state import backends
 from penstock.runtime.state.backends import BACKENDS
 from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.state.hashmap.state_backend import HashMapStateBackendFactory
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.state_backend import StatePlace
+from penstock.state_descriptors.descriptors import ValueStateDescriptor
 from penstock.testing import OperatorHarness
 from tests.unit.runtime.state.worlds import World
 

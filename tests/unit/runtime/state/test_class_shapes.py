@@ -13,13 +13,13 @@ import pytest
 
 from penstock.common import Types
 from penstock.errors import RestoreRefusedError
-from penstock.graph.state_descriptors import (
+from penstock.runtime.state.class_shapes import shapes_in
+from penstock.runtime.state.schema import StateSchema
+from penstock.state_descriptors.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.class_shapes import shapes_in
-from penstock.runtime.state.schema import StateSchema
 from tests.builders.cases import check_all
 from tests.unit.runtime.state.worlds import World
 

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint import shared_files
-from penstock.common.time import Duration
 from penstock.graph.key_groups import key_group_of, subtask_of
-from penstock.graph.state_descriptors import (
+from penstock.runtime.state.rocksdb import backend as rocksdb
+from penstock.runtime.state.rocksdb import lists as rocksdb_lists
+from penstock.state_descriptors.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -22,8 +23,7 @@ from penstock.graph.state_descriptors import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.rocksdb import backend as rocksdb
-from penstock.runtime.state.rocksdb import lists as rocksdb_lists
+from penstock.time.durations import Duration
 from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import BACKENDS, MAX_PARALLELISM, World
 

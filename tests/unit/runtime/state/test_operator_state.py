@@ -21,9 +21,9 @@ from penstock.datastream.window_functions import ProcessAdapter, ProcessWindowFu
 from penstock.errors import InvalidProgramError
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.operator_specs import MapSpec, WindowSpec
-from penstock.graph.state_ttl import StateTtlConfig
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute, restore_local, split_evenly
+from penstock.state_descriptors.ttl import StateTtlConfig
 from penstock.testing import OperatorHarness
 
 MIN = -(2**63)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Types
-from penstock.common.time import Duration
 from penstock.errors import CheckpointError
-from penstock.graph.state_descriptors import (
+from penstock.runtime.state.rocksdb import backend as rocksdb
+from penstock.runtime.state.schema import StateSchema, difference
+from penstock.state_descriptors.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.rocksdb import backend as rocksdb
-from penstock.runtime.state.schema import StateSchema, difference
+from penstock.time.durations import Duration
 from tests.unit.runtime.state.worlds import World, contents
 
 ROW = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])

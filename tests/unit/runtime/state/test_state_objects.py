@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidProgramError
-from penstock.graph.state_descriptors import (
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.state_descriptors.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
-from penstock.runtime.state.operator_state import OperatorStateBackend
-from penstock.runtime.task.context import StreamingRuntimeContext
 
 
 class Average:

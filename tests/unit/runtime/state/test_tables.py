@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_of, key_group_range
-from penstock.graph.state_descriptors import ListStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.runtime.state.hashmap.panes import HashMapPaneTable
 from penstock.runtime.state.hashmap.table import HashMapTable
 from penstock.runtime.state.table import MISSING
+from penstock.state_descriptors.descriptors import ListStateDescriptor, ValueStateDescriptor
 
 names = st.sampled_from("abcdef")
 plain_keys = names

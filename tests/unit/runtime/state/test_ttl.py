@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.graph.state_descriptors import (
+from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
+from penstock.state_descriptors.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -12,7 +13,6 @@ from penstock.graph.state_descriptors import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 
 TTL = 100
 

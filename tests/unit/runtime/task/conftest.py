@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.common import clock
-from penstock.runtime.operators import source
-from penstock.runtime.operators.split_schedulers import PipelinedSplitScheduler
-from penstock.runtime.task import pipelined_slot, pipelined_task
+from penstock.runtime.operators.connectors import source
+from penstock.runtime.operators.connectors.split_schedulers import PipelinedSplitScheduler
+from penstock.runtime.task.pipelined import pipelined_slot, pipelined_task
+from penstock.time import clock
 
 
 class WallClock:

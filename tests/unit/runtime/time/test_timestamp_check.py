@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.suspicious_records import TIMESTAMPS
+from penstock.records.suspicious_records import TIMESTAMPS
 from penstock.runtime.metrics import OperatorMetricGroup
 from penstock.runtime.time.timestamp_check import TimestampCheck
 

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.graph.key_groups import key_group_of
-from penstock.graph.state_descriptors import (
+from penstock.runtime.state.rocksdb import state_backend
+from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend, entries_of
+from penstock.runtime.state.rocksdb.store import after
+from penstock.state_descriptors.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.rocksdb import state_backend
-from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend, entries_of
-from penstock.runtime.state.rocksdb.store import after
 from penstock.windowing import TimeWindow
 from tests.unit.runtime.state.worlds import MAX_PARALLELISM, contents
 

@@ -9,10 +9,10 @@ import pytest
 
 from penstock.checkpoint.handles import DamagedStateError, StateChain, checkpoint_id_of_file
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.common import temporary
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of
-from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
+from penstock.processes import temporary
+from penstock.state_descriptors.descriptors import MapStateDescriptor, ValueStateDescriptor
 from tests.unit.runtime.state.worlds import MAX_PARALLELISM, World, contents
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.time import Duration
-from penstock.graph.state_descriptors import ListStateDescriptor, StateTtlConfig
 from penstock.runtime.state.rocksdb import lists as rocksdb_lists
 from penstock.state.chains import _tables_of as tables_of
+from penstock.state_descriptors.descriptors import ListStateDescriptor, StateTtlConfig
+from penstock.time.durations import Duration
 from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import World, contents
 

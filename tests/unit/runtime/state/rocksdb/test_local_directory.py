@@ -12,12 +12,12 @@ import time
 
 import pytest
 
-from penstock.common import temporary
 from penstock.errors import ConfigurationError, FileError
-from penstock.graph.state_descriptors import ValueStateDescriptor
+from penstock.processes import temporary
 from penstock.runtime.state.rocksdb import local_directory
 from penstock.runtime.state.rocksdb.backend import RocksDBKeyedStateBackend
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
+from penstock.state_descriptors.descriptors import ValueStateDescriptor
 
 A_WEEK_AGO = time.time() - 7 * 24 * 3600
 HERE = temporary.this_process()

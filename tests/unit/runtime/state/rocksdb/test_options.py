@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock import options
 from penstock.checkpoint import shared_files
-from penstock.common import options
-from penstock.common.configuration import Configuration
-from penstock.common.option_checks import validate
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, PredefinedOptions
 from penstock.errors import ConfigurationError
-from penstock.graph.state_descriptors import ValueStateDescriptor
+from penstock.options.configuration import Configuration
+from penstock.options.option_checks import validate
 from penstock.runtime.state.rocksdb.options import PREDEFINED, rocksdb_settings
+from penstock.state_descriptors.descriptors import ValueStateDescriptor
 from tests.unit.runtime.state.worlds import World
 
 PREFIX = "state.backend.rocksdb."

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint import shared_files
 from penstock.checkpoint.storage import CheckpointFileSystem
-from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.rocksdb import store as rocksdb_store
+from penstock.state_descriptors.descriptors import MapStateDescriptor, ValueStateDescriptor
 from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import World, contents
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.state.rocksdb.tables import load
+from penstock.state_descriptors.descriptors import ValueStateDescriptor
 from tests.unit.runtime.state.worlds import World
 
 

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from penstock.common.time import Duration
-from penstock.graph.state_descriptors import (
+from penstock.runtime.state.rocksdb.key_codec import order_of
+from penstock.runtime.time.timers import TimerManager
+from penstock.state_descriptors.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.rocksdb.key_codec import order_of
-from penstock.runtime.time.timers import TimerManager
+from penstock.time.durations import Duration
 from tests.unit.runtime.state.worlds import World, contents
 
 

@@ -1,0 +1,1 @@
+"""Catalogs of tables, views and functions."""

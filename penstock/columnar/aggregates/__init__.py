@@ -1,5 +1,0 @@
-"""Aggregate functions: in columns where accumulators can be added up, row by row where all values must be kept."""
-
-from penstock.columnar.aggregates.columns import is_mergeable
-
-__all__ = ["is_mergeable"]

@@ -1,0 +1,1 @@
+"""The interfaces of sources and sinks, and parts that connectors share."""

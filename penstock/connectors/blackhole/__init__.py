@@ -1,0 +1,1 @@
+"""Tables that discard their rows."""

@@ -1,0 +1,1 @@
+"""Several sources, one after the other."""

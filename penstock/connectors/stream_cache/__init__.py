@@ -1,0 +1,1 @@
+"""Cached streams: the files of `DataStream.cache()`."""

@@ -1,0 +1,1 @@
+"""Tables whose rows a program gives, for tests of queries."""

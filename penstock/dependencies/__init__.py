@@ -1,0 +1,1 @@
+"""What a program needs besides Penstock: Python files, packages, archives, and optional libraries."""

@@ -1,0 +1,1 @@
+"""Draws job graphs as text or SVG, and pattern automata as DOT or SVG."""

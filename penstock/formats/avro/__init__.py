@@ -1,0 +1,1 @@
+"""Avro, as container files, as messages, and as records in Parquet files."""

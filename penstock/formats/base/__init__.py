@@ -1,0 +1,1 @@
+"""Interfaces of formats, and conversions that they share."""

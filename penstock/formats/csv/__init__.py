@@ -1,0 +1,1 @@
+"""CSV, as files and as messages."""

@@ -1,0 +1,1 @@
+"""JSON, as lines of files and as messages."""

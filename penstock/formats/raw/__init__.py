@@ -1,0 +1,1 @@
+"""Raw messages: one value without any envelope."""

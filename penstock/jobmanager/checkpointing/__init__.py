@@ -1,0 +1,1 @@
+"""Checkpoints and savepoints of a job: their failures, statistics and files."""

@@ -1,0 +1,1 @@
+"""What follows a failure: its cause, and the decision of the restart strategy."""

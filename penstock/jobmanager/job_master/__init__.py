@@ -1,0 +1,1 @@
+"""The JobMaster of a job: its state machine, its messages and its execution."""

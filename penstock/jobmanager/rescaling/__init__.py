@@ -1,0 +1,1 @@
+"""Another parallelism for a running job: on request, or by the autoscaler."""

@@ -1,0 +1,1 @@
+"""The driver's side of sources: splits, their assignment, and watermark alignment."""

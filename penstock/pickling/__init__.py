@@ -1,0 +1,1 @@
+"""Pickles of programs and values: with classes by value, and read by any worker."""

@@ -1,0 +1,1 @@
+"""This process: its temporary directories and its metrics."""

@@ -1,0 +1,1 @@
+"""Flink's JSON of jobs, vertices and metrics. Pure functions."""

@@ -1,0 +1,1 @@
+"""The routes of the API, what their requests name, and their OpenAPI document."""

@@ -1,0 +1,1 @@
+"""Who may send which requests: tokens, client certificates, TLS, and the audit log."""

@@ -1,0 +1,1 @@
+"""Operators of sources and sinks, and of timestamps and watermarks."""

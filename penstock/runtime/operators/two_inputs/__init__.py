@@ -1,0 +1,1 @@
+"""Operators with two inputs: connected streams, broadcast state, interval joins."""

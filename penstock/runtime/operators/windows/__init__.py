@@ -1,0 +1,1 @@
+"""Window operators, their panes and contexts, and aggregation in two phases."""

@@ -1,0 +1,1 @@
+"""Slots in pipelined mode: the event loop, its tasks, and their checkpoints."""

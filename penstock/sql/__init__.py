@@ -1,0 +1,1 @@
+"""SQL and the Table API below PyFlink's names: types, expressions, parser, plans, execution."""

@@ -1,0 +1,193 @@
+"""From statements to jobs: validation, rules, physical plan, transformations, execution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.catalogs.manager import CatalogManager
+from penstock.catalogs.tables import ResolvedTable, TablePath
+from penstock.common.job_client import JobClient
+from penstock.connectors.base.staged_sinks import CollectSink
+from penstock.datastream._collect import CloseableIterator, CollectBuffer
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.graph.operator_specs import SinkSpec
+from penstock.graph.operator_specs.columnar.stateless import ColumnsToRowsSpec
+from penstock.graph.partitioning import Global
+from penstock.graph.transformations import (
+    OperatorTransformation,
+    PartitionTransformation,
+    Transformation,
+)
+from penstock.options.option_checks import override
+from penstock.sql.logical.nodes import LogicalNode, LogicalSink
+from penstock.sql.parse import statements as sql
+from penstock.table.table_config import TableConfig
+
+if TYPE_CHECKING:
+    from penstock.sql.expr.nodes import Rex
+    from penstock.sql.logical.context import PlanSettings
+    from penstock.sql.logical.converter import Converter
+    from penstock.sql.logical.nodes import Schema
+    from penstock.sql.physical.planner import PhysicalPlan
+    from penstock.sql.physical.settings import PlannerSettings
+
+
+class Planning:
+    """Makes plans of statements, and jobs of plans, for one environment."""
+
+    def __init__(
+        self,
+        manager: CatalogManager,
+        config: TableConfig,
+        environment: StreamExecutionEnvironment,
+    ) -> None:
+        self._manager = manager
+        self._config = config
+        self._environment = environment
+
+    # Plans
+
+    def query(self, statement: sql.QueryStatement, text: str | None = None) -> LogicalNode:
+        """Return the logical plan of a query; `text` is the statement around it, if there is one."""
+        return self._converter().query(statement.tree, text or statement.source or statement.text)
+
+    def insert(self, statement: sql.InsertStatement) -> LogicalSink:
+        """Return the logical plan of an INSERT."""
+        return self._converter().insert(statement)
+
+    def write(self, node: LogicalNode, statement: sql.InsertStatement) -> LogicalSink:
+        """Return the logical plan that writes the rows of another one, as INSERT would."""
+        return self._converter().write(node, statement)
+
+    def expression(self, tree: Any, schema: Schema, text: str) -> Rex:
+        """Return an expression over columns."""
+        return self._converter().expression(tree, schema, text)
+
+    def read(self, path: TablePath) -> LogicalNode:
+        """Return the logical plan that reads a table or view."""
+        return self.query(parse_query(f"SELECT * FROM {path}"))  # noqa: S608 - a name
+
+    def check_table(self, table: ResolvedTable) -> None:
+        """Reject a table whose computed columns or watermark mean nothing."""
+        self.read_table(table)
+
+    def read_table(self, table: ResolvedTable) -> LogicalNode:
+        """Return the logical plan that reads a table which need not be in a catalog."""
+        from penstock.sql.logical.context import LogicalPlanContext
+        from penstock.sql.logical.tables import read_table
+
+        return read_table(
+            LogicalPlanContext(self._manager.reader(), self._plan_settings()), None, table, {}
+        )
+
+    def _converter(self) -> Converter:
+        from penstock.sql.logical.converter import Converter
+
+        return Converter(self._manager.reader(), self._plan_settings())
+
+    def _plan_settings(self) -> PlanSettings:
+        from penstock.sql.logical.context import PlanSettings
+
+        return PlanSettings(self._config.zone, self._config.is_batch)
+
+    def plan(
+        self,
+        roots: Sequence[LogicalNode],
+        *,
+        update_before: bool = True,
+        primary_key: tuple[int, ...] | None = None,
+    ) -> PhysicalPlan:
+        """Return the physical plan of logical ones."""
+        from penstock.sql.physical.planner import Planner
+
+        return Planner(self._settings()).plan(
+            list(roots), update_before=update_before, primary_key=primary_key
+        )
+
+    def _settings(self) -> PlannerSettings:
+        from penstock.sql.connector.registry import factories
+        from penstock.sql.physical.settings import PlannerSettings
+
+        return PlannerSettings(
+            factories(),
+            self._config.effective(),
+            self._config.zone,
+            self._config.is_batch,
+        )
+
+    def translate(self, roots: Sequence[LogicalNode]) -> list[Transformation]:
+        """Return the last steps of a job: of queries, those that give their rows as columns."""
+        return self.translate_plan(self.plan(roots))
+
+    @staticmethod
+    def translate_plan(plan: PhysicalPlan) -> list[Transformation]:
+        """Return the last steps of a job for a physical plan."""
+        from penstock.sql.physical.translate import translate
+
+        return translate(plan)
+
+    # Jobs
+
+    def run_inserts(self, writes: Sequence[LogicalSink], job_name: str) -> JobClient:
+        """Start a job that writes tables."""
+        return self._start(self.translate(writes), job_name)
+
+    def run_query(
+        self, node: LogicalNode, job_name: str = "collect"
+    ) -> tuple[CloseableIterator, JobClient]:
+        """Start a job that hands the rows of a query to this process."""
+        (last,) = self.translate([node])
+        buffer = CollectBuffer()
+        rows = PartitionTransformation(
+            "Global", inputs=(as_rows(node, last),), partitioning=Global()
+        )
+        sink = OperatorTransformation(
+            "Collect table sink",
+            inputs=(rows,),
+            spec=SinkSpec(CollectSink(buffer)),
+            kind="sink",
+            parallelism=1,
+            parallelism_fixed=True,
+        )
+        client = self._start([sink], job_name)
+        return CloseableIterator(buffer, client), client
+
+    def _start(self, transformations: Sequence[Transformation], job_name: str) -> JobClient:
+        """Start a separate job: the transformations of a DataStream program are not touched."""
+        below = self._environment.get_configuration()
+        job = StreamExecutionEnvironment(override(below, self._config.get_configuration()))
+        for each in transformations:
+            job.add_operator(each)
+        return job.execute_async(self._config.get("pipeline.name", job_name))
+
+
+def parse_query(text: str) -> sql.QueryStatement:
+    """Return a query that this package wrote itself."""
+    from penstock.sql.parse.parser import parse
+
+    (statement,) = parse(text)
+    assert isinstance(statement, sql.QueryStatement)
+    return statement
+
+
+def as_rows(
+    node: LogicalNode,
+    columns: Transformation,
+    *,
+    timestamp: int | None = None,
+    output_type: Any = None,
+) -> OperatorTransformation:
+    """Return the step that makes Rows of the columns of a plan."""
+    spec = ColumnsToRowsSpec(
+        types=tuple(each.type for each in node.schema),
+        names=tuple(each.name for each in node.schema),
+        timestamp=timestamp,
+    )
+    return OperatorTransformation(
+        "TableToDataStream",
+        inputs=(columns,),
+        spec=spec,
+        parallelism=columns.parallelism,
+        output_type=output_type,
+    )

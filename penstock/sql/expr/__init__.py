@@ -1,0 +1,1 @@
+"""Expressions of plans: typed trees, and the functions that they call."""

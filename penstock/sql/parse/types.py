@@ -1,0 +1,30 @@
+"""Types by their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import ArgumentTypeError
+from penstock.sql.parse.stream import checked_end
+from penstock.sql.parse.tokens import SqlText
+from penstock.sql.parse.trees import TypeName
+from penstock.sql.parse.type_names import TypeParser
+from penstock.sql.types import DataType
+
+
+def data_type_of(tree_or_text: Any) -> DataType:
+    """Return the type that a text names, or that a tree holds.
+
+    >>> data_type_of("ROW<id BIGINT NOT NULL, tags ARRAY<STRING>>").field_names()
+    ['id', 'tags']
+    """
+    if isinstance(tree_or_text, DataType):
+        return tree_or_text
+    if isinstance(tree_or_text, TypeName):
+        return tree_or_text.data_type
+    if not isinstance(tree_or_text, str):
+        raise ArgumentTypeError(f"type must be a str, got {tree_or_text!r}")
+    parser = TypeParser(SqlText(tree_or_text))
+    kind = parser.data_type()
+    checked_end(parser)
+    return kind

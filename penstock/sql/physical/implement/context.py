@@ -1,0 +1,52 @@
+"""Context shared by the modules that build physical nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import UnsupportedOperationError
+from penstock.sql.errors import SqlError
+from penstock.sql.logical.nodes import LogicalNode
+from penstock.sql.physical.nodes import PhysicalNode
+from penstock.sql.physical.settings import PlannerSettings
+
+Implement = Callable[[Any, "PhysicalPlanContext"], PhysicalNode]
+
+
+class PhysicalPlanContext:
+    """Settings, and the physical nodes by logical node: a shared node is built once."""
+
+    def __init__(
+        self, settings: PlannerSettings, implementations: dict[type[LogicalNode], Implement]
+    ) -> None:
+        self.settings = settings
+        self._implementations = implementations
+        self._made: dict[int, tuple[LogicalNode, PhysicalNode]] = {}
+        self._failed = False
+
+    @property
+    def zone(self) -> str:
+        """The session time zone."""
+        return self.settings.zone
+
+    def implement(self, node: LogicalNode) -> PhysicalNode:
+        """Return how a logical node is run."""
+        made = self._made.get(id(node))
+        if made is None:
+            how = self._implementations.get(type(node))
+            if how is None:
+                raise UnsupportedOperationError(
+                    f"{type(node).__name__.removeprefix('Logical')} is not supported in a query"
+                )
+            made = self._made[id(node)] = (node, self._made_by(how, node))
+        return made[1]
+
+    def _made_by(self, how: Implement, node: LogicalNode) -> PhysicalNode:
+        try:
+            return how(node, self)
+        except SqlError as error:
+            if not self._failed and node.place is not None:
+                error.at(node.place.position, node.place.statement, node.place.length)
+            self._failed = True  # the error belongs to this node, not to those around it
+            raise

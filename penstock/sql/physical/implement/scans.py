@@ -1,0 +1,337 @@
+"""Where rows come from: tables, streams, the query itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.catalogs.tables import ComputedColumn, MetadataColumn, PhysicalColumn
+from penstock.common.types import RowKind
+from penstock.graph.operator_specs.columnar.changes import ChangelogNormalizeSpec
+from penstock.graph.operator_specs.columnar.sources import TableSourceSpec
+from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec, WatermarkSpec
+from penstock.options import table as options
+from penstock.sql.connector.changelog_mode import ChangelogMode
+from penstock.sql.connector.providers import ScanProvider, TableContext
+from penstock.sql.connector.watermark_options import (
+    PREFIX,
+    watermark_options,
+    without_watermark_options,
+)
+from penstock.sql.errors import UnsupportedQueryError, ValidationError, nearest
+from penstock.sql.expr.nodes import InputRef, Rex, inputs_of
+from penstock.sql.expr.typing import holds
+from penstock.sql.logical.nodes import (
+    Field,
+    LogicalStreamScan,
+    LogicalTableScan,
+    LogicalValues,
+    LogicalWatermarkAssigner,
+    ScanWatermark,
+    Schema,
+)
+from penstock.sql.physical.implement.context import PhysicalPlanContext
+from penstock.sql.physical.make import (
+    calc,
+    exchange,
+    operator,
+    project,
+)
+from penstock.sql.physical.nodes import (
+    EVERYTHING,
+    INSERTS,
+    ChangelogTraits,
+    PhysicalNode,
+    PhysicalStreamScan,
+    PhysicalTableScan,
+    PhysicalTraits,
+    PhysicalValues,
+)
+from penstock.sql.physical.texts import show
+from penstock.sql.rules.expressions import all_of, remap
+from penstock.sql.types import BitmapType
+
+_log = logging.getLogger("penstock.table")
+
+
+def changes_of(mode: ChangelogMode) -> ChangelogTraits:
+    """Translate the changelog mode of a connector."""
+    return ChangelogTraits(
+        updates=mode.contains(RowKind.UPDATE_AFTER),
+        deletes=mode.contains(RowKind.DELETE),
+        before=mode.contains(RowKind.UPDATE_BEFORE),
+    )
+
+
+def table_source(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> Any:
+    """Return the source of a table's connector."""
+    factory = factory_of(table, given, context)
+    source = factory.source(table_context(table, given, context))
+    if source is None:
+        raise ValidationError(
+            f"table {table.path} cannot be read",
+            detail=f"connector '{factory.identifier}' has no source",
+        )
+    return source
+
+
+def factory_of(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> Any:
+    """Return the factory of a table's connector."""
+    name = {**table.options, **given}.get("connector")
+    if name is None:
+        near = nearest("connector", {**table.options, **given})
+        raise ValidationError(
+            f"table {table.path} has no connector",
+            hint=f"did you mean 'connector' instead of '{near}'?"
+            if near
+            else "add WITH ('connector' = '...')",
+        )
+    factory = context.settings.factories.find(name)
+    if not getattr(factory, "takes_all_types", False):
+        for column in table.columns:
+            if not isinstance(column, ComputedColumn) and holds(column.type, BitmapType):
+                raise ValidationError(
+                    f"column '{column.name}' of table {table.path} is {column.type}, which connector '{name}' does not support",
+                    hint="declare it as BYTES, and use BITMAP_TO_BYTES and BITMAP_FROM_BYTES",
+                )
+    return factory
+
+
+def table_context(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> TableContext:
+    """Return the context of a factory: all options except watermark options, which are common to all connectors."""
+    settings = context.settings
+    options_given = {**table.options, **given}
+    watermark_options(options_given, str(table.path))  # rejects invalid options, also before a sink
+    own = without_watermark_options(options_given)
+    return TableContext(table, own, settings.configuration, settings.batch)
+
+
+def implement_scan(node: LogicalTableScan, context: PhysicalPlanContext) -> PhysicalNode:
+    """Read a table: filters, columns and limit are pushed into the connector where it supports them; its output is normalized to a changelog."""
+    table = node.table
+    source = table_source(table, node.options, context)
+    if not hasattr(source, "scan"):
+        raise ValidationError(
+            f"table {table.path} can only be used in lookup joins",
+            hint="join it with FOR SYSTEM_TIME AS OF a processing time attribute",
+        )
+    changes = changes_of(source.changelog_mode())
+    # Filtering out a change would lose it, and the former row would stay.
+    taken = context.settings.configuration.get(options.PUSH_DOWN) and not changes.retracts
+    rest, pushed = _push_filters(source, node.filters, taken)
+    wanted = [field.name for field in node.schema]
+    read = _columns_read(table, wanted, rest, node, keyed=changes.retracts)
+    if node.columns is not None and hasattr(source, "apply_projection"):
+        source.apply_projection(read)
+        pushed.append(f"project=[{', '.join(read)}]")
+    if (
+        node.limit is not None
+        and not rest
+        and not changes.retracts
+        and hasattr(source, "apply_limit")
+    ):
+        source.apply_limit(node.limit)
+        pushed.append(f"limit=[{node.limit}]")
+    scanned = source.scan()
+    schema = _schema_of(scanned, node, table)
+    key = _primary_key(table, schema)
+    types = tuple(field.type for field in schema)
+    rows = None if scanned.columnar else RowsToColumnsSpec(types, scanned.names, changes.retracts)
+    spec, shown = _watermarks(node, scanned, rows, context)
+    scan: PhysicalNode = PhysicalTableScan(
+        schema=schema,
+        traits=PhysicalTraits(changes, key, bounded=bool(source.bounded())),
+        table=table,
+        scanned=scanned,
+        detail=", ".join([*pushed, *shown]),
+        spec=spec,
+    )
+    if rows is not None and spec is None:
+        scan = operator(rows, (scan,), schema, scan.traits)
+    scan = normalized(scan, table.path, context)
+    if rest:
+        names = _physical_names(table)
+        at = {field.name: index for index, field in enumerate(schema)}
+        conditions = [
+            remap(each, lambda ref: InputRef(ref.type, at[names[ref.index]])) for each in rest
+        ]
+        scan = calc(scan, schema, condition=all_of(conditions), zone=context.zone)
+    if [field.name for field in scan.schema] != wanted:
+        at = {field.name: index for index, field in enumerate(scan.schema)}
+        _check_metadata(table, at)
+        scan = project(scan, [at[name] for name in wanted], zone=context.zone)
+    return scan
+
+
+def _watermarks(
+    node: LogicalTableScan,
+    scanned: ScanProvider,
+    rows: RowsToColumnsSpec | None,
+    context: PhysicalPlanContext,
+) -> tuple[TableSourceSpec | None, list[str]]:
+    """Return the source that emits the table's watermarks, and its description in EXPLAIN; None if it emits none of its own."""
+    table, watermark = node.table, node.watermark
+    given = {**table.options, **node.options}
+    if watermark is None or watermark.expression is None:
+        ignored = sorted(name for name in given if name.startswith(PREFIX))
+        if ignored:
+            why = _why_not_pushed(table, watermark)
+            _log.warning("table %s: %s has no effect: %s", table.path, ", ".join(ignored), why)
+        if watermark is not None:
+            _check_own_watermarks(table, scanned, context)
+        return None, []
+    chosen = watermark_options(given, str(table.path))
+    idle_ms = context.settings.millis(options.IDLE_TIMEOUT)
+    # Columns are in the order of the scan; its schema may have fewer columns.
+    place = {name: at for at, name in enumerate(scanned.names)}
+
+    def read(ref: InputRef) -> InputRef:
+        return InputRef(ref.type, place[node.schema[ref.index].name])
+
+    spec = TableSourceSpec(
+        scanned.source,
+        chosen.strategy(idle_ms),
+        table=str(table.path),
+        rowtime=remap(watermark.rowtime, read),
+        watermark=remap(watermark.expression, read),
+        rows=rows,
+        gap=chosen.gap,
+        zone=context.zone,
+    )
+    names = [field.name for field in node.schema]
+    return spec, [f"watermark=[{show(watermark.expression, names)}]", *chosen.shown(idle_ms)]
+
+
+def _why_not_pushed(table: Any, watermark: ScanWatermark | None) -> str:
+    if watermark is not None:
+        return "its source emits its own watermarks"
+    if table.watermark is None:
+        return "it does not declare a WATERMARK"
+    return "its time column is not deterministic, so watermarks are not pushed into the source"
+
+
+def _check_own_watermarks(table: Any, scanned: ScanProvider, context: PhysicalPlanContext) -> None:
+    """Reject SOURCE_WATERMARK() of a source without watermarks, unless the one at its end is all that is needed."""
+    if context.settings.batch or scanned.watermarks is not None:
+        return
+    name = table.watermark[0]
+    raise UnsupportedQueryError(
+        f"time column '{name}' uses SOURCE_WATERMARK(), but the source does not emit watermarks",
+        hint=f"declare WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND",
+    )
+
+
+def _check_metadata(table: Any, given: Collection[str]) -> None:
+    """Reject columns of metadata that a connector does not give."""
+    for column in table.columns:
+        if isinstance(column, MetadataColumn) and column.name not in given:
+            raise ValidationError(
+                f"table {table.path} declares the metadata column '{column.name}', but its connector "
+                f"'{table.options.get('connector')}' has no metadata '{column.key}'",
+                hint="remove the column, or compute it: name AS expression",
+            )
+
+
+def _physical_names(table: Any) -> list[str]:
+    """The columns that conditions in a scan know by position."""
+    return [column.name for column in table.columns if isinstance(column, PhysicalColumn)]
+
+
+def _push_filters(
+    source: Any, filters: Sequence[Rex], allowed: bool
+) -> tuple[list[Rex], list[str]]:
+    if not filters or not allowed or not hasattr(source, "apply_filters"):
+        return list(filters), []
+    rest = list(source.apply_filters(list(filters)))
+    taken = [str(each) for each in filters if each not in rest]
+    return rest, [f"filter=[{' AND '.join(taken)}]"] if taken else []
+
+
+def _columns_read(
+    table: Any, wanted: list[str], rest: list[Rex], node: LogicalTableScan, *, keyed: bool
+) -> list[str]:
+    """Return the columns that are read: those that are asked for, those that conditions need, and the primary key of changes."""
+    if node.columns is None:
+        return wanted
+    names = _physical_names(table)
+    needed = {names[index] for each in rest for index in inputs_of(each)}
+    needed |= set(table.primary_key or ()) if keyed else set()
+    return [*wanted, *(name for name in names if name in needed and name not in wanted)]
+
+
+def _schema_of(scanned: Any, node: LogicalTableScan, table: Any) -> Schema:
+    known = {field.name: field for field in node.schema}
+    types = {column.name: column for column in table.columns if hasattr(column, "type")}
+    found = []
+    for name, kind in zip(scanned.names, scanned.types, strict=True):
+        declared = types[name].type if name in types else kind
+        field = known.get(name)
+        found.append(replace(field, type=declared) if field else Field(name, declared))
+    return tuple(found)
+
+
+def _primary_key(table: Any, schema: Schema) -> frozenset[frozenset[int]]:
+    names = [field.name for field in schema]
+    if not table.primary_key or any(name not in names for name in table.primary_key):
+        return frozenset()
+    return frozenset([frozenset(names.index(name) for name in table.primary_key)])
+
+
+def normalized(node: PhysicalNode, path: Any, context: PhysicalPlanContext) -> PhysicalNode:
+    """Make a full changelog of upserts; and of changes that may come twice, if the options say so."""
+    changes = node.traits.changes
+    duplicates = context.settings.configuration.get(options.DUPLICATES)
+    upserts = changes.updates and not changes.before
+    if not upserts and not (duplicates and changes.retracts):
+        return node
+    if not node.traits.keys:
+        raise ValidationError(
+            f"table {path} produces upserts but has no primary key",
+            detail="an update without UPDATE_BEFORE needs a key",
+            hint="declare PRIMARY KEY (...) NOT ENFORCED and select its columns",
+        )
+    key = tuple(sorted(min(node.traits.keys, key=sorted)))
+    spec = ChangelogNormalizeSpec(node.types, key, ttl_ms=context.settings.ttl_ms)
+    sent = exchange(node, key)
+    traits = replace(sent.traits, changes=EVERYTHING, keys=frozenset([frozenset(key)]))
+    return operator(spec, (sent,), node.schema, traits)
+
+
+def implement_stream_scan(node: LogicalStreamScan, context: PhysicalPlanContext) -> PhysicalNode:
+    """Read a DataStream."""
+    changes = EVERYTHING if node.changes else INSERTS
+    keys = frozenset([frozenset(node.primary_key)] if node.primary_key else [])
+    if node.changes and node.primary_key:
+        changes = replace(changes, before=not node.upserts)
+    traits = PhysicalTraits(changes, keys, bounded=node.bounded)
+    stream: PhysicalNode = PhysicalStreamScan(
+        schema=node.schema, traits=traits, transformation=node.transformation
+    )
+    if not node.columnar:
+        names = tuple(field.name for field in node.schema)
+        spec = RowsToColumnsSpec(stream.types, names, node.changes, node.timestamp, node.single)
+        stream = operator(spec, (stream,), node.schema, traits)
+    return normalized(stream, "of a changelog stream", context)
+
+
+def implement_values(node: LogicalValues, _: PhysicalPlanContext) -> PhysicalNode:
+    """Give the query's own rows."""
+    return PhysicalValues(schema=node.schema, traits=PhysicalTraits(bounded=True), rows=node.rows)
+
+
+def implement_watermark(
+    node: LogicalWatermarkAssigner, context: PhysicalPlanContext
+) -> PhysicalNode:
+    """Emit watermarks where the scan below does not."""
+    below = context.implement(node.input)
+    schema = tuple(
+        replace(field, time="rowtime") if at == node.rowtime else field
+        for at, field in enumerate(below.schema)
+    )
+    if node.pushed:
+        return replace(below, schema=schema)
+    idle = context.settings.millis(options.IDLE_TIMEOUT)
+    spec = WatermarkSpec(below.types, node.rowtime, node.expression, idle, context.zone)
+    return operator(spec, (below,), schema, below.traits)

@@ -1,0 +1,1 @@
+"""Results of statements: their columns, their rows, and rows as text."""

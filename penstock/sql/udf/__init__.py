@@ -1,0 +1,1 @@
+"""User-defined functions: base classes, and what calls them in tasks."""

@@ -1,0 +1,1 @@
+"""Points in time, amounts of time and clocks."""

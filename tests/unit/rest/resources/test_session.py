@@ -1,0 +1,95 @@
+"""Sending jobs to a session over REST, and ending it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import ArgumentError, JobRequestError
+from penstock.rest.routing.routes import Services
+from tests.builders.rest_fakes import NOW
+
+
+class FakeSession:
+    """Remembers what it was asked for."""
+
+    def __init__(self):
+        self.submitted = []
+        self.ended = []
+        self.refusal = None
+
+    def submit(self, submission):
+        if self.refusal is not None:
+            raise self.refusal
+        self.submitted.append(submission)
+        return "b" * 32
+
+    def ignored_options(self, submission):
+        return submission.get("ignored", [])
+
+    def describe(self):
+        return {"phase": "leading"}
+
+    def shut_down(self, *, keeps_jobs):
+        self.ended.append(keeps_jobs)
+
+
+@pytest.fixture
+def session():
+    return FakeSession()
+
+
+@pytest.fixture
+def services(session):
+    return Services(now_ms=lambda: NOW, session=session)
+
+
+def test_a_job_is_handed_over_as_it_came(ask, session):
+    job = {"name": "a", "ignored": ["web.submit.enable"]}
+    answer = {"jobid": "b" * 32, "ignored-options": ["web.submit.enable"]}
+    assert ask("POST", "/v1/penstock/jobs", job) == (202, answer)
+    assert session.submitted == [job]
+
+
+def test_jobs_are_taken_and_sessions_ended_only_with_the_token(ask, session):
+    assert ask("POST", "/penstock/jobs", {"name": "a"}, token=None)[0] == 401
+    assert ask("DELETE", "/cluster", token="wrong")[0] == 401
+    assert ask("GET", "/penstock/session", token=None) == (200, {"phase": "leading"})
+    assert session.submitted == session.ended == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status"),
+    [(ArgumentError("it cannot be read"), 400), (JobRequestError("it runs already"), 409)],
+)
+def test_a_rejection_is_returned_with_its_reason(ask, session, refusal, status):
+    session.refusal = refusal
+    answered, content = ask("POST", "/penstock/jobs", {})
+    assert (answered, content["errors"]) == (status, [refusal.message])
+
+
+@pytest.mark.parametrize(
+    ("query", "keeps"), [("", False), ("?jobs=cancel", False), ("?jobs=keep", True)]
+)
+def test_a_session_is_ended_with_its_jobs_or_without(ask, session, query, keeps):
+    assert ask("DELETE", f"/cluster{query}")[0] == 202
+    assert session.ended == [keeps]
+
+
+def test_another_way_to_end_is_refused(ask, session):
+    assert ask("DELETE", "/cluster?jobs=sell")[0] == 400
+    assert session.ended == []
+
+
+def test_the_result_of_a_job_is_returned(ask, controller):
+    controller.more = {"error": "it broke", "totals": {"Map.seen": 3}}
+    status, content = ask("GET", f"/penstock/jobs/{controller.get_job_id()}/result")
+    assert status == 200
+    assert content["status"] == "RUNNING"
+    assert "error" not in content
+
+
+def test_a_program_of_its_own_takes_no_jobs(ask, services):
+    services.session = None
+    status, content = ask("POST", "/penstock/jobs", {})
+    assert status == 404
+    assert "not a session" in content["errors"][0]
