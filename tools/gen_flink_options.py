@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "penstock" / "common" / "options" / "flink_options.tsv"
+TARGET = ROOT / "penstock" / "options" / "flink_options.tsv"
 JARS = ("lib", "opt", "plugins")
 _FLINK = "org.apache.flink."
 # Classes whose options belong to a WITH clause, a hint, or to Flink's own objects in memory.

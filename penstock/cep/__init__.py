@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from penstock.runtime.cep.engine.skip import AfterMatchSkipStrategy
 
 _HOMES: Final = {
-    "CEP": "pattern_stream",
-    "AfterMatchSkipStrategy": "engine.skip",
-    "DynamicPatternStream": "pattern_stream",
-    "IterativeCondition": "conditions",
-    "MalformedPatternError": "refusals",
-    "Pattern": "pattern",
-    "PatternFlatSelectFunction": "functions",
-    "PatternFlatTimeoutFunction": "functions",
-    "PatternProcessFunction": "functions",
-    "PatternSelectFunction": "functions",
-    "PatternStream": "pattern_stream",
-    "PatternTimeoutFunction": "functions",
-    "SimpleCondition": "conditions",
-    "TimedOutPartialMatchHandler": "functions",
-    "WithinType": "pattern",
+    "CEP": "penstock.cep.pattern_stream",
+    "AfterMatchSkipStrategy": "penstock.runtime.cep.engine.skip",
+    "DynamicPatternStream": "penstock.cep.pattern_stream",
+    "IterativeCondition": "penstock.cep.conditions",
+    "MalformedPatternError": "penstock.cep.refusals",
+    "Pattern": "penstock.cep.pattern",
+    "PatternFlatSelectFunction": "penstock.cep.functions",
+    "PatternFlatTimeoutFunction": "penstock.cep.functions",
+    "PatternProcessFunction": "penstock.cep.functions",
+    "PatternSelectFunction": "penstock.cep.functions",
+    "PatternStream": "penstock.cep.pattern_stream",
+    "PatternTimeoutFunction": "penstock.cep.functions",
+    "SimpleCondition": "penstock.cep.conditions",
+    "TimedOutPartialMatchHandler": "penstock.cep.functions",
+    "WithinType": "penstock.cep.pattern",
 }
 
 
@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 

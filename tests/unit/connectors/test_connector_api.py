@@ -43,24 +43,24 @@ def test_pyflinks_names_are_where_pyflink_has_them(module, name):
 @pytest.mark.parametrize(
     "module",
     [
-        "arguments",
-        "request_batch",
-        "data_generator",
+        "base.arguments",
+        "base.request_batch",
+        "datagen.source",
         "elasticsearch.actions",
         "elasticsearch.sink",
-        "files.buckets",
-        "files.sink",
-        "files.source",
+        "filesystem.buckets",
+        "filesystem.sink",
+        "filesystem.source",
         "http.client",
         "http.sink",
-        "number_sequence",
+        "base.number_sequence",
         "redis.client",
         "redis.commands",
         "redis.sink",
-        "rejections",
-        "retrying",
-        "socket",
-        "staged_sinks",
+        "base.rejections",
+        "base.retrying",
+        "socket.source",
+        "base.staged_sinks",
     ],
 )
 def test_the_examples_of_docstrings_work(module):
@@ -92,9 +92,10 @@ def test_the_example_source_and_sink_work():
 
 
 def test_a_task_that_unpickles_connectors_loads_nothing_heavy():
-    modules = ["collection", "data_generator", "files.sink", "files.source", "formats.columnar", "formats.csv",
-               "formats.json", "function_sink", "number_sequence", "staged_sinks"]  # fmt: skip
-    imports = ", ".join(f"penstock.connectors.{module}" for module in modules)
+    modules = ["connectors.base.collection", "connectors.base.number_sequence", "connectors.base.staged_sinks", "connectors.datagen.source",
+               "connectors.filesystem.sink", "connectors.filesystem.source", "connectors.function.sink", "formats.columnar",
+               "formats.csv.files", "formats.json.rows"]  # fmt: skip
+    imports = ", ".join(f"penstock.{module}" for module in modules)
     heavy = "{'pyarrow', 'pyspark', 'pandas', 'numpy', 'cloudpickle', 'penstock.datastream', 'penstock.graph'}"
     code = f"import sys, {imports}; print(sorted({heavy} & set(sys.modules)))"
     found = subprocess.run(

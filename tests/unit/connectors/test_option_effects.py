@@ -39,14 +39,15 @@ from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
 
-CONNECTORS = Path(penstock.__file__).parent / "table" / "connectors"
+ROOT = Path(penstock.__file__).parent
+READERS = ("connectors", "formats", "sql/connector")
 DECLARING = {"Option", "duration", "flag", "memory", "number", "text"}
 
 
 def patterns_read() -> list[re.Pattern[str]]:
     """Return what the code of connectors reads options by: texts, and texts with a part that varies. Declarations are left out."""
     found = []
-    for path in CONNECTORS.rglob("*.py"):
+    for path in (each for folder in READERS for each in (ROOT / folder).rglob("*.py")):
         tree = ast.parse(path.read_text())
         declared = {
             id(node.args[0])

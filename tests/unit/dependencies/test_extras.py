@@ -55,14 +55,14 @@ def redis_lookup():
 _ELECTIONS = "jobmanager.high_availability"
 # extra -> the library, and what needs it
 USES = {
-    "avro": [("fastavro", call("connectors.formats.avro_schema:fastavro"))],
-    "protobuf": [("google", call("connectors.formats.protobuf_types:protobuf"))],
+    "avro": [("fastavro", call("formats.avro.schema:fastavro"))],
+    "protobuf": [("google", call("formats.protobuf.types:protobuf"))],
     "kafka": [
         ("confluent_kafka", call("connectors.kafka.properties:confluent_kafka", "KafkaSource")),
         ("kafka", call("connectors.kafka.transactions:_protocol", "api")),
     ],
-    "delta": [("deltalake", call("connectors.lake.delta_tables:deltalake"))],
-    "iceberg": [("pyiceberg", call("connectors.lake.iceberg_tables:pyiceberg", "table"))],
+    "delta": [("deltalake", call("connectors.delta.tables:deltalake"))],
+    "iceberg": [("pyiceberg", call("connectors.iceberg.tables:pyiceberg", "table"))],
     "jdbc": [("sqlalchemy", call("connectors.jdbc.generic:sqlalchemy"))],
     "postgres": [("psycopg", call("connectors.jdbc.postgres:psycopg"))],
     "redis": [("redis", redis_writer), ("redis", redis_lookup)],

@@ -192,7 +192,7 @@ def test_no_code_asks_for_the_kind_of_a_spec() -> None:
     asking = {
         str(path.relative_to(ROOT)): kinds
         for path in ROOT.rglob("*.py")
-        if not path.is_relative_to(ROOT / "table") and (kinds := asks_for_a_kind(path.read_text()))
+        if not path.is_relative_to(ROOT / "sql") and (kinds := asks_for_a_kind(path.read_text()))
     }
     assert asking == {}
 

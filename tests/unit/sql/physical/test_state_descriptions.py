@@ -145,7 +145,7 @@ def test_every_operator_of_queries_that_keeps_state_is_described() -> None:
     stateful = {
         kind.__name__
         for kind in spec_kinds()
-        if kind.__module__.startswith("penstock.runtime.columnar.") and has_state(kind)
+        if kind.__module__.startswith("penstock.graph.operator_specs.columnar.") and has_state(kind)
     }
     assert stateful == {kind.__name__ for kind in DESCRIPTIONS}
     assert {name.removeprefix("Columnar").removesuffix("Spec") for name in stateful} == set(QUERIES)
