@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.sql.parse.columns import ColumnParser
+from penstock.sql.parse.queries import QueryParser
 from penstock.sql.parse.statements import (
     AlterDatabaseStatement,
     AlterFunctionStatement,
@@ -16,9 +17,9 @@ from penstock.sql.parse.statements import (
     CreateTableStatement,
     CreateViewStatement,
     DropStatement,
-    QueryStatement,
     Statement,
 )
+from penstock.sql.parse.stream import TokenStream
 
 # Objects of Flink that are not supported, with an alternative.
 _NOT_CREATED = {
@@ -30,29 +31,34 @@ _NOT_CREATED = {
 }
 
 
-class DefinitionParser(ColumnParser):
+class DefinitionParser:
     """Reads statements that define things."""
 
-    def query_statement(self) -> QueryStatement:
-        """Take a query as a statement."""
-        raise NotImplementedError
+    def __init__(self, tokens: TokenStream, queries: QueryParser, columns: ColumnParser) -> None:
+        self._tokens = tokens
+        self._queries = queries
+        self._columns = columns
 
     # --- CREATE -------------------------------------------------------------------------------
 
     def create(self) -> Statement:
         """Take CREATE ..., of which CREATE is taken."""
-        replace = self.accept("OR", "REPLACE")
-        temporary = self.accept("TEMPORARY")
-        system = temporary and self.accept("SYSTEM")
+        replace = self._tokens.accept("OR", "REPLACE")
+        temporary = self._tokens.accept("TEMPORARY")
+        system = temporary and self._tokens.accept("SYSTEM")
         kinds = ("FUNCTION",) if system else ("TABLE", "VIEW", "FUNCTION")
         if not temporary:
             kinds = (*kinds, "DATABASE", "CATALOG")
-        if self.current.upper in _NOT_CREATED:
-            raise self.error_at(self.current, *_NOT_CREATED[self.current.upper])
-        kind = self.expect_any(*kinds)
+        if self._tokens.current.upper in _NOT_CREATED:
+            raise self._tokens.error_at(
+                self._tokens.current, *_NOT_CREATED[self._tokens.current.upper]
+            )
+        kind = self._tokens.expect_any(*kinds)
         if replace and kind != "TABLE":
-            raise self.error_at(self.previous, f"CREATE OR REPLACE {kind} is not supported")
-        exists = self.accept("IF", "NOT", "EXISTS")
+            raise self._tokens.error_at(
+                self._tokens.previous, f"CREATE OR REPLACE {kind} is not supported"
+            )
+        exists = self._tokens.accept("IF", "NOT", "EXISTS")
         if kind == "TABLE":
             return self._create_table(temporary, exists, replace)
         if kind == "VIEW":
@@ -64,22 +70,26 @@ class DefinitionParser(ColumnParser):
         return self._create_catalog(exists)
 
     def _create_table(self, temporary: bool, exists: bool, replace: bool) -> CreateTableStatement:
-        table = self.path("the name of a table")
-        parts: dict[str, Any] = self.table_elements() if self.current.upper == "(" else {}
-        parts["comment"] = self.string() if self.accept("COMMENT") else None
-        if self.looking_at("DISTRIBUTED"):
-            raise self.error_at(self.current, "DISTRIBUTED BY is not supported")
-        if self.accept("PARTITIONED", "BY"):
-            parts["partition_keys"] = tuple(self.in_parentheses(self._names))
-        if self.accept("WITH"):
-            parts["options"] = self.options()
-        if self.accept("LIKE"):
-            parts["like"] = self.like_clause()
-        elif self.accept("AS"):
-            parts["query"] = self.query_statement()
+        table = self._tokens.path("the name of a table")
+        parts: dict[str, Any] = (
+            self._columns.table_elements() if self._tokens.current.upper == "(" else {}
+        )
+        parts["comment"] = self._tokens.string() if self._tokens.accept("COMMENT") else None
+        if self._tokens.looking_at("DISTRIBUTED"):
+            raise self._tokens.error_at(self._tokens.current, "DISTRIBUTED BY is not supported")
+        if self._tokens.accept("PARTITIONED", "BY"):
+            parts["partition_keys"] = tuple(self._tokens.in_parentheses(self._names))
+        if self._tokens.accept("WITH"):
+            parts["options"] = self._columns.options()
+        if self._tokens.accept("LIKE"):
+            parts["like"] = self._columns.like_clause()
+        elif self._tokens.accept("AS"):
+            parts["query"] = self._queries.statement()
         columns = self._column_names_of_query(parts)
         if columns and parts.get("query") is None:
-            raise self.error_at(self.tokens[0], "columns without types need AS and a query")
+            raise self._tokens.error_at(
+                self._tokens.at(0), "columns without types need AS and a query"
+            )
         return CreateTableStatement(
             table=table, temporary=temporary, if_not_exists=exists, or_replace=replace, **parts
         )
@@ -91,18 +101,18 @@ class DefinitionParser(ColumnParser):
         )
 
     def _names(self) -> list[str]:
-        return self.separated(lambda: str(self.any_identifier("a column").this))
+        return self._tokens.separated(lambda: str(self._tokens.any_identifier("a column").this))
 
     def _create_view(self, temporary: bool, exists: bool) -> CreateViewStatement:
-        view = self.path("the name of a view")
+        view = self._tokens.path("the name of a view")
         columns = None
-        if self.current.upper == "(":
-            columns = tuple(self.in_parentheses(self._names))
-        comment = self.string() if self.accept("COMMENT") else None
-        self.expect("AS")
+        if self._tokens.current.upper == "(":
+            columns = tuple(self._tokens.in_parentheses(self._names))
+        comment = self._tokens.string() if self._tokens.accept("COMMENT") else None
+        self._tokens.expect("AS")
         return CreateViewStatement(
             view=view,
-            query=self.query_statement(),
+            query=self._queries.statement(),
             columns=columns,
             comment=comment,
             temporary=temporary,
@@ -112,8 +122,8 @@ class DefinitionParser(ColumnParser):
     def _create_function(
         self, temporary: bool, system: bool, exists: bool
     ) -> CreateFunctionStatement:
-        function = self.path("the name of a function")
-        self.expect("AS")
+        function = self._tokens.path("the name of a function")
+        self._tokens.expect("AS")
         implementation, language = self._implementation()
         return CreateFunctionStatement(
             function=function,
@@ -125,32 +135,34 @@ class DefinitionParser(ColumnParser):
         )
 
     def _implementation(self) -> tuple[str, str]:
-        implementation = self.string("the name of a function or class in quotes")
+        implementation = self._tokens.string("the name of a function or class in quotes")
         language = "JAVA"
-        if self.accept("LANGUAGE"):
-            language = self.expect_any("PYTHON", "JAVA", "SCALA")
+        if self._tokens.accept("LANGUAGE"):
+            language = self._tokens.expect_any("PYTHON", "JAVA", "SCALA")
         if language != "PYTHON":
-            raise self.error_at(
-                self.previous,
+            raise self._tokens.error_at(
+                self._tokens.previous,
                 f"{language.title()} functions are not supported",
                 "use a Python function: AS 'module.name' LANGUAGE PYTHON",
             )
-        if self.looking_at("USING"):
-            raise self.error_at(self.current, "USING is not supported for Python functions")
+        if self._tokens.looking_at("USING"):
+            raise self._tokens.error_at(
+                self._tokens.current, "USING is not supported for Python functions"
+            )
         return implementation, language
 
     def _create_database(self, exists: bool) -> CreateDatabaseStatement:
-        database = self.path("the name of a database")
-        comment = self.string() if self.accept("COMMENT") else None
-        options = self.options() if self.accept("WITH") else {}
+        database = self._tokens.path("the name of a database")
+        comment = self._tokens.string() if self._tokens.accept("COMMENT") else None
+        options = self._columns.options() if self._tokens.accept("WITH") else {}
         return CreateDatabaseStatement(
             database=database, comment=comment, options=options, if_not_exists=exists
         )
 
     def _create_catalog(self, exists: bool) -> CreateCatalogStatement:
-        catalog = self.name("the name of a catalog")
-        comment = self.string() if self.accept("COMMENT") else None
-        options = self.options() if self.accept("WITH") else {}
+        catalog = self._tokens.name("the name of a catalog")
+        comment = self._tokens.string() if self._tokens.accept("COMMENT") else None
+        options = self._columns.options() if self._tokens.accept("WITH") else {}
         return CreateCatalogStatement(
             catalog=catalog, comment=comment, options=options, if_not_exists=exists
         )
@@ -159,15 +171,15 @@ class DefinitionParser(ColumnParser):
 
     def drop(self) -> DropStatement:
         """Take DROP ..., of which DROP is taken."""
-        temporary = self.accept("TEMPORARY")
-        system = temporary and self.accept("SYSTEM")
+        temporary = self._tokens.accept("TEMPORARY")
+        system = temporary and self._tokens.accept("SYSTEM")
         kinds = ("FUNCTION",) if system else ("TABLE", "VIEW", "FUNCTION")
         if not temporary:
             kinds = (*kinds, "DATABASE", "CATALOG")
-        kind = self.expect_any(*kinds)
-        exists = self.accept("IF", "EXISTS")
-        name = self.path(f"the name of a {kind.lower()}")
-        cascade = kind == "DATABASE" and self.accept_any("RESTRICT", "CASCADE") == "CASCADE"
+        kind = self._tokens.expect_any(*kinds)
+        exists = self._tokens.accept("IF", "EXISTS")
+        name = self._tokens.path(f"the name of a {kind.lower()}")
+        cascade = kind == "DATABASE" and self._tokens.accept_any("RESTRICT", "CASCADE") == "CASCADE"
         return DropStatement(
             kind=kind,
             name=name,
@@ -181,35 +193,35 @@ class DefinitionParser(ColumnParser):
 
     def alter(self) -> Statement:
         """Take ALTER ..., of which ALTER is taken."""
-        temporary = self.accept("TEMPORARY")
+        temporary = self._tokens.accept("TEMPORARY")
         if temporary:
-            self.accept("SYSTEM")
-            self.expect("FUNCTION")
+            self._tokens.accept("SYSTEM")
+            self._tokens.expect("FUNCTION")
             return self._alter_function(True)
-        kind = self.expect_any("TABLE", "VIEW", "DATABASE", "FUNCTION", "CATALOG")
+        kind = self._tokens.expect_any("TABLE", "VIEW", "DATABASE", "FUNCTION", "CATALOG")
         if kind == "TABLE":
             return self._alter_table()
         if kind == "VIEW":
             return self._alter_view()
         if kind == "DATABASE":
-            database = self.path("the name of a database")
-            self.expect("SET")
-            return AlterDatabaseStatement(database=database, options=self.options())
+            database = self._tokens.path("the name of a database")
+            self._tokens.expect("SET")
+            return AlterDatabaseStatement(database=database, options=self._columns.options())
         if kind == "FUNCTION":
             return self._alter_function(False)
-        raise self.error_at(self.previous, "ALTER CATALOG is not supported")
+        raise self._tokens.error_at(self._tokens.previous, "ALTER CATALOG is not supported")
 
     def _alter_view(self) -> AlterViewStatement:
-        view = self.path("the name of a view")
-        if self.accept("RENAME", "TO"):
-            return AlterViewStatement(view=view, new_name=self.path("the name of a view"))
-        self.expect("AS")
-        return AlterViewStatement(view=view, query=self.query_statement())
+        view = self._tokens.path("the name of a view")
+        if self._tokens.accept("RENAME", "TO"):
+            return AlterViewStatement(view=view, new_name=self._tokens.path("the name of a view"))
+        self._tokens.expect("AS")
+        return AlterViewStatement(view=view, query=self._queries.statement())
 
     def _alter_function(self, temporary: bool) -> AlterFunctionStatement:
-        exists = self.accept("IF", "EXISTS")
-        function = self.path("the name of a function")
-        self.expect("AS")
+        exists = self._tokens.accept("IF", "EXISTS")
+        function = self._tokens.path("the name of a function")
+        self._tokens.expect("AS")
         implementation, language = self._implementation()
         return AlterFunctionStatement(
             function=function,
@@ -220,42 +232,42 @@ class DefinitionParser(ColumnParser):
         )
 
     def _alter_table(self) -> AlterTableStatement:
-        exists = self.accept("IF", "EXISTS")
-        table = self.path("the name of a table")
-        word = self.expect_any("RENAME", "SET", "RESET", "ADD", "MODIFY", "DROP")
+        exists = self._tokens.accept("IF", "EXISTS")
+        table = self._tokens.path("the name of a table")
+        word = self._tokens.expect_any("RENAME", "SET", "RESET", "ADD", "MODIFY", "DROP")
         actions: list[tuple[Any, ...]]
         if word == "RENAME":
             actions = [self._rename()]
         elif word == "SET":
-            actions = [("SET", self.options())]
+            actions = [("SET", self._columns.options())]
         elif word == "RESET":
-            actions = [("RESET", tuple(self.in_parentheses(self._strings)))]
+            actions = [("RESET", tuple(self._tokens.in_parentheses(self._strings)))]
         elif word == "DROP":
             actions = self._drop_actions()
         else:
-            actions = self.schema_changes(word)
+            actions = self._columns.schema_changes(word)
         return AlterTableStatement(table=table, actions=tuple(actions), if_exists=exists)
 
     def _strings(self) -> list[str]:
-        return self.separated(self.string)
+        return self._tokens.separated(self._tokens.string)
 
     def _rename(self) -> tuple[Any, ...]:
-        if self.accept("TO"):
-            return ("RENAME TO", self.path("the name of a table"))
-        old = self.name("a column")
-        self.expect("TO")
-        return ("RENAME COLUMN", old, self.name("a column"))
+        if self._tokens.accept("TO"):
+            return ("RENAME TO", self._tokens.path("the name of a table"))
+        old = self._tokens.name("a column")
+        self._tokens.expect("TO")
+        return ("RENAME COLUMN", old, self._tokens.name("a column"))
 
     def _drop_actions(self) -> list[tuple[Any, ...]]:
-        if self.accept("PRIMARY", "KEY"):
+        if self._tokens.accept("PRIMARY", "KEY"):
             return [("DROP PRIMARY KEY",)]
-        if self.accept("WATERMARK"):
+        if self._tokens.accept("WATERMARK"):
             return [("DROP WATERMARK",)]
-        if self.accept("CONSTRAINT"):
-            self.name("a constraint")
+        if self._tokens.accept("CONSTRAINT"):
+            self._tokens.name("a constraint")
             return [("DROP PRIMARY KEY",)]
-        if self.looking_at("PARTITION") or self.looking_at("IF"):
-            raise self.error_at(self.current, "DROP PARTITION is not supported")
-        if self.current.upper == "(":
-            return [("DROP COLUMN", name) for name in self.in_parentheses(self._names)]
-        return [("DROP COLUMN", self.name("a column"))]
+        if self._tokens.looking_at("PARTITION") or self._tokens.looking_at("IF"):
+            raise self._tokens.error_at(self._tokens.current, "DROP PARTITION is not supported")
+        if self._tokens.current.upper == "(":
+            return [("DROP COLUMN", name) for name in self._tokens.in_parentheses(self._names)]
+        return [("DROP COLUMN", self._tokens.name("a column"))]

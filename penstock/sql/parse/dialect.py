@@ -17,8 +17,9 @@ from sqlglot import parser as glot_parser
 from sqlglot.dialects.dialect import Dialect
 
 from penstock.sql.parse import trees
-from penstock.sql.parse.commands import StatementParser
-from penstock.sql.parse.stream import RESERVED, checked_end
+from penstock.sql.parse.grammar import Grammar
+from penstock.sql.parse.names import QUERY_WORDS
+from penstock.sql.parse.stream import RESERVED
 from penstock.sql.parse.tokens import FlinkTokenizer, SqlText
 
 
@@ -32,15 +33,16 @@ class FlinkParser(glot_parser.Parser):
 
     def parse(self, raw_tokens: list[Any], sql: str) -> list[exp.Expr | None]:
         """Return the trees of queries or expressions with semicolons between."""
-        parser = StatementParser(SqlText(sql))
+        grammar = Grammar(SqlText(sql))
+        tokens = grammar.tokens
         found: list[exp.Expr | None] = []
-        while not parser.at_end:
-            if parser.accept(";"):
+        while not tokens.at_end:
+            if tokens.accept(";"):
                 continue
-            is_query = parser.current.upper in ("SELECT", "WITH", "VALUES")
-            found.append(parser.query() if is_query else parser.expression())
-            if not parser.accept(";"):
-                checked_end(parser)
+            is_query = tokens.current.upper in QUERY_WORDS
+            found.append(grammar.queries.query() if is_query else grammar.expressions.expression())
+            if not tokens.accept(";"):
+                tokens.expect_end()
         return found or [None]
 
 

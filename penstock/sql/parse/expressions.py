@@ -9,13 +9,11 @@ from sqlglot import exp
 
 from penstock.sql.errors import SqlParseError
 from penstock.sql.parse.calls import NO_PARENTHESES, CallParser
-from penstock.sql.parse.literals import (
-    UNITS,
-    check_interval,
-    is_span,
-    units_of,
-)
-from penstock.sql.parse.stream import RESERVED
+from penstock.sql.parse.intervals import IntervalParser
+from penstock.sql.parse.literals import UNITS
+from penstock.sql.parse.names import QUERY_WORDS, query_in_parentheses
+from penstock.sql.parse.parts import QueryPart
+from penstock.sql.parse.stream import RESERVED, TokenStream
 from penstock.sql.parse.tokens import TokenKind
 from penstock.sql.parse.trees import (
     Difference,
@@ -36,18 +34,31 @@ _COMPARISONS: dict[str, type[exp.Expression]] = {
 _LITERAL_TYPES = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _MANY = 16
 _CALLABLE = ("LEFT", "RIGHT")  # reserved, but also functions
-_QUERY_WORDS = ("SELECT", "WITH", "VALUES")
-# Keywords that may follow a parenthesized query within a larger query.
-_BEHIND_QUERY = (")", "UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT", "OFFSET", "FETCH")
 
 
-class ExpressionParser(CallParser):
-    """Reads expressions."""
+class ExpressionParser:
+    """Reads expressions. `connect` gives it the parts that hold expressions themselves."""
+
+    _calls: CallParser
+    _intervals: IntervalParser
+    _queries: QueryPart
+
+    def __init__(self, tokens: TokenStream) -> None:
+        self._tokens = tokens
+
+    def connect(self, calls: CallParser, intervals: IntervalParser, queries: QueryPart) -> None:
+        """Take the parts that read operands, which need this one."""
+        self._calls = calls
+        self._intervals = intervals
+        self._queries = queries
 
     def expression(self) -> Any:
         """Take an expression."""
-        token = self.current
-        if token.kind in (TokenKind.NUMBER, TokenKind.STRING) and self.ahead().upper in (",", ")"):
+        token = self._tokens.current
+        if token.kind in (TokenKind.NUMBER, TokenKind.STRING) and self._tokens.ahead().upper in (
+            ",",
+            ")",
+        ):
             return self._primary()  # fast path for long lists of constants
         return self._chain("OR", exp.Or, self._conjunction)
 
@@ -55,9 +66,9 @@ class ExpressionParser(CallParser):
         return self._chain("AND", exp.And, self._negation)
 
     def _chain(self, word: str, kind: type[exp.Expression], operand: Callable[[], Any]) -> Any:
-        start = self.index
+        start = self._tokens.index
         operands = [operand()]
-        while self.accept(word):
+        while self._tokens.accept(word):
             operands.append(operand())
         return operands[0] if len(operands) == 1 else self._joined(kind, operands, start)
 
@@ -66,51 +77,55 @@ class ExpressionParser(CallParser):
         if len(operands) <= _MANY:
             left = operands[0]
             for right in operands[1:]:
-                left = self.placed(kind(this=left, expression=right), start)
+                left = self._tokens.placed(kind(this=left, expression=right), start)
             return left
         middle = len(operands) // 2
         halves = (
             self._joined(kind, part, start) for part in (operands[:middle], operands[middle:])
         )
-        return self.placed(kind(this=next(halves), expression=next(halves)), start)
+        return self._tokens.placed(kind(this=next(halves), expression=next(halves)), start)
 
     def _negation(self) -> Any:
-        start = self.index
-        if self.current.upper == "NOT":
-            self.take()
-            return self.placed(exp.Not(this=self._negation()), start)
+        start = self._tokens.index
+        if self._tokens.current.upper == "NOT":
+            self._tokens.take()
+            return self._tokens.placed(exp.Not(this=self._negation()), start)
         return self._tested()
 
     def _tested(self) -> Any:
-        start = self.index
+        start = self._tokens.index
         left = self._comparison()
-        while self.current.upper == "IS":
-            self.take()
+        while self._tokens.current.upper == "IS":
+            self._tokens.take()
             left = self._is(left, start)
         for word in ("AND", "OR"):
-            self.wanted(word)
+            self._tokens.wanted(word)
         return left
 
     def _comparison(self) -> Any:
-        start = self.index
+        start = self._tokens.index
         left = self._range()
         while True:
-            symbol = self.current.upper
+            symbol = self._tokens.current.upper
             if symbol in _COMPARISONS:
-                self.take()
+                self._tokens.take()
                 right = self._quantified() or self._range()
-                left = self.placed(_COMPARISONS[symbol](this=left, expression=right), start)
-            elif self.looking_at("IS", "DISTINCT", "FROM"):
-                self.index += 3
-                left = self.placed(exp.NullSafeNEQ(this=left, expression=self._range()), start)
-            elif self.looking_at("IS", "NOT", "DISTINCT", "FROM"):
-                self.index += 4
-                left = self.placed(exp.NullSafeEQ(this=left, expression=self._range()), start)
+                left = self._tokens.placed(_COMPARISONS[symbol](this=left, expression=right), start)
+            elif self._tokens.looking_at("IS", "DISTINCT", "FROM"):
+                self._tokens.skip(3)
+                left = self._tokens.placed(
+                    exp.NullSafeNEQ(this=left, expression=self._range()), start
+                )
+            elif self._tokens.looking_at("IS", "NOT", "DISTINCT", "FROM"):
+                self._tokens.skip(4)
+                left = self._tokens.placed(
+                    exp.NullSafeEQ(this=left, expression=self._range()), start
+                )
             else:
                 return left
 
     def _range(self) -> Any:
-        start = self.index
+        start = self._tokens.index
         left = self.sum()
         while (found := self._predicate(left, start)) is not None:
             left = found
@@ -118,23 +133,26 @@ class ExpressionParser(CallParser):
 
     def _quantified(self) -> Any:
         """Take ANY, SOME or ALL (query), if that comes next."""
-        if self.current.upper not in ("ANY", "SOME", "ALL") or self.ahead().upper != "(":
+        if (
+            self._tokens.current.upper not in ("ANY", "SOME", "ALL")
+            or self._tokens.ahead().upper != "("
+        ):
             return None
-        start = self.index
-        kind = exp.All if self.take().upper == "ALL" else exp.Any
-        return self.placed(kind(this=self._subquery_or_list()), start)
+        start = self._tokens.index
+        kind = exp.All if self._tokens.take().upper == "ALL" else exp.Any
+        return self._tokens.placed(kind(this=self._subquery_or_list()), start)
 
     def _subquery_or_list(self) -> Any:
-        start = self.index
-        if self.ahead().upper in _QUERY_WORDS:
-            return self.subquery()
-        values = self.in_parentheses(lambda: self.separated(self.expression))
-        return self.placed(exp.Tuple(expressions=values), start)
+        start = self._tokens.index
+        if self._tokens.ahead().upper in QUERY_WORDS:
+            return self._queries.subquery()
+        values = self._tokens.in_parentheses(lambda: self._tokens.separated(self.expression))
+        return self._tokens.placed(exp.Tuple(expressions=values), start)
 
     def _predicate(self, left: Any, start: int) -> Any:
         """Parse the predicate after an operand: IN, LIKE, BETWEEN, ... with or without NOT."""
-        negated = self.current.upper == "NOT"
-        word = self.ahead().upper if negated else self.current.upper
+        negated = self._tokens.current.upper == "NOT"
+        word = self._tokens.ahead().upper if negated else self._tokens.current.upper
         parse = {
             "IN": self._in,
             "LIKE": self._like,
@@ -144,49 +162,49 @@ class ExpressionParser(CallParser):
         }.get(word)
         if parse is None or (negated and word == "OVERLAPS"):
             return None
-        self.index += 2 if negated else 1
-        node = self.placed(parse(left, word), start)
-        return self.placed(exp.Not(this=node), start) if negated else node
+        self._tokens.skip(2 if negated else 1)
+        node = self._tokens.placed(parse(left, word), start)
+        return self._tokens.placed(exp.Not(this=node), start) if negated else node
 
     def _is(self, left: Any, start: int) -> Any:
-        negated = self.accept("NOT")
-        word = self.expect_any("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON", "DISTINCT")
+        negated = self._tokens.accept("NOT")
+        word = self._tokens.expect_any("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON", "DISTINCT")
         if word == "DISTINCT":
-            self.expect("FROM")
-            raise self.failure()
+            self._tokens.expect("FROM")
+            raise self._tokens.failure()
         node: exp.Expression
         if word == "JSON":
-            kind_of_json = self.accept_any("VALUE", "OBJECT", "ARRAY", "SCALAR") or "VALUE"
+            kind_of_json = self._tokens.accept_any("VALUE", "OBJECT", "ARRAY", "SCALAR") or "VALUE"
             node = IsJson(this=left, kind=kind_of_json)
         elif word in ("NULL", "UNKNOWN"):
             node = exp.Is(this=left, expression=exp.Null())
         else:
             node = exp.Is(this=left, expression=exp.Boolean(this=word == "TRUE"))
-        node = self.placed(node, start)
-        return self.placed(exp.Not(this=node), start) if negated else node
+        node = self._tokens.placed(node, start)
+        return self._tokens.placed(exp.Not(this=node), start) if negated else node
 
     def _in(self, left: Any, word: str) -> exp.Expression:
-        if self._query_in_parentheses():
-            return exp.In(this=left, query=self.subquery())
-        values = self.in_parentheses(lambda: self.separated(self.expression))
+        if query_in_parentheses(self._tokens):
+            return exp.In(this=left, query=self._queries.subquery())
+        values = self._tokens.in_parentheses(lambda: self._tokens.separated(self.expression))
         return exp.In(this=left, expressions=values)
 
     def _like(self, left: Any, word: str) -> exp.Expression:
-        start = self.index
+        start = self._tokens.index
         if word == "SIMILAR":
-            self.expect("TO")
+            self._tokens.expect("TO")
         kind = exp.SimilarTo if word == "SIMILAR" else exp.Like
         node: exp.Expression = kind(this=left, expression=self.sum())
-        if self.accept("ESCAPE"):
-            node = exp.Escape(this=self.placed(node, start), expression=self.sum())
+        if self._tokens.accept("ESCAPE"):
+            node = exp.Escape(this=self._tokens.placed(node, start), expression=self.sum())
         return node
 
     def _between(self, left: Any, word: str) -> exp.Expression:
-        symmetric = self.accept("SYMMETRIC")
+        symmetric = self._tokens.accept("SYMMETRIC")
         if not symmetric:
-            self.accept("ASYMMETRIC")
+            self._tokens.accept("ASYMMETRIC")
         low = self.sum()
-        self.expect("AND")
+        self._tokens.expect("AND")
         high = self.sum()
         return exp.Between(this=left, low=low, high=high, symmetric=symmetric or None)
 
@@ -211,243 +229,173 @@ class ExpressionParser(CallParser):
     def _binary(
         self, operators: dict[str, type[exp.Expression]], operand: Callable[[], Any]
     ) -> Any:
-        start = self.index
+        start = self._tokens.index
         left = operand()
-        while (kind := operators.get(self.current.upper)) is not None:
-            self.take()
-            left = self.placed(kind(this=left, expression=operand()), start)
+        while (kind := operators.get(self._tokens.current.upper)) is not None:
+            self._tokens.take()
+            left = self._tokens.placed(kind(this=left, expression=operand()), start)
         return left
 
     def _signed(self) -> Any:
-        start = self.index
-        if self.current.upper == "-":
-            self.take()
-            return self.placed(exp.Neg(this=self._signed()), start)
-        if self.current.upper == "+":
-            self.take()
+        start = self._tokens.index
+        if self._tokens.current.upper == "-":
+            self._tokens.take()
+            return self._tokens.placed(exp.Neg(this=self._signed()), start)
+        if self._tokens.current.upper == "+":
+            self._tokens.take()
             return self._signed()
         return self._accessed(self._primary(), start)
 
     def _accessed(self, node: Any, start: int) -> Any:
         """Parse accesses after an operand: [index] and .field."""
         while True:
-            if self.current.upper == "[":
-                self.take()
+            if self._tokens.current.upper == "[":
+                self._tokens.take()
                 index = self.expression()
-                self.expect("]")
-                node = self.placed(exp.Bracket(this=node, expressions=[index]), start)
-            elif self.current.upper == "." and not isinstance(node, exp.Literal):
-                self.take()
-                if self.current.upper == "*":
-                    self.take()
+                self._tokens.expect("]")
+                node = self._tokens.placed(exp.Bracket(this=node, expressions=[index]), start)
+            elif self._tokens.current.upper == "." and not isinstance(node, exp.Literal):
+                self._tokens.take()
+                if self._tokens.current.upper == "*":
+                    self._tokens.take()
                     field: exp.Expression = exp.Star()
                 else:
-                    field = self.any_identifier("the name of a field")
-                node = self.placed(exp.Dot(this=node, expression=field), start)
+                    field = self._tokens.any_identifier("the name of a field")
+                node = self._tokens.placed(exp.Dot(this=node, expression=field), start)
             else:
                 return node
 
     # --- operands -----------------------------------------------------------------------------
 
     def _primary(self) -> Any:
-        token = self.current
+        token = self._tokens.current
         if token.kind is TokenKind.WORD:
             return self._word()
-        start = self.index
+        start = self._tokens.index
         if token.kind is TokenKind.QUOTED:
-            return self._named()
+            return self.named()
         if token.kind is TokenKind.STRING:
             return self._text()
         if token.kind is TokenKind.NUMBER:
-            self.take()
-            return self.placed(exp.Literal.number(token.text), start)
+            self._tokens.take()
+            return self._tokens.placed(exp.Literal.number(token.text), start)
         if token.kind is TokenKind.HEX:
-            self.take()
-            return self.placed(HexLiteral(this=token.text), start)
+            self._tokens.take()
+            return self._tokens.placed(HexLiteral(this=token.text), start)
         if token.upper == "(":
-            return self._parenthesised()
-        if token.upper == "." and self.ahead().kind is TokenKind.NUMBER:
-            self.take()
-            return self.placed(exp.Literal.number(f"0.{self.take().text}"), start)
+            return self.parenthesized()
+        if token.upper == "." and self._tokens.ahead().kind is TokenKind.NUMBER:
+            self._tokens.take()
+            return self._tokens.placed(exp.Literal.number(f"0.{self._tokens.take().text}"), start)
         raise self.no_expression()
 
     def no_expression(self) -> SqlParseError:
         """Return the error that an expression was expected."""
-        self.wanted("an expression")
-        return self.failure()
+        self._tokens.wanted("an expression")
+        return self._tokens.failure()
 
     def _text(self) -> Any:
         """Take a string; strings on lines after each other are one."""
-        start = self.index
-        text = self.take().text
-        while self.current.kind is TokenKind.STRING:
-            text += self.take().text
-        return self.placed(exp.Literal.string(text), start)
+        start = self._tokens.index
+        text = self._tokens.take().text
+        while self._tokens.current.kind is TokenKind.STRING:
+            text += self._tokens.take().text
+        return self._tokens.placed(exp.Literal.string(text), start)
 
-    def _parenthesised(self) -> Any:
-        start = self.index
-        if self._query_in_parentheses():
-            return self.subquery()
-        self.expect("(")
-        values = self.separated(self.expression)
-        self.expect(")")
+    def parenthesized(self) -> Any:
+        """Take a query, an expression or several expressions in parentheses."""
+        start = self._tokens.index
+        if query_in_parentheses(self._tokens):
+            return self._queries.subquery()
+        self._tokens.expect("(")
+        values = self._tokens.separated(self.expression)
+        self._tokens.expect(")")
         if len(values) == 1:
-            if isinstance(values[0], exp.Sub) and self.current.upper in UNITS:
+            if isinstance(values[0], exp.Sub) and self._tokens.current.upper in UNITS:
                 return self._difference(values[0], start)
-            return self.placed(exp.Paren(this=values[0]), start)
-        return self.placed(exp.Tuple(expressions=values), start)
+            return self._tokens.placed(exp.Paren(this=values[0]), start)
+        return self._tokens.placed(exp.Tuple(expressions=values), start)
 
     def _difference(self, inner: Any, start: int) -> Any:
         """Take the unit behind (a - b), which makes it an interval: DAY is not an alias there."""
-        unit = self._units()
-        return self.placed(
+        unit = self._intervals.units()
+        return self._tokens.placed(
             Difference(this=inner.this, expression=inner.expression, unit=unit), start
         )
 
-    def _query_in_parentheses(self) -> bool:
-        """Return whether the parenthesis that comes next holds a query, maybe in more parentheses."""
-        return self.current.upper == "(" and self._holds_query(self.index)
-
-    def _holds_query(self, at: int) -> bool:
-        """Return whether the parenthesis at a token holds a query: ((SELECT 1) UNION ...) does, ((SELECT 1) + 1) does not."""
-        inner = self.tokens[min(at + 1, len(self.tokens) - 1)].upper
-        if inner != "(" or not self._holds_query(at + 1):
-            return inner in _QUERY_WORDS or inner == "TABLE"
-        depth, end = 1, at + 2
-        while depth and end < len(self.tokens):
-            depth += {"(": 1, ")": -1}.get(self.tokens[end].upper, 0)
-            end += 1
-        return end < len(self.tokens) and self.tokens[end].upper in _BEHIND_QUERY
-
     def _word(self) -> Any:
-        token = self.current
-        word, start = token.upper, self.index
+        token = self._tokens.current
+        word, start = token.upper, self._tokens.index
         if word in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
-            self.take()
+            self._tokens.take()
             constant = exp.Boolean(this=word == "TRUE") if word in ("TRUE", "FALSE") else exp.Null()
-            return self.placed(constant, start)
+            return self._tokens.placed(constant, start)
         if word == "CASE":
             return self._case()
         if word == "EXISTS":
-            self.take()
-            return self.placed(exp.Exists(this=self.subquery().this), start)
-        if word in _LITERAL_TYPES and self.ahead().kind is TokenKind.STRING:
-            self.take()
-            return self.placed(TypedLiteral(this=self.take().text, kind=word), start)
-        if word == "INTERVAL" and self._at_interval():
-            return self.interval()
-        special = self.special_call()
+            self._tokens.take()
+            return self._tokens.placed(exp.Exists(this=self._queries.subquery().this), start)
+        if word in _LITERAL_TYPES and self._tokens.ahead().kind is TokenKind.STRING:
+            self._tokens.take()
+            return self._tokens.placed(
+                TypedLiteral(this=self._tokens.take().text, kind=word), start
+            )
+        if word == "INTERVAL" and self._intervals.at_interval():
+            return self._intervals.interval()
+        special = self._calls.special_call()
         if special is not None:
             return special
-        if word in NO_PARENTHESES and self.ahead().upper != "(":
-            self.take()
-            return self.placed(exp.Anonymous(this=token.text, expressions=[]), start)
-        if word in RESERVED and (word not in _CALLABLE or self.ahead().upper != "("):
+        if word in NO_PARENTHESES and self._tokens.ahead().upper != "(":
+            self._tokens.take()
+            return self._tokens.placed(exp.Anonymous(this=token.text, expressions=[]), start)
+        if word in RESERVED and (word not in _CALLABLE or self._tokens.ahead().upper != "("):
             raise self.no_expression()
-        return self._named()
+        return self.named()
 
-    def _named(self) -> Any:
+    def named(self) -> Any:
         """Take a column with its qualifiers, or a call of a function."""
-        start = self.index
-        parts = [self.any_identifier("a column or function")]
-        while self.current.upper == ".":
-            if self.ahead().upper == "*":
-                self.take()
-                star = self.placed(exp.Star(), self.index)
-                self.take()
+        start = self._tokens.index
+        parts = [self._tokens.any_identifier("a column or function")]
+        while self._tokens.current.upper == ".":
+            if self._tokens.ahead().upper == "*":
+                self._tokens.take()
+                star = self._tokens.placed(exp.Star(), self._tokens.index)
+                self._tokens.take()
                 return self._column([*parts, star], start)
-            self.take()
-            parts.append(self.any_identifier("a name"))
-        if self.current.upper == "(":
-            return self.call(parts, start)
+            self._tokens.take()
+            parts.append(self._tokens.any_identifier("a name"))
+        if self._tokens.current.upper == "(":
+            return self._calls.call(parts, start)
         return self._column(parts, start)
 
     def _column(self, parts: list[Any], start: int) -> Any:
         head, rest = parts[:4], parts[4:]
         roles = dict(zip(("this", "table", "db", "catalog"), reversed(head), strict=False))
-        node: exp.Expression = self.placed(exp.Column(**roles), start)
+        node: exp.Expression = self._tokens.placed(exp.Column(**roles), start)
         for field in rest:
-            node = self.placed(exp.Dot(this=node, expression=field), start)
+            node = self._tokens.placed(exp.Dot(this=node, expression=field), start)
         return node
 
     def _case(self) -> Any:
-        start = self.index
-        self.take()
-        operand = None if self.current.upper == "WHEN" else self.expression()
+        start = self._tokens.index
+        self._tokens.take()
+        operand = None if self._tokens.current.upper == "WHEN" else self.expression()
         branches = []
-        self.expect("WHEN")
+        self._tokens.expect("WHEN")
         while True:
-            first = self.index
-            conditions = self.separated(self.expression)
-            self.expect("THEN")
+            first = self._tokens.index
+            conditions = self._tokens.separated(self.expression)
+            self._tokens.expect("THEN")
             result = self.expression()
             if len(conditions) > 1 and operand is None:
-                raise self.error_at(self.tokens[first], "a condition must be one expression")
+                raise self._tokens.error_at(
+                    self._tokens.at(first), "a condition must be one expression"
+                )
             for condition in conditions:
                 branch = exp.If(this=condition, true=result.copy())
-                branches.append(self.placed(branch, first))
-            if not self.accept("WHEN"):
+                branches.append(self._tokens.placed(branch, first))
+            if not self._tokens.accept("WHEN"):
                 break
-        default = self.expression() if self.accept("ELSE") else None
-        self.expect("END")
-        return self.placed(exp.Case(this=operand, ifs=branches, default=default), start)
-
-    def _at_interval(self) -> bool:
-        """Return whether INTERVAL begins an interval, and is not a name: a constant comes next, or an operand with a unit behind it."""
-        after = self.ahead(2 if self.ahead().upper in ("-", "+") else 1)
-        return (
-            after.kind in (TokenKind.STRING, TokenKind.NUMBER)
-            or after.upper == "("
-            or (after.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.ahead(2).upper in UNITS)
-        )
-
-    def _counted_interval(self, start: int) -> Any:
-        """Take INTERVAL n unit, of which INTERVAL is taken: n times the unit."""
-        operand = self._parenthesised() if self.current.upper == "(" else self._named()
-        unit = exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this=self._unit()))
-        return self.placed(exp.Mul(this=operand, expression=self.placed(unit, start)), start)
-
-    def interval(self) -> Any:
-        """Take INTERVAL '...' unit [TO unit]; the constant may also be a number, or an operand."""
-        start = self.index
-        self.expect("INTERVAL")
-        sign = "-" if self.current.upper == "-" else ""
-        if self.current.upper in ("-", "+"):
-            self.take()
-        text_token = self.current
-        if not sign and (
-            text_token.upper == "(" or text_token.kind in (TokenKind.WORD, TokenKind.QUOTED)
-        ):
-            return self._counted_interval(start)
-        if text_token.kind is TokenKind.NUMBER:
-            text = sign + self.take().text
-        else:
-            text = sign + self.string("a string such as '10'")
-        unit = self._units()
-        problem = check_interval(text, *units_of(unit))
-        if problem is not None:
-            raise self.error_at(text_token, problem)
-        return self.placed(exp.Interval(this=exp.Literal.string(text), unit=unit), start)
-
-    def _units(self) -> Any:
-        """Take a unit, or one TO a smaller one."""
-        first = exp.Var(this=self._unit())
-        if not self.accept("TO"):
-            return first
-        token = self.current
-        last = exp.Var(this=self._unit())
-        if not is_span(first.name, last.name):
-            raise self.error_at(token, f"an interval cannot go from {first.name} to {last.name}")
-        return exp.IntervalSpan(this=first, expression=last)
-
-    def _unit(self) -> str:
-        word = self.current.upper
-        unit = UNITS.get(word)
-        if unit is None:
-            self.wanted("a unit such as SECOND, MINUTE, HOUR, DAY, MONTH or YEAR")
-            raise self.failure()
-        self.take()
-        if self.accept("("):  # a precision says nothing about the value
-            self.separated(self.number)
-            self.expect(")")
-        return unit
+        default = self.expression() if self._tokens.accept("ELSE") else None
+        self._tokens.expect("END")
+        return self._tokens.placed(exp.Case(this=operand, ifs=branches, default=default), start)

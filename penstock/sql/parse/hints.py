@@ -37,59 +37,66 @@ def parse_hints(source: SqlText, token: Token) -> tuple[Hint, ...]:
     moved = [
         Token(one.kind, one.text, one.upper, one.start + start, one.end + start) for one in tokens
     ]
-    stream = _HintParser(source, moved)
-    return stream.hints()
+    return _HintParser(TokenStream(source, moved)).hints()
 
 
-class _HintParser(TokenStream):
+class _HintParser:
+    def __init__(self, tokens: TokenStream) -> None:
+        self._tokens = tokens
+
     def hints(self) -> tuple[Hint, ...]:
         found = [self._hint()]
-        while not self.at_end:
-            self.accept(",")
+        while not self._tokens.at_end:
+            self._tokens.accept(",")
             found.append(self._hint())
         return tuple(found)
 
     def _hint(self) -> Hint:
-        token = self.current
-        name = self.name("the name of a hint").upper()
+        token = self._tokens.current
+        name = self._tokens.name("the name of a hint").upper()
         if name not in HINTS:
             near = nearest(name, HINTS)
-            raise self.error_at(
+            raise self._tokens.error_at(
                 token,
                 f"unknown hint {name}",
                 f"did you mean {near}?" if near else f"known hints: {', '.join(HINTS)}",
             )
         options: dict[str, str] = {}
         arguments: list[str] = []
-        if self.accept("(") and not self.accept(")"):
+        if self._tokens.accept("(") and not self._tokens.accept(")"):
             self._item(options, arguments)
-            while self.accept(","):
+            while self._tokens.accept(","):
                 self._item(options, arguments)
-            self.expect(")")
+            self._tokens.expect(")")
         self._check(token, name, options, arguments)
-        return Hint(name, options, tuple(arguments), self.source.position(token.start))
+        return Hint(name, options, tuple(arguments), self._tokens.source.position(token.start))
 
     def _check(
         self, token: Token, name: str, options: dict[str, str], arguments: list[str]
     ) -> None:
         if name not in _OF_OPTIONS:
             if options or not arguments:
-                raise self.error_at(token, f"{name} needs tables", f"write {name}(a, b)")
+                raise self._tokens.error_at(token, f"{name} needs tables", f"write {name}(a, b)")
         elif arguments or not options:
-            raise self.error_at(token, f"{name} needs options", f"write {name}('key' = 'value')")
+            raise self._tokens.error_at(
+                token, f"{name} needs options", f"write {name}('key' = 'value')"
+            )
         elif name == "LOOKUP" and "table" not in options:
-            raise self.error_at(token, "LOOKUP is missing option 'table'")
+            raise self._tokens.error_at(token, "LOOKUP is missing option 'table'")
 
     def _item(self, options: dict[str, str], arguments: list[str]) -> None:
-        if self.current.kind is TokenKind.STRING or self.current.kind is TokenKind.NUMBER:
-            key = self.take().text
+        if (
+            self._tokens.current.kind is TokenKind.STRING
+            or self._tokens.current.kind is TokenKind.NUMBER
+        ):
+            key = self._tokens.take().text
         else:
-            key = ".".join(self.path("a string or a name"))
-        if self.accept("="):
-            token = self.current
+            key = ".".join(self._tokens.path("a string or a name"))
+        if self._tokens.accept("="):
+            token = self._tokens.current
             if token.kind not in (TokenKind.STRING, TokenKind.NUMBER, TokenKind.WORD):
-                self.wanted("a string")
-                raise self.failure()
-            options[key] = self.take().text
+                self._tokens.wanted("a string")
+                raise self._tokens.failure()
+            options[key] = self._tokens.take().text
         else:
             arguments.append(key)

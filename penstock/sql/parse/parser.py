@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.sql.parse.commands import StatementParser
+from penstock.sql.parse.grammar import Grammar
 from penstock.sql.parse.statements import Statement
-from penstock.sql.parse.stream import checked_end
 from penstock.sql.parse.tokens import SqlText
 from penstock.sql.parse.trees import position_of
 
@@ -19,23 +18,25 @@ def parse(text: str) -> list[Statement]:
     >>> [type(statement).__name__ for statement in parse("SET 'a' = 'b'; SELECT 1;")]
     ['SetStatement', 'QueryStatement']
     """
-    parser = StatementParser(SqlText(text))
+    grammar = Grammar(SqlText(text))
     try:
-        return _statements(parser)
+        return _statements(grammar)
     except RecursionError:
-        raise parser.error_at(parser.current, "the statement is nested too deeply") from None
+        tokens = grammar.tokens
+        raise tokens.error_at(tokens.current, "the statement is nested too deeply") from None
 
 
-def _statements(parser: StatementParser) -> list[Statement]:
+def _statements(grammar: Grammar) -> list[Statement]:
+    tokens = grammar.tokens
     statements: list[Statement] = []
     while True:
-        while parser.accept(";"):
+        while tokens.accept(";"):
             pass
-        if parser.at_end:
+        if tokens.at_end:
             return statements
-        statements.append(parser.statement())
-        if not parser.at_end and not parser.accept(";"):
-            raise parser.failure()
+        statements.append(grammar.statements.statement())
+        if not tokens.at_end and not tokens.accept(";"):
+            raise tokens.failure()
 
 
 def parse_expression(text: str) -> Any:
@@ -44,7 +45,7 @@ def parse_expression(text: str) -> Any:
     >>> parse_expression("a + 1").key
     'add'
     """
-    parser = StatementParser(SqlText(text))
-    tree = parser.expression()
-    checked_end(parser)
+    grammar = Grammar(SqlText(text))
+    tree = grammar.expressions.expression()
+    grammar.tokens.expect_end()
     return tree

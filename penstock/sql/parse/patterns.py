@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.sql.parse.calls import CallParser
+from penstock.sql.parse.intervals import IntervalParser
+from penstock.sql.parse.parts import ExpressionPart
+from penstock.sql.parse.stream import TokenStream
 from penstock.sql.parse.tokens import TokenKind
 from penstock.sql.parse.trees import (
     AfterMatch,
@@ -18,157 +20,178 @@ from penstock.sql.parse.trees import (
     PatternSequence,
     PatternVariable,
 )
+from penstock.sql.parse.windows import WindowParser
 
 
-class PatternParser(CallParser):
+class PatternParser:
     """Reads MATCH_RECOGNIZE (...)."""
 
-    def interval(self) -> Any:
-        """Take an interval."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        tokens: TokenStream,
+        expressions: ExpressionPart,
+        windows: WindowParser,
+        intervals: IntervalParser,
+    ) -> None:
+        self._tokens = tokens
+        self._expressions = expressions
+        self._windows = windows
+        self._intervals = intervals
 
     def match_recognize(self, relation: Any) -> MatchRecognize:
         """Take MATCH_RECOGNIZE (...) behind a relation."""
-        self.expect("MATCH_RECOGNIZE")
-        self.expect("(")
+        self._tokens.expect("MATCH_RECOGNIZE")
+        self._tokens.expect("(")
         parts: dict[str, Any] = {"this": relation}
-        if self.accept("PARTITION", "BY"):
-            parts["partition_by"] = self.separated(self.expression)
-        if self.accept("ORDER", "BY"):
-            parts["order"] = exp.Order(expressions=self.order_items())
-        if self.accept("MEASURES"):
-            parts["measures"] = self.separated(self._measure)
+        if self._tokens.accept("PARTITION", "BY"):
+            parts["partition_by"] = self._tokens.separated(self._expressions.expression)
+        if self._tokens.accept("ORDER", "BY"):
+            parts["order"] = exp.Order(expressions=self._windows.order_items())
+        if self._tokens.accept("MEASURES"):
+            parts["measures"] = self._tokens.separated(self._measure)
         parts["rows"] = self._rows_per_match()
-        if self.accept("AFTER"):
+        if self._tokens.accept("AFTER"):
             parts["after"] = self._after_match()
-        self.expect("PATTERN")
+        self._tokens.expect("PATTERN")
         self._whole_pattern(parts)
-        if self.accept("WITHIN"):
-            parts["within"] = self.interval()
-        if self.accept("SUBSET"):
-            parts["subsets"] = self.separated(self._subset)
-        if self.accept("DEFINE"):
-            parts["define"] = self.separated(self._definition)
-        self.expect(")")
+        if self._tokens.accept("WITHIN"):
+            parts["within"] = self._intervals.interval()
+        if self._tokens.accept("SUBSET"):
+            parts["subsets"] = self._tokens.separated(self._subset)
+        if self._tokens.accept("DEFINE"):
+            parts["define"] = self._tokens.separated(self._definition)
+        self._tokens.expect(")")
         return MatchRecognize(**parts)
 
     def _measure(self) -> exp.Alias:
-        start = self.index
+        start = self._tokens.index
         value = self._running_or_final()
-        self.expect("AS")
-        return self.placed(exp.Alias(this=value, alias=self.any_identifier()), start)
+        self._tokens.expect("AS")
+        return self._tokens.placed(
+            exp.Alias(this=value, alias=self._tokens.any_identifier()), start
+        )
 
     def _running_or_final(self) -> Any:
-        start = self.index
-        if self.current.upper in ("RUNNING", "FINAL") and self.ahead().upper not in (".", "("):
-            word = self.take().text
-            operand = self.expression()
-            return self.placed(exp.Anonymous(this=word, expressions=[operand]), start)
-        return self.expression()
+        start = self._tokens.index
+        if self._tokens.current.upper in (
+            "RUNNING",
+            "FINAL",
+        ) and self._tokens.ahead().upper not in (".", "("):
+            word = self._tokens.take().text
+            operand = self._expressions.expression()
+            return self._tokens.placed(exp.Anonymous(this=word, expressions=[operand]), start)
+        return self._expressions.expression()
 
     def _rows_per_match(self) -> str | None:
-        if self.accept("ONE"):
-            self.expect("ROW", "PER", "MATCH")
+        if self._tokens.accept("ONE"):
+            self._tokens.expect("ROW", "PER", "MATCH")
             return "ONE ROW PER MATCH"
-        if self.accept("ALL"):
-            self.expect("ROWS", "PER", "MATCH")
+        if self._tokens.accept("ALL"):
+            self._tokens.expect("ROWS", "PER", "MATCH")
             return "ALL ROWS PER MATCH"
         return None
 
     def _after_match(self) -> AfterMatch:
-        start = self.index - 1
-        self.expect("MATCH", "SKIP")
-        if self.accept("PAST"):
-            self.expect("LAST", "ROW")
-            return self.placed(AfterMatch(this="PAST LAST ROW"), start)
-        self.expect("TO")
-        word = self.accept_any("NEXT", "FIRST", "LAST")
+        start = self._tokens.index - 1
+        self._tokens.expect("MATCH", "SKIP")
+        if self._tokens.accept("PAST"):
+            self._tokens.expect("LAST", "ROW")
+            return self._tokens.placed(AfterMatch(this="PAST LAST ROW"), start)
+        self._tokens.expect("TO")
+        word = self._tokens.accept_any("NEXT", "FIRST", "LAST")
         if word == "NEXT":
-            self.expect("ROW")
-            return self.placed(AfterMatch(this="NEXT ROW"), start)
-        variable = self.name("a variable of the pattern")
-        return self.placed(AfterMatch(this=word or "LAST", variable=variable), start)
+            self._tokens.expect("ROW")
+            return self._tokens.placed(AfterMatch(this="NEXT ROW"), start)
+        variable = self._tokens.name("a variable of the pattern")
+        return self._tokens.placed(AfterMatch(this=word or "LAST", variable=variable), start)
 
     def _whole_pattern(self, parts: dict[str, Any]) -> None:
-        self.expect("(")
-        parts["start"] = self.accept("^") or None
+        self._tokens.expect("(")
+        parts["start"] = self._tokens.accept("^") or None
         parts["pattern"] = self._choice()
-        parts["end"] = self.accept("$") or None
-        self.expect(")")
+        parts["end"] = self._tokens.accept("$") or None
+        self._tokens.expect(")")
 
     def _choice(self) -> Any:
-        start = self.index
-        choices = self.separated(self._sequence, "|")
+        start = self._tokens.index
+        choices = self._tokens.separated(self._sequence, "|")
         if len(choices) == 1:
             return choices[0]
-        return self.placed(PatternChoice(expressions=choices), start)
+        return self._tokens.placed(PatternChoice(expressions=choices), start)
 
     def _sequence(self) -> Any:
-        start = self.index
+        start = self._tokens.index
         terms = [self._quantified_term()]
-        while self.current.upper in ("(", "{-") or (
-            self.current.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.current.text != "$"
+        while self._tokens.current.upper in ("(", "{-") or (
+            self._tokens.current.kind in (TokenKind.WORD, TokenKind.QUOTED)
+            and self._tokens.current.text != "$"
         ):
             terms.append(self._quantified_term())
         if len(terms) == 1:
             return terms[0]
-        return self.placed(PatternSequence(expressions=terms), start)
+        return self._tokens.placed(PatternSequence(expressions=terms), start)
 
     def _quantified_term(self) -> Any:
-        start = self.index
+        start = self._tokens.index
         term = self._term()
-        symbol = self.current.upper
+        symbol = self._tokens.current.upper
         if symbol in ("*", "+", "?"):
-            self.take()
+            self._tokens.take()
             low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[symbol]
         elif symbol == "{":
             low, high = self._bounds()
         else:
             for expected in ("*", "+", "?", "{"):
-                self.wanted(expected)
+                self._tokens.wanted(expected)
             return term
-        greedy = not self.accept("?")
+        greedy = not self._tokens.accept("?")
         node = PatternQuantified(this=term, minimum=low, maximum=high, greedy=greedy)
-        return self.placed(node, start)
+        return self._tokens.placed(node, start)
 
     def _bounds(self) -> tuple[int, int | None]:
-        opened = self.take()
+        opened = self._tokens.take()
         low, high = 0, None
-        if self.current.upper != ",":
-            low = self.number()
+        if self._tokens.current.upper != ",":
+            low = self._tokens.number()
             high = low
-        if self.accept(","):
-            high = None if self.current.upper == "}" else self.number()
-        self.expect("}")
+        if self._tokens.accept(","):
+            high = None if self._tokens.current.upper == "}" else self._tokens.number()
+        self._tokens.expect("}")
         if high is not None and (high < low or high == 0):
-            raise self.error_at(opened, f"a quantifier cannot go from {low} to {high}")
+            raise self._tokens.error_at(opened, f"a quantifier cannot go from {low} to {high}")
         return low, high
 
     def _term(self) -> Any:
-        start = self.index
-        if self.accept("("):
+        start = self._tokens.index
+        if self._tokens.accept("("):
             inner = self._choice()
-            self.expect(")")
+            self._tokens.expect(")")
             return inner
-        if self.accept("{-"):
+        if self._tokens.accept("{-"):
             inner = self._choice()
-            self.expect("-}")
-            return self.placed(PatternExclusion(this=inner), start)
-        if self.looking_at("PERMUTE", "("):
-            self.take()
-            choices = self.in_parentheses(lambda: self.separated(self._choice))
-            return self.placed(PatternPermutation(expressions=choices), start)
-        return self.placed(PatternVariable(this=self.name("a variable of the pattern")), start)
+            self._tokens.expect("-}")
+            return self._tokens.placed(PatternExclusion(this=inner), start)
+        if self._tokens.looking_at("PERMUTE", "("):
+            self._tokens.take()
+            choices = self._tokens.in_parentheses(lambda: self._tokens.separated(self._choice))
+            return self._tokens.placed(PatternPermutation(expressions=choices), start)
+        return self._tokens.placed(
+            PatternVariable(this=self._tokens.name("a variable of the pattern")), start
+        )
 
     def _subset(self) -> exp.Alias:
-        start = self.index
-        name = self.identifier("a variable")
-        self.expect("=")
-        variables = self.in_parentheses(lambda: self.separated(self.identifier))
-        return self.placed(exp.Alias(this=exp.Tuple(expressions=variables), alias=name), start)
+        start = self._tokens.index
+        name = self._tokens.identifier("a variable")
+        self._tokens.expect("=")
+        variables = self._tokens.in_parentheses(
+            lambda: self._tokens.separated(self._tokens.identifier)
+        )
+        return self._tokens.placed(
+            exp.Alias(this=exp.Tuple(expressions=variables), alias=name), start
+        )
 
     def _definition(self) -> exp.Alias:
-        start = self.index
-        name = self.identifier("a variable of the pattern")
-        self.expect("AS")
-        return self.placed(exp.Alias(this=self._running_or_final(), alias=name), start)
+        start = self._tokens.index
+        name = self._tokens.identifier("a variable of the pattern")
+        self._tokens.expect("AS")
+        return self._tokens.placed(exp.Alias(this=self._running_or_final(), alias=name), start)

@@ -6,10 +6,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.sql.errors import SqlParseError
 from penstock.sql.parse.hints import parse_hints
+from penstock.sql.parse.names import column_names, table_name
+from penstock.sql.parse.parts import ExpressionPart
 from penstock.sql.parse.relations import RelationParser
+from penstock.sql.parse.statements import QueryStatement
+from penstock.sql.parse.stream import TokenStream
 from penstock.sql.parse.tokens import TokenKind
+from penstock.sql.parse.windows import WindowParser
 
 _SET_OPERATIONS: dict[str, type[exp.SetOperation]] = {
     "UNION": exp.Union,
@@ -19,228 +23,261 @@ _SET_OPERATIONS: dict[str, type[exp.SetOperation]] = {
 }
 
 
-class QueryParser(RelationParser):
-    """Reads queries."""
+class QueryParser:
+    """Reads queries. `connect` gives it the parts that hold queries themselves."""
+
+    _relations: RelationParser
+
+    def __init__(
+        self, tokens: TokenStream, expressions: ExpressionPart, windows: WindowParser
+    ) -> None:
+        self._tokens = tokens
+        self._expressions = expressions
+        self._windows = windows
+
+    def connect(self, relations: RelationParser) -> None:
+        """Take the part that reads relations, which needs this one."""
+        self._relations = relations
 
     def query(self) -> Any:
         """Take a query: WITH, set operations, ORDER BY, LIMIT."""
-        start = self.index
-        with_ = self._with() if self.accept("WITH") else None
+        start = self._tokens.index
+        with_ = self._with() if self._tokens.accept("WITH") else None
         node = self._set_operation()
         node = self._ordered_and_limited(node, start)
         if with_ is not None:
             node.set("with_", with_)
         return node
 
+    def statement(self) -> QueryStatement:
+        """Take a query as a statement."""
+        start = self._tokens.index
+        tree = self.query()
+        text = self._tokens.text_between(start, self._tokens.index)
+        return QueryStatement(tree=tree, text=text, source=self._tokens.source.text)
+
     def subquery(self) -> Any:
         """Take a query in parentheses as an exp.Subquery without alias."""
-        start = self.index
-        self.expect("(")
+        start = self._tokens.index
+        self._tokens.expect("(")
         inner = self.query()
-        self.expect(")")
-        return self.placed(exp.Subquery(this=inner), start)
+        self._tokens.expect(")")
+        return self._tokens.placed(exp.Subquery(this=inner), start)
 
     def _with(self) -> exp.With:
-        recursive = self.accept("RECURSIVE")
-        tables = self.separated(self._common_table)
+        recursive = self._tokens.accept("RECURSIVE")
+        tables = self._tokens.separated(self._common_table)
         return exp.With(expressions=tables, recursive=recursive or None)
 
     def _common_table(self) -> exp.CTE:
-        start = self.index
-        name = self.identifier("the name of a table")
-        columns = self.column_names() if self.current.upper == "(" else None
-        self.expect("AS")
-        self.expect("(")
+        start = self._tokens.index
+        name = self._tokens.identifier("the name of a table")
+        columns = column_names(self._tokens) if self._tokens.current.upper == "(" else None
+        self._tokens.expect("AS")
+        self._tokens.expect("(")
         query = self.query()
-        self.expect(")")
+        self._tokens.expect(")")
         alias = exp.TableAlias(this=name, columns=columns)
-        return self.placed(exp.CTE(this=query, alias=alias), start)
+        return self._tokens.placed(exp.CTE(this=query, alias=alias), start)
 
     def _set_operation(self) -> Any:
         """Take queries with UNION and EXCEPT between; INTERSECT binds them more tightly."""
-        start = self.index
+        start = self._tokens.index
         left = self._intersection()
-        while (word := self.accept_any("UNION", "EXCEPT", "MINUS")) is not None:
+        while (word := self._tokens.accept_any("UNION", "EXCEPT", "MINUS")) is not None:
             left = self._combined(left, word, self._duplicates(), self._intersection(), start)
         return left
 
     def _intersection(self) -> Any:
-        start = self.index
+        start = self._tokens.index
         left = self._query_term()
-        while self.accept("INTERSECT"):
+        while self._tokens.accept("INTERSECT"):
             left = self._combined(left, "INTERSECT", self._duplicates(), self._query_term(), start)
         return left
 
     def _duplicates(self) -> bool:
         """Take ALL or DISTINCT; return whether duplicates go."""
-        return self.accept_any("ALL", "DISTINCT") != "ALL"
+        return self._tokens.accept_any("ALL", "DISTINCT") != "ALL"
 
     def _combined(self, left: Any, word: str, distinct: bool, right: Any, start: int) -> Any:
         kind = _SET_OPERATIONS[word]
-        return self.placed(kind(this=left, expression=right, distinct=distinct), start)
+        return self._tokens.placed(kind(this=left, expression=right, distinct=distinct), start)
 
     def _query_term(self) -> Any:
-        word = self.current.upper
+        word = self._tokens.current.upper
         if word == "SELECT":
             return self._select()
         if word == "VALUES":
             return self._values()
-        if word == "TABLE" and self.ahead().kind in (TokenKind.WORD, TokenKind.QUOTED):
-            start = self.index
-            self.take()
-            source = exp.From(this=self.table_name())
-            return self.placed(exp.Select(expressions=[exp.Star()], from_=source), start)
+        if word == "TABLE" and self._tokens.ahead().kind in (TokenKind.WORD, TokenKind.QUOTED):
+            start = self._tokens.index
+            self._tokens.take()
+            source = exp.From(this=table_name(self._tokens))
+            return self._tokens.placed(exp.Select(expressions=[exp.Star()], from_=source), start)
         if word == "(":
             return self.subquery()
         for expected in ("SELECT", "VALUES", "WITH", "("):
-            self.wanted(expected)
-        raise self.failure()
+            self._tokens.wanted(expected)
+        raise self._tokens.failure()
 
     def _ordered_and_limited(self, node: Any, start: int) -> Any:
-        if self.current.upper not in ("ORDER", "LIMIT", "OFFSET", "FETCH"):
+        if self._tokens.current.upper not in ("ORDER", "LIMIT", "OFFSET", "FETCH"):
             for word in ("ORDER BY", "LIMIT", "OFFSET", "FETCH"):
-                self.wanted(word)
+                self._tokens.wanted(word)
             return node
         if isinstance(node, exp.Subquery):  # (query) ORDER BY ...: the order is of the whole
             source = exp.From(this=node)
-            node = self.placed(exp.Select(expressions=[exp.Star()], from_=source), start)
-        if self.accept("ORDER", "BY"):
-            first = self.index - 2
-            node.set("order", self.placed(exp.Order(expressions=self.order_items()), first))
-        while (clause := self.accept_any("LIMIT", "OFFSET", "FETCH")) is not None:
+            node = self._tokens.placed(exp.Select(expressions=[exp.Star()], from_=source), start)
+        if self._tokens.accept("ORDER", "BY"):
+            first = self._tokens.index - 2
+            node.set(
+                "order",
+                self._tokens.placed(exp.Order(expressions=self._windows.order_items()), first),
+            )
+        while (clause := self._tokens.accept_any("LIMIT", "OFFSET", "FETCH")) is not None:
             self._limited(node, clause)
         return node
 
     def _limited(self, node: Any, word: str) -> None:
-        start = self.index - 1
+        start = self._tokens.index - 1
         if word == "OFFSET":
             if node.args.get("offset"):
-                raise self.error_at(self.previous, "duplicate OFFSET")
+                raise self._tokens.error_at(self._tokens.previous, "duplicate OFFSET")
             offset = exp.Offset(expression=self._row_count())
-            self.accept_any("ROW", "ROWS")
-            node.set("offset", self.placed(offset, start))
+            self._tokens.accept_any("ROW", "ROWS")
+            node.set("offset", self._tokens.placed(offset, start))
             return
         if node.args.get("limit"):
-            raise self.error_at(self.previous, f"{word} after another limit")
-        if word == "LIMIT" and self.accept("ALL"):
+            raise self._tokens.error_at(self._tokens.previous, f"{word} after another limit")
+        if word == "LIMIT" and self._tokens.accept("ALL"):
             return
         if word == "FETCH":
-            self.expect_any("FIRST", "NEXT")
+            self._tokens.expect_any("FIRST", "NEXT")
         count = self._row_count()
         if word == "FETCH":
-            self.expect_any("ROW", "ROWS")
-            self.expect("ONLY")
-        elif self.accept(","):  # LIMIT offset, count
-            node.set("offset", self.placed(exp.Offset(expression=count), start))
+            self._tokens.expect_any("ROW", "ROWS")
+            self._tokens.expect("ONLY")
+        elif self._tokens.accept(","):  # LIMIT offset, count
+            node.set("offset", self._tokens.placed(exp.Offset(expression=count), start))
             count = self._row_count()
-        node.set("limit", self.placed(exp.Limit(expression=count), start))
+        node.set("limit", self._tokens.placed(exp.Limit(expression=count), start))
 
     def _row_count(self) -> Any:
-        start = self.index
-        return self.placed(exp.Literal.number(str(self.number())), start)
+        start = self._tokens.index
+        return self._tokens.placed(exp.Literal.number(str(self._tokens.number())), start)
 
     # --- SELECT -------------------------------------------------------------------------------
 
     def _select(self) -> Any:
-        start = self.index
-        self.expect("SELECT")
+        start = self._tokens.index
+        self._tokens.expect("SELECT")
         hints = self._hints()
-        distinct = self.accept_any("DISTINCT", "ALL") == "DISTINCT"
-        if self.current.upper in ("FROM", "WHERE") or self.at_end:
-            raise self.no_expression()
+        distinct = self._tokens.accept_any("DISTINCT", "ALL") == "DISTINCT"
+        if self._tokens.current.upper in ("FROM", "WHERE") or self._tokens.at_end:
+            raise self._expressions.no_expression()
         node = exp.Select(
-            expressions=self.separated(self._projection),
+            expressions=self._tokens.separated(self._projection),
             distinct=exp.Distinct() if distinct else None,
         )
-        if self.accept("FROM"):
-            self._from(node)
+        if self._tokens.accept("FROM"):
+            self._relations.from_clause(node)
             self._clauses(node)
-        node = self.placed(node, start)
+        node = self._tokens.placed(node, start)
         if hints:
             node.meta["hints"] = hints
         return node
 
-    def no_expression(self) -> SqlParseError:
-        """Return the error that an expression was expected."""
-        raise NotImplementedError
-
     def _hints(self) -> Any:
-        if self.current.kind is TokenKind.HINT:
-            return parse_hints(self.source, self.take())
+        if self._tokens.current.kind is TokenKind.HINT:
+            return parse_hints(self._tokens.source, self._tokens.take())
         return ()
 
     def _projection(self) -> Any:
-        start = self.index
-        if self.current.upper == "*":
-            self.take()
-            return self.placed(exp.Star(), start)
-        value = self.expression()
-        if self.accept("AS"):
-            alias = self.identifier("a name for the column")
-            return self.placed(exp.Alias(this=value, alias=alias), start)
-        if self.at_name():
-            return self.placed(exp.Alias(this=value, alias=self.identifier()), start)
+        start = self._tokens.index
+        if self._tokens.current.upper == "*":
+            self._tokens.take()
+            return self._tokens.placed(exp.Star(), start)
+        value = self._expressions.expression()
+        if self._tokens.accept("AS"):
+            alias = self._tokens.identifier("a name for the column")
+            return self._tokens.placed(exp.Alias(this=value, alias=alias), start)
+        if self._tokens.at_name():
+            return self._tokens.placed(
+                exp.Alias(this=value, alias=self._tokens.identifier()), start
+            )
         return value
 
     def _clauses(self, node: Any) -> None:
         """Take the clauses behind FROM, in their order."""
-        if self.accept("WHERE"):
-            start = self.index - 1
-            node.set("where", self.placed(exp.Where(this=self.expression()), start))
-        if self.accept("GROUP", "BY"):
+        if self._tokens.accept("WHERE"):
+            start = self._tokens.index - 1
+            node.set(
+                "where", self._tokens.placed(exp.Where(this=self._expressions.expression()), start)
+            )
+        if self._tokens.accept("GROUP", "BY"):
             node.set("group", self._group())
-        if self.accept("HAVING"):
-            start = self.index - 1
-            node.set("having", self.placed(exp.Having(this=self.expression()), start))
-        if self.accept("WINDOW"):
-            node.set("windows", self.separated(self._named_window))
-        if self.accept("QUALIFY"):
-            start = self.index - 1
-            node.set("qualify", self.placed(exp.Qualify(this=self.expression()), start))
+        if self._tokens.accept("HAVING"):
+            start = self._tokens.index - 1
+            node.set(
+                "having",
+                self._tokens.placed(exp.Having(this=self._expressions.expression()), start),
+            )
+        if self._tokens.accept("WINDOW"):
+            node.set("windows", self._tokens.separated(self._named_window))
+        if self._tokens.accept("QUALIFY"):
+            start = self._tokens.index - 1
+            node.set(
+                "qualify",
+                self._tokens.placed(exp.Qualify(this=self._expressions.expression()), start),
+            )
 
     def _group(self) -> exp.Group:
-        start = self.index - 2
-        self.accept_any("ALL", "DISTINCT")
-        return self.placed(exp.Group(expressions=self.separated(self._grouping)), start)
+        start = self._tokens.index - 2
+        self._tokens.accept_any("ALL", "DISTINCT")
+        return self._tokens.placed(
+            exp.Group(expressions=self._tokens.separated(self._grouping)), start
+        )
 
     def _grouping(self) -> Any:
-        start = self.index
-        if self.looking_at("GROUPING", "SETS"):
-            self.index += 2
-            sets = self.in_parentheses(lambda: self.separated(self._grouping))
-            return self.placed(exp.GroupingSets(expressions=sets), start)
+        start = self._tokens.index
+        if self._tokens.looking_at("GROUPING", "SETS"):
+            self._tokens.skip(2)
+            sets = self._tokens.in_parentheses(lambda: self._tokens.separated(self._grouping))
+            return self._tokens.placed(exp.GroupingSets(expressions=sets), start)
         for word, kind in (("ROLLUP", exp.Rollup), ("CUBE", exp.Cube)):
-            if self.looking_at(word, "("):
-                self.take()
-                keys = self.in_parentheses(lambda: self.separated(self._grouping))
-                return self.placed(kind(expressions=keys), start)
-        if self.looking_at("(", ")"):
-            self.index += 2
-            return self.placed(exp.Tuple(expressions=[]), start)
-        value = self.expression()
+            if self._tokens.looking_at(word, "("):
+                self._tokens.take()
+                keys = self._tokens.in_parentheses(lambda: self._tokens.separated(self._grouping))
+                return self._tokens.placed(kind(expressions=keys), start)
+        if self._tokens.looking_at("(", ")"):
+            self._tokens.skip(2)
+            return self._tokens.placed(exp.Tuple(expressions=[]), start)
+        value = self._expressions.expression()
         if isinstance(value, exp.Paren):
-            return self.placed(exp.Tuple(expressions=[value.this]), start)
+            return self._tokens.placed(exp.Tuple(expressions=[value.this]), start)
         return value
 
     def _named_window(self) -> exp.Window:
-        start = self.index
-        name = self.identifier("the name of a window")
-        self.expect("AS")
-        parts = self.in_parentheses(self.window_specification)
-        return self.placed(exp.Window(this=name, **parts), start)
+        start = self._tokens.index
+        name = self._tokens.identifier("the name of a window")
+        self._tokens.expect("AS")
+        parts = self._tokens.in_parentheses(self._windows.window_specification)
+        return self._tokens.placed(exp.Window(this=name, **parts), start)
 
     def _values(self) -> exp.Values:
-        start = self.index
-        self.expect("VALUES")
-        return self.placed(exp.Values(expressions=self.separated(self._row_of_values)), start)
+        start = self._tokens.index
+        self._tokens.expect("VALUES")
+        return self._tokens.placed(
+            exp.Values(expressions=self._tokens.separated(self._row_of_values)), start
+        )
 
     def _row_of_values(self) -> exp.Tuple:
-        start = self.index
-        value = self.expression()
+        start = self._tokens.index
+        value = self._expressions.expression()
         if isinstance(value, exp.Tuple):
             return value
         if isinstance(value, exp.Paren):
             value = value.this
         elif isinstance(value, exp.Anonymous) and value.name.upper() == "ROW":
-            return self.placed(exp.Tuple(expressions=value.expressions), start)
-        return self.placed(exp.Tuple(expressions=[value]), start)
+            return self._tokens.placed(exp.Tuple(expressions=value.expressions), start)
+        return self._tokens.placed(exp.Tuple(expressions=[value]), start)

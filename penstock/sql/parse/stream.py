@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -96,7 +96,7 @@ class TokenStream:
 
     def __init__(self, source: SqlText, tokens: list[Token] | None = None) -> None:
         self.source = source
-        self.tokens = tokenize(source) if tokens is None else tokens
+        self._tokens = tokenize(source) if tokens is None else tokens
         self.index = 0
         self._expected: dict[str, None] = {}
         self._expected_at = 0
@@ -108,16 +108,20 @@ class TokenStream:
     @property
     def current(self) -> Token:
         """The token that comes next."""
-        return self.tokens[self.index]
+        return self._tokens[self.index]
 
     def ahead(self, count: int = 1) -> Token:
         """Return the token `count` places further on."""
-        return self.tokens[min(self.index + count, len(self.tokens) - 1)]
+        return self.at(self.index + count)
+
+    def at(self, index: int) -> Token:
+        """Return the token at an index; behind the last one is the end of the statement."""
+        return self._tokens[min(index, len(self._tokens) - 1)]
 
     @property
     def previous(self) -> Token:
         """The token before the current one."""
-        return self.tokens[self.index - 1]
+        return self._tokens[self.index - 1]
 
     @property
     def at_end(self) -> bool:
@@ -132,14 +136,22 @@ class TokenStream:
 
     def take(self) -> Token:
         """Take the current token, of any kind."""
-        token = self.tokens[self.index]
+        token = self._tokens[self.index]
         if token.kind is not TokenKind.END:
             self.index += 1
         return token
 
+    def skip(self, count: int) -> None:
+        """Take tokens that were looked at."""
+        self.index += count
+
+    def go_back(self, index: int) -> None:
+        """Return to the token at an index, to parse it in another way."""
+        self.index = index
+
     def accept(self, *words: str) -> bool:
         """Take these words or symbols if all of them come next."""
-        tokens, index = self.tokens, self.index
+        tokens, index = self._tokens, self.index
         for count, word in enumerate(words):
             if tokens[min(index + count, len(tokens) - 1)].upper != word:
                 if count == 0:
@@ -212,6 +224,12 @@ class TokenStream:
         self.expect(")")
         return found
 
+    def expect_end(self) -> None:
+        """Fail unless all tokens are taken."""
+        if not self.at_end:
+            self.wanted("the end of the statement")
+            raise self.failure()
+
     # --- names --------------------------------------------------------------------------------
 
     def at_name(self) -> bool:
@@ -256,15 +274,15 @@ class TokenStream:
 
     def placed(self, node: E, start: int) -> E:
         """Write into a node where it is: from the token with this index up to the current one."""
-        first = self.tokens[start]
-        last = self.tokens[max(self.index - 1, start)]
+        first = self._tokens[start]
+        last = self._tokens[max(self.index - 1, start)]
         line, column = self.source.position(first.start)
         node.meta.update(line=line, col=column, start=first.start, end=last.end)
         return node
 
     def text_between(self, start: int, end: int) -> str:
         """Return how the tokens from one index to another (without it) are written."""
-        return self.source.text[self.tokens[start].start : self.tokens[end - 1].end]
+        return self.source.text[self._tokens[start].start : self._tokens[end - 1].end]
 
     def expected_words(self) -> list[str]:
         """Return the expected tokens at the farthest position."""
@@ -277,7 +295,7 @@ class TokenStream:
     def failure(self, hint: str | None = None) -> SqlParseError:
         """Return the error about the token that nothing was expected of."""
         at = max(self._expected_at, self.index)
-        token = self.tokens[at]
+        token = self._tokens[at]
         expected = list(self._expected) if self._expected_at == at else []
         if self._needed in expected:  # required tokens are listed before optional ones
             expected.remove(self._needed)
@@ -290,18 +308,18 @@ class TokenStream:
             message = f"unexpected {token.kind.value} {_shown(token)}"
         if expected:
             message += f", expected {_listed(expected)}"
-        return self.error_at(token, message, self._meant(at, expected) or hint)
+        return self.error_at(token, message, self.meant(at, expected) or hint)
 
-    def _meant(self, at: int, expected: list[str]) -> str | None:
+    def meant(self, at: int, expected: list[str]) -> str | None:
         """Return the hint with the keyword that a misspelt word may stand for: the token itself, or the word before it that was parsed as a name."""
         words = [word for text in expected for word in re.findall("[A-Z_]{2,}", text)]
-        before = self.tokens[at - 1] if at - 1 in self._taken_for_names else None
-        if at > 1 and self.tokens[at - 2].upper in _BEFORE_NAMES:
+        before = self._tokens[at - 1] if at - 1 in self._taken_for_names else None
+        if at > 1 and self._tokens[at - 2].upper in _BEFORE_NAMES:
             before = None
-        for token in (self.tokens[at], before):
+        for token in (self._tokens[at], before):
             if token is None or token.kind is not TokenKind.WORD or token.upper in RESERVED:
                 continue
-            candidates = words if token is self.tokens[at] else [*words, *_CLAUSES]
+            candidates = words if token is self._tokens[at] else [*words, *_CLAUSES]
             found = nearest(token.upper, candidates, cutoff=0.7)
             if found is not None and found != token.upper:
                 return f"did you mean {found} instead of {token.text}?"
@@ -325,10 +343,3 @@ def _listed(words: list[str], most: int = 8) -> str:
     if len(shown) == 1:
         return shown[0]
     return ", ".join(shown[:-1]) + " or " + shown[-1]
-
-
-def checked_end(stream: Any) -> None:
-    """Fail unless all tokens are taken."""
-    if not stream.at_end:
-        stream.wanted("the end of the statement")
-        raise stream.failure()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import ArgumentTypeError
-from penstock.sql.parse.stream import checked_end
+from penstock.sql.parse.stream import TokenStream
 from penstock.sql.parse.tokens import SqlText
 from penstock.sql.parse.trees import TypeName
 from penstock.sql.parse.type_names import TypeParser
@@ -24,7 +24,7 @@ def data_type_of(tree_or_text: Any) -> DataType:
         return tree_or_text.data_type
     if not isinstance(tree_or_text, str):
         raise ArgumentTypeError(f"type must be a str, got {tree_or_text!r}")
-    parser = TypeParser(SqlText(tree_or_text))
-    kind = parser.data_type()
-    checked_end(parser)
+    tokens = TokenStream(SqlText(tree_or_text))
+    kind = TypeParser(tokens).data_type()
+    tokens.expect_end()
     return kind
