@@ -3,8 +3,9 @@
     python tools/gen_package_graph.py                           # of this tree
     python tools/gen_package_graph.py TREE PICTURE "a title"    # of another one
 
-Boxes are the packages of `penstock`; those of `penstock.runtime` are drawn apart. A box stands above all that it imports,
-unless they import each other. An arrow is left out if a way along others leads to the same place. A unit test checks that
+Boxes are the packages of `penstock`; those of `penstock.runtime` and `penstock.sql` are drawn apart, and so are the
+interfaces `connectors.base` and `formats.base`. The packages that everybody may import share a box, and no arrow leads
+to it. A box stands above all that it imports, unless they import each other. An arrow is left out if a way along others leads to the same place. A unit test checks that
 the picture shows what the source says today.
 """
 
@@ -18,14 +19,15 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
-from package_imports import Arrow, When, arrows, cycles, reachable, read_modules
+from package_imports import FOUNDATION, Arrow, When, arrows, cycles, reachable, read_modules
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "packages.svg"
 TITLE = "The packages of Penstock"
 
-LAYERED = "runtime"
-LEFT_OUT = {"errors", "__main__", "__init__"}  # everybody may import penstock.errors
+LAYERED = ("runtime", "sql")
+INTERFACES = {"connectors.base", "formats.base"}
+LEFT_OUT = {"__main__", "__init__", *FOUNDATION}
 
 BOX_HEIGHT, ROW_HEIGHT, GAP, MARGIN, TOP = 44, 104, 22, 28, 84
 NARROW = 14  # of an arrow that passes by
@@ -41,14 +43,20 @@ COLOURS = {
 }
 PARTS = {
     "graph": "plans",
+    "drawing": "plans",
+    "sql": "plans",
+    "catalogs": "plans",
     "runtime": "tasks",
     "checkpoint": "files",
     "savepoint": "files",
-    "files": "files",
     "connectors": "files",
+    "formats": "files",
     "state": "files",
     "spark": "control",
     "jobmanager": "control",
+    "client": "control",
+    "kubernetes": "control",
+    "session": "control",
     "replay": "control",
     "rest": "control",
     "web": "control",
@@ -59,20 +67,25 @@ LEGEND = {
     "api": "what programs use",
     "plans": "plans",
     "tasks": "what runs in tasks",
-    "files": "files and state",
+    "files": "systems and state",
     "control": "control",
 }
 WRONG = "#dc2626"
 LATER = "#b45309"
 
 
+# Packages without code of their own
+_EMPTY = {f"penstock.{package}" for package in LAYERED}
+
+
 def group_of(module: str, folders: frozenset[str]) -> str | None:
-    """Return the box of a module: its package, and in the runtime the folder in it; its own modules are one box."""
+    """Return the box of a module: its package, or the folder in it that is drawn apart; other modules of a package share a box."""
     parts = module.split(".")
     if parts[0] != "penstock" or len(parts) < 2 or parts[1] in LEFT_OUT:
         return None
-    if parts[1] == LAYERED and len(parts) > 2 and parts[2] in folders:
-        return f"{LAYERED}.{parts[2]}"
+    inner = ".".join(parts[1:3])
+    if inner in INTERFACES or (parts[1] in LAYERED and f"penstock.{inner}" in folders):
+        return inner
     return parts[1]
 
 
@@ -91,12 +104,10 @@ class Graph:
 def read_graph(tree: Path) -> Graph:
     """Return the packages of a source tree and their arrows."""
     modules = read_modules(tree / "penstock")
-    folders = frozenset(
-        path.parent.name for path in (tree / "penstock" / LAYERED).glob("*/__init__.py")
-    )
+    folders = frozenset(module.name.rpartition(".")[0] for module in modules)
 
     def group(name: str) -> str | None:
-        return group_of(name, folders)
+        return None if name in _EMPTY else group_of(name, folders)
 
     boxes = sorted({box for module in modules if (box := group(module.name)) is not None})
     found = {

@@ -2,16 +2,38 @@
 
 An import happens when its module is loaded, when a function is called, or for the type checker only. The last two cost
 nothing and cannot fail in a circle; but who reads one end has to know the other one as well.
+
+A module may also be imported by its name in a string: as an address such as "penstock.sql.parse:parse", or with
+`import_module`. A string that names a module counts as an import when a function is called.
 """
 
 from __future__ import annotations
 
 import ast
 import enum
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+#: What every other package may import; none of these imports another package
+FOUNDATION = (
+    "errors",
+    "pyflink_compat",
+    "time",
+    "logs",
+    "dependencies",
+    "processes",
+    "pickling",
+    "metrics",
+    "files",
+    "options",
+    "common",
+    "records",
+    "windowing",
+    "state_descriptors",
+)
 
 #: Nodes that hold statements, and so imports; expressions, most of all nodes, hold none.
 _BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
@@ -36,14 +58,28 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A module and all that it imports."""
+    """A module, all that it imports, and the strings in it that may be names of modules."""
 
     name: str
     imports: tuple[Import, ...]
+    addresses: tuple[Import, ...] = ()
+
+    def with_addresses(self, modules: Iterable[str]) -> Module:
+        """Return the module with those strings as imports that name one of these modules, or something in one."""
+        known = set(modules)
+        named = [each for each in self.addresses if each.name in known]
+        return replace(self, imports=(*self.imports, *named), addresses=())
+
+
+# The name of a module, or of something in one behind a colon.
+_ADDRESS = re.compile(r"([a-z_]\w*(?:\.\w+)+)(?::\w+)?")
+# Calls whose strings are names of loggers, which are public and do not follow the modules.
+_LOGGERS = {"getLogger", "get_logger"}
 
 
 def read_module(source: str, name: str, *, is_package: bool) -> Module:
-    """Return all imports of a module, wherever they stand."""
+    """Return all imports of a module, wherever they stand, and its strings that may name modules."""
+    tree = ast.parse(source)
     found: list[Import] = []
 
     def visit(node: ast.AST, when: When) -> None:
@@ -69,8 +105,34 @@ def read_module(source: str, name: str, *, is_package: bool) -> Module:
             if isinstance(child, _BLOCKS):
                 visit(child, when)
 
-    visit(ast.parse(source), When.IMPORT)
-    return Module(name, tuple(found))
+    visit(tree, When.IMPORT)
+    return Module(name, tuple(found), tuple(_addresses(tree)))
+
+
+def _addresses(tree: ast.AST) -> Iterator[Import]:
+    """Yield the strings that may name modules; of an f-string the part before its first value."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call) and _called(node) in _LOGGERS:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            first = node.values[0] if node.values else None
+            if isinstance(first, ast.Constant) and first.value.endswith("."):
+                yield Import(first.value.rstrip("."), When.CALL, node.lineno)
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            match = _ADDRESS.fullmatch(node.value)
+            if match is not None:
+                yield Import(match[1], When.CALL, node.lineno)
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def _called(node: ast.Call) -> str:
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def read_modules(root: Path) -> list[Module]:
@@ -81,7 +143,10 @@ def read_modules(root: Path) -> list[Module]:
         is_package = path.name == "__init__.py"
         name = ".".join(parts[:-1] if is_package else parts)
         modules.append(read_module(path.read_text(), name, is_package=is_package))
-    return sorted(modules, key=lambda module: module.name)
+    names = {module.name for module in modules}
+    return sorted(
+        (module.with_addresses(names) for module in modules), key=lambda module: module.name
+    )
 
 
 Arrow = tuple[str, str]
