@@ -69,6 +69,8 @@ _JVM_NOISE = (
 _WRONG_OPTIONS = (
     "Could not create the Java Virtual Machine",
     "Too small maximum heap",
+    "OutOfMemoryError: Java heap space",
+    "OutOfMemoryError thrown from the UncaughtExceptionHandler",  # no memory even for the message
     "IllegalArgumentException",
     "NumberFormatException",
 )
@@ -318,6 +320,8 @@ def has_wrong_options(reason: str) -> bool:
 
     >>> has_wrong_options("Error: Could not create the Java Virtual Machine."), has_wrong_options("java.net.UnknownHostException: x")
     (True, False)
+    >>> has_wrong_options("java.lang.OutOfMemoryError: Java heap space")
+    True
     """
     return any(words in reason for words in _WRONG_OPTIONS)
 
