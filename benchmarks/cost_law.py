@@ -40,8 +40,8 @@ from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.runtime.task.epochs import subtask_cache
 from penstock.spark.pipe import SparkPipe
+from penstock.testing import MiniCluster
 from penstock.testing.faults import watched_steps
-from penstock.testing.mini_cluster import MiniCluster
 
 TOUCHED = 1000
 TIMERS_FIRED = 10

@@ -31,7 +31,7 @@ from penstock.runtime.task.epochs import epoch_slot
 from penstock.runtime.task.epochs.subtask_stopwatch import SubtaskStopwatch
 from penstock.runtime.task.pipelined.slot_metrics import SlotMetrics
 from penstock.runtime.task.shared.chain_times import ChainTimes
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 
 SPANS = 3  # spans of work until the next part

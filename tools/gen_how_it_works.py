@@ -37,12 +37,12 @@ from penstock.graph.deployment import LevelDeployment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.execution import execution_graph
 from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.jobmanager.running import thread_cluster
 from penstock.runtime.network import messages
 from penstock.runtime.network.buffers import BufferedRow, decode
 from penstock.runtime.task.epochs.epoch_slot import run_slot
 from penstock.runtime.task.epochs.local_pipe import deliver
-from penstock.testing import mini_cluster
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-it-works.md"
 INPUT = {
@@ -187,7 +187,7 @@ class _Recorder:
 
 def _run(directory: str) -> dict[str, str]:
     recorder = _Recorder()
-    before, mini_cluster.run_pipe_locally = mini_cluster.run_pipe_locally, recorder
+    before, thread_cluster.run_pipe_locally = thread_cluster.run_pipe_locally, recorder
     try:
         with MiniCluster() as cluster:
             client = _environment(directory).execute_async("counts")
@@ -202,7 +202,7 @@ def _run(directory: str) -> dict[str, str]:
             except JobCancelledError:
                 """As it should be."""
     finally:
-        mini_cluster.run_pipe_locally = before
+        thread_cluster.run_pipe_locally = before
     return {
         "rows": _fence("text", "\n".join(_describe_rows(recorder))),
         "ack": _fence("text", _describe_ack(recorder)),

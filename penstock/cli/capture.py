@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from penstock.cli.run import RunOptions, run
-from penstock.datastream import _execution
+from penstock.client import executors
 from penstock.datastream._unexecuted import forget_unexecuted
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
@@ -40,7 +40,7 @@ class _Capturing:
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        self._before = _execution.set_executor(self)
+        self._before = executors.set_executor(self)
         return self
 
     def __exit__(
@@ -49,7 +49,7 @@ class _Capturing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _execution.set_executor(self._before)
+        executors.set_executor(self._before)
 
     def submit(
         self,
@@ -58,7 +58,7 @@ class _Capturing:
         configuration: Configuration,
         job_name: str,
         *,
-        step_hooks: Sequence[_execution.StepHook] = (),
+        step_hooks: Sequence[executors.StepHook] = (),
     ) -> NoReturn:
         """Keep a job; called by the environment."""
         if self.program is None:

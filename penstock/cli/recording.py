@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.datastream import _execution
+from penstock.client import executors
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.options.configuration import Configuration
@@ -19,12 +19,12 @@ class JobRecording:
 
     def __init__(self) -> None:
         self._jobs: list[tuple[str, Any]] = []  # names and controllers
-        self._before: _execution.PipelineExecutor | None = None
+        self._before: executors.PipelineExecutor | None = None
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self._stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        self._before = _execution.set_executor(self)
+        self._before = executors.set_executor(self)
         return self
 
     def __exit__(
@@ -33,7 +33,7 @@ class JobRecording:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _execution.set_executor(self._before)
+        executors.set_executor(self._before)
         self._stack.close()
 
     def submit(
@@ -43,16 +43,16 @@ class JobRecording:
         configuration: Configuration,
         job_name: str,
         *,
-        step_hooks: Sequence[_execution.StepHook] = (),
+        step_hooks: Sequence[executors.StepHook] = (),
     ) -> Any:
         """Submit a job to the previous executor and record it."""
-        _execution.set_executor(self._before)
+        executors.set_executor(self._before)
         try:
-            controller = _execution.executor_for(configuration).submit(
+            controller = executors.executor_for(configuration).submit(
                 transformations, settings, configuration, job_name, step_hooks=step_hooks
             )
         finally:
-            _execution.set_executor(self)
+            executors.set_executor(self)
         self._jobs.append((job_name, controller))
         return controller
 

@@ -107,7 +107,7 @@ def run(given: RunOptions, *around: contextlib.AbstractContextManager[Any]) -> i
         if given.pyflink:
             stack.enter_context(pyflink_compat.pyflink_names())
         if not given.spark:
-            from penstock.cli.local_cluster import LocalCluster
+            from penstock.client.local_cluster import LocalCluster
 
             stack.enter_context(LocalCluster())
         stack.enter_context(_as_main(script, given))

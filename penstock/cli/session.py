@@ -127,7 +127,7 @@ def _start(given: argparse.Namespace) -> int:
     defaults, _ = load_config_file(given.config)
     configuration = {**defaults.to_dict(), **configuration_of(options).to_dict()}
     if given.foreground:
-        from penstock.cli.session_process import run
+        from penstock.session.process import run
 
         return run(configuration, spark=given.spark)
     return _start_in_background(configuration, spark=given.spark, as_json=given.json)
@@ -137,7 +137,7 @@ def _start_in_background(configuration: dict[str, str], *, spark: bool, as_json:
     from penstock.cli.background import BackgroundProcess
     from penstock.errors import JobRequestError
 
-    command = [sys.executable, "-m", "penstock.cli.session_process"]
+    command = [sys.executable, "-m", "penstock.session.process"]
     asked = json.dumps({"options": configuration, "spark": spark}).encode()
     try:
         session = BackgroundProcess(command, "session", given=asked)

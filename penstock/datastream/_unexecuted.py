@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 _SHOWN: Final = 5
 _TEST_RUNNERS: Final = frozenset({"doctest", "pytest", "unittest"})
 _numbers = count()
+_testing = False  # whether the support of tests is loaded
 
 
 class Definitions:
@@ -135,12 +136,18 @@ def is_interactive() -> bool:
     )
 
 
+def expect_tests() -> None:
+    """Let this process count as one of tests."""
+    global _testing
+    _testing = True
+
+
 def is_test() -> bool:
     """Whether this is a test process: tests define programs without executing them."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     runner = "" if spec is None else spec.name.partition(".")[0]
-    if runner in _TEST_RUNNERS or "pytest" in sys.modules or "penstock.testing" in sys.modules:
+    if runner in _TEST_RUNNERS or "pytest" in sys.modules or _testing:
         return True
     case = getattr(
         sys.modules.get("unittest"), "TestCase", None

@@ -30,7 +30,7 @@ class AsyncDataStream:
     operator; and the type of the results.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
-    >>> from penstock.testing.mini_cluster import MiniCluster
+    >>> from penstock.testing import MiniCluster
     >>> class Square(AsyncFunction):
     ...     async def async_invoke(self, value):
     ...         return [value * value]

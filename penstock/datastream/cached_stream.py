@@ -27,7 +27,7 @@ class CachedDataStream(DataStream):
     The elements are kept in a temporary directory of the driver's machine until `invalidate` or the end of the program.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
-    >>> from penstock.testing.mini_cluster import MiniCluster
+    >>> from penstock.testing import MiniCluster
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> with MiniCluster():
     ...     squares = env.from_collection([1, 2, 3]).map(lambda x: x * x).cache()

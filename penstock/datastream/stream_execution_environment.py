@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock import options
+from penstock.client import executors
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base.source import Source
-from penstock.datastream import _execution, _typed
+from penstock.datastream import _typed
 from penstock.datastream._checks import check_instance, check_text, describe
 from penstock.datastream._environment_settings import EnvironmentConfiguration
 from penstock.datastream._unexecuted import Definitions, executed
@@ -233,7 +234,7 @@ class StreamExecutionEnvironment(EnvironmentConfiguration):
         self._check_slot_resources()
         self._warn_without_sink(settings.job_name)
         filling = [cache for cache in self._caches if cache.write_down(self._transformations)]
-        controller = _execution.submit(
+        controller = executors.submit(
             tuple(self._transformations),
             settings,
             Configuration(self._configuration),

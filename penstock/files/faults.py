@@ -1,8 +1,7 @@
-"""Fault injection for tests: one process-wide hook around file system calls."""
+"""The process-wide hook around file system calls, through which tests let them fail."""
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -34,9 +33,9 @@ def through_hook(action: Action, path: str, call: Callable[[], _T]) -> _T:
 
 
 def _hook_from_environment(action: Action, path: str, call: Callable[[], _T]) -> _T:
-    # Imported by name: the engine never imports test support unless a test asks for it.
-    faults = importlib.import_module("penstock.testing.storage_faults")
-    hook: FaultHook = faults.from_environment()
+    from penstock.files.storage_faults import from_environment
+
+    hook: FaultHook = from_environment()
     set_fault_hook(hook)
     return hook(action, path, call)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.client.mini_cluster import MiniCluster
+from penstock.datastream._unexecuted import expect_tests
 from penstock.testing.conformance import (
     ConformanceError,
     Guarantee,
@@ -13,7 +15,8 @@ from penstock.testing.conformance import (
     source_rules,
 )
 from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
-from penstock.testing.mini_cluster import MiniCluster
+
+expect_tests()  # programs of tests are often not executed
 
 __all__ = [
     "ConformanceError",

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.datastream._execution import watched_steps
+from penstock.client.executors import watched_steps
 from penstock.errors import ArgumentError
 
 __all__ = [

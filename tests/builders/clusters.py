@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from penstock.runtime.task.epochs import subtask_cache
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 
 def close_subtasks():

@@ -25,7 +25,7 @@ from penstock.datastream import (
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.launcher import create_job
+from penstock.jobmanager.job_creation import create_job
 from tests.builders.endless import EndlessSource, SplitsOnce
 from tests.builders.environments import configured
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.common import Duration, WatermarkStrategy
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.rest.routing.routes import Services
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from penstock.client import executors
 from penstock.common import WatermarkStrategy
 from penstock.connectors.base.source import (
     Boundedness,
@@ -17,7 +18,7 @@ from penstock.connectors.base.source import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.datastream import MapFunction, _execution
+from penstock.datastream import MapFunction
 from tests.builders.environments import configured, restarts
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -205,7 +206,7 @@ def environment(parallelism=1, *, checkpoints=None, mode=None):
 
 
 def _pipelined():
-    return getattr(_execution._executor, "mode", None) == "pipelined"
+    return getattr(executors._executor, "mode", None) == "pipelined"
 
 
 def read(env, *splits, strategy=NONE, bounded=True, name="in"):

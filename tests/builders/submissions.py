@@ -6,14 +6,15 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from penstock.client import executors
 from penstock.common.job_id import JobID
-from penstock.datastream import StreamExecutionEnvironment, _execution
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.dispatcher.dispatcher import Dispatcher
 from penstock.jobmanager.dispatcher.job_store import JobStore, MemoryJobStore
 from penstock.jobmanager.dispatcher.packing import pack_program
 from penstock.jobmanager.dispatcher.submission import Submission
+from penstock.jobmanager.running.thread_cluster import ThreadCluster
 from penstock.options.configuration import Configuration
-from penstock.testing.mini_cluster import ThreadCluster
 
 
 class Packing:
@@ -48,11 +49,11 @@ def submission_of(
     )
     define(environment)
     packing = Packing(job_id)
-    before = _execution.set_executor(packing)
+    before = executors.set_executor(packing)
     try:
         environment.execute_async(name)
     finally:
-        _execution.set_executor(before)
+        executors.set_executor(before)
     assert packing.submission is not None
     return packing.submission
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redis
 
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.feeding import feeding, sends
 from tests.builders.http_server import http_server
 from tests.connectors.conftest import serving

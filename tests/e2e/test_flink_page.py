@@ -9,7 +9,7 @@ import pytest
 from penstock.rest.routing.routes import Services
 from penstock.rest.server.limits import RequestLimits
 from penstock.rest.server.rest_server import RestServer
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.chromium import chromium, needs_chromium
 from tests.builders.flink_home import flink_home

@@ -19,7 +19,7 @@ from penstock.rest.routing.routes import Services
 from penstock.rest.server.limits import RequestLimits
 from penstock.rest.server.rest_server import RestServer
 from penstock.rest.services.web_settings import WebSettings
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.chromium import Visit, axe_findings, chromium, needs_chromium
 from tests.builders.waiting import wait_until

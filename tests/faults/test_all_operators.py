@@ -15,7 +15,7 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.modes import PIPELINED, WAYS, Way
 
 WORKER_KILLS = 6

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.loading import load
 
 ROOT = Path(__file__).parents[2]

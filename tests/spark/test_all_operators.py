@@ -16,7 +16,7 @@ import pytest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.datastream import KeyedProcessFunction
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import EPOCHS, MODES, PIPELINED, runs_in
 from tests.builders.steps import at_step

@@ -19,8 +19,8 @@ from benchmarks.nexmark.generator import Nexmark
 from benchmarks.nexmark.tables import statements
 from penstock.common import Configuration, RowKind
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import EPOCHS, MODES, PIPELINED, SOAKS
 from tests.builders.steps import at_step
 

@@ -13,7 +13,7 @@ import pytest
 from penstock.common import Configuration, RowKind
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.udf import udf, udtf
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.cases import check_all, part
 from tests.sql.more_tables import write_more_tables
 from tests.sql.random_queries import FinalTable, write_tables

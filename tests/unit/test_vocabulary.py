@@ -61,19 +61,20 @@ PAGES = ("README.md", "CONTRIBUTING.md")
 EPOCHS = {
     "epoch mode": (
         "options",
+        "client",
         "jobmanager/diagnosis/diagnosable_job.py",
         "jobmanager/job.py",
         "jobmanager/job_master",
-        "jobmanager/launcher.py",
+        "jobmanager/job_creation.py",
         "jobmanager/running/cluster.py",
         "jobmanager/running/epochs",
+        "jobmanager/running/thread_cluster.py",
         "jobmanager/modes.py",
         "replay",
         "runtime/operators/connectors/source.py",
         "runtime/operators/connectors/split_schedulers.py",
         "runtime/task",
         "spark",
-        "testing/mini_cluster.py",
     ),
     "1 January 1970": (
         "connectors/filesystem/table",

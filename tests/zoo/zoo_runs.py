@@ -21,8 +21,8 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.task.shared import subtask
+from penstock.testing import MiniCluster
 from penstock.testing.faults import watched_steps
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import EPOCHS, MODES, PIPELINED, runs_in
 

@@ -51,7 +51,7 @@ def start(given: argparse.Namespace) -> int:
             StreamExecutionEnvironment.default_configuration(defaults, configuration)
         )
         if not given.spark:
-            from penstock.cli.local_cluster import LocalCluster
+            from penstock.client.local_cluster import LocalCluster
 
             stack.enter_context(LocalCluster())
         environment = create_environment()

@@ -21,8 +21,8 @@ from penstock.jobmanager.dispatcher.packing import unpack_program
 from penstock.jobmanager.dispatcher.session_options import ignored_options, options_of_job
 from penstock.jobmanager.dispatcher.submission import FILES, Submission
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.job_creation import create_job
 from penstock.jobmanager.job_master.job_master import JobMaster
-from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.metrics.progress import QuietProgress
 from penstock.jobmanager.running.cluster import Cluster
 from penstock.options.configuration import Configuration

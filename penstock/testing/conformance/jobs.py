@@ -12,6 +12,7 @@ from concurrent.futures import TimeoutError as NotYetError
 from pathlib import Path
 from typing import Any
 
+from penstock.client.mini_cluster import MiniCluster
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.job_client import JobClient
 from penstock.connectors.base.sink import (
@@ -33,7 +34,6 @@ from penstock.connectors.base.source import (
 )
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.conformance.rules import broken
-from penstock.testing.mini_cluster import MiniCluster
 
 INTERVAL_MS = 20
 _POLL_S = 0.005

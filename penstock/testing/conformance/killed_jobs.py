@@ -148,9 +148,9 @@ def main(file: str) -> None:
 
 def _drive(job: KilledJob, moment: str | None) -> NoReturn:
     """Run the job in this process and end it."""
+    from penstock.client.mini_cluster import MiniCluster
     from penstock.testing.conformance.jobs import environment
     from penstock.testing.faults import watched_steps
-    from penstock.testing.mini_cluster import MiniCluster
 
     seen: Counter[str] = Counter()
 

@@ -12,7 +12,7 @@ from penstock.datastream.connectors.elasticsearch import (
     FlushBackoffType,
 )
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in
 from tests.builders.waiting import wait_until

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.datastream.connectors.http import HttpSink
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.http_server import http_server
 from tests.builders.modes import MODES, runs_in

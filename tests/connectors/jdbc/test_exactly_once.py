@@ -14,7 +14,7 @@ from penstock.connectors.base.sink import CheckpointContext, CommitRequest, Writ
 from penstock.connectors.jdbc.transactions import PreparedTransaction, StagedRows
 from penstock.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcSink
 from penstock.errors import InvalidProgramError, PenstockError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import restarts
 from tests.builders.modes import MODES, PIPELINED
 from tests.connectors import noticing

@@ -14,7 +14,7 @@ from penstock.connectors.jdbc.lookup import LookupClient
 from penstock.datastream import AsyncDataStream
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcLookup
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.modes import MODES
 from tests.builders.scripted import collect
 from tests.connectors.jdbc.tables import environment, numbers, options, run

@@ -24,7 +24,7 @@ from penstock.connectors.base.sink import CheckpointContext, WriterContext
 from penstock.connectors.jdbc.writers import BatchWriter
 from penstock.datastream.connectors.jdbc import JdbcSink
 from penstock.errors import JobExecutionError, RecordError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import restarts
 from tests.builders.modes import MODES, PIPELINED
 from tests.builders.waiting import wait_until

@@ -15,9 +15,8 @@ from penstock.connectors.base.source import ReadLimits
 from penstock.datastream import OutputTag
 from penstock.datastream.connectors.jdbc import JdbcSource
 from penstock.errors import JobExecutionError
-from penstock.testing import SourceConformance, SourceSetup
+from penstock.testing import MiniCluster, SourceConformance, SourceSetup
 from penstock.testing.conformance import source_rules
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import restarts
 from tests.builders.modes import MODES, SOAKS
 from tests.builders.scripted import collect

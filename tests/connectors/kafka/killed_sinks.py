@@ -13,8 +13,8 @@ import sys
 import traceback
 from pathlib import Path
 
+from penstock.testing import MiniCluster
 from penstock.testing.faults import watched_steps
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import runs_in
 from tests.connectors.kafka.sink_jobs import Lines, sink, write_lines

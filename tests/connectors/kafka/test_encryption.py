@@ -8,7 +8,7 @@ import pytest
 
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer
 from penstock.errors import PenstockError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.certificates import Authority
 from tests.builders.environments import configured
 from tests.builders.kafka_jobs import environment, run, source

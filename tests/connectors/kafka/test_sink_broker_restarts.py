@@ -7,7 +7,7 @@ import time
 import pytest
 
 from penstock.common import JobStatus
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import EPOCHS, PIPELINED, SOAKS, runs_in
 from tests.connectors import noticing

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in
 from tests.connectors.kafka.sink_jobs import (

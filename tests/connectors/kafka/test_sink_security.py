@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from penstock.errors import PenstockError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import PIPELINED, runs_in
 from tests.connectors.conftest import serving

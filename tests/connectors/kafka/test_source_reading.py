@@ -16,7 +16,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaTopicPartition,
 )
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.kafka_jobs import (
     TIMEOUT_S,
     commit_offsets,

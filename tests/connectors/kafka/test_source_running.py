@@ -12,7 +12,7 @@ from penstock.common import Duration, WatermarkStrategy
 from penstock.datastream import ProcessFunction
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.kafka_jobs import (
     TIMEOUT_S,
     CommittedSink,

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.kafka_jobs import environment, produce, run, source
 from tests.connectors.conftest import serving
 from tools.servers.kafka import KafkaBroker

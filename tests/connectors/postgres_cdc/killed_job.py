@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors import Committer, Sink, SinkWriter
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.changelog import cdc_environment, cdc_source
 
 

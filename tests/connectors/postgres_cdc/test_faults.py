@@ -9,7 +9,7 @@ import pytest
 
 from penstock.connectors.postgres_cdc import chunk_fetch, enumerator, log_reader
 from penstock.errors import PenstockError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.changelog import (
     TIMEOUT_S,
     apply,

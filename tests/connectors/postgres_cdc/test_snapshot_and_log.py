@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.changelog import apply, cdc_environment, cdc_source, committed, start, until
 from tests.builders.modes import MODES, SOAKS
 from tests.connectors.postgres_cdc.tables import Writer, make_table, rows_of

@@ -22,7 +22,7 @@ from penstock.connectors.postgres_cdc.positions import StreamPosition, parse_lsn
 from penstock.connectors.postgres_cdc.slots import create_slot
 from penstock.datastream import OutputTag
 from penstock.errors import PenstockError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.changelog import (
     ChangelogSink,
     cdc_environment,

@@ -9,7 +9,7 @@ import pytest
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.redis import RedisSink
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in
 from tests.builders.waiting import wait_until

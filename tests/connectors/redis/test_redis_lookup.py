@@ -10,7 +10,7 @@ from penstock.common import Time
 from penstock.datastream import AsyncDataStream
 from penstock.datastream.connectors.redis import LookupCache, RedisLookup
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import MODES, runs_in
 from tests.builders.scripted import collect

@@ -10,7 +10,7 @@ from penstock.common import WatermarkStrategy
 from penstock.datastream import OutputTag
 from penstock.datastream.connectors.socket import SocketSource
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.feeding import feeding, sends
 from tests.builders.modes import MODES, runs_in

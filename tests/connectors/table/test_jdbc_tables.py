@@ -11,7 +11,7 @@ import pytest
 from penstock.common import RowKind
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.kafka_jobs import produce
 from tests.builders.modes import MODES
 from tools.servers.kafka import KafkaBroker

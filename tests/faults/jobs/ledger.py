@@ -326,7 +326,7 @@ def configuration(options: dict[str, Any], job_id: str) -> Configuration:
 
 
 def main(options: dict[str, Any]) -> None:
-    from penstock.cli.local_cluster import LocalCluster
+    from penstock.client.local_cluster import LocalCluster
     from penstock.testing.faults import StepFault, protocol_faults
 
     directory, records = options["directory"], options.get("records", RECORDS)

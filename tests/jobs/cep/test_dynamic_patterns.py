@@ -7,7 +7,7 @@ import pytest
 from penstock.cep import CEP
 from penstock.common import WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.letter_patterns import Show, pattern_of
 
 

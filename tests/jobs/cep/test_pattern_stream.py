@@ -18,7 +18,7 @@ from penstock.cep import (
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.errors import ArgumentTypeError, InvalidProgramError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.scripted import collect_sorted
 
 EVENTS = [("k", "a", 1), ("l", "a", 2), ("k", "b", 3), ("l", "b", 30), ("k", "b", 4)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.jobmanager.job_master.job_master import JobMaster
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.steps import before_each_epoch
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.connectors.base.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import MapFunction
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until

@@ -22,7 +22,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import RestoreRefusedError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
 from tests.builders.waiting import wait_until

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.connectors.base.source import Boundedness
 from penstock.datastream.connectors import CollectionSource, NumberSequenceSource
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.connector_helpers import hybrid
 from tests.builders.scripted import MONOTONOUS, NONE, Script, collect, environment, take
 

@@ -16,7 +16,7 @@ from penstock.formats.base.file_formats import StreamFormat
 from penstock.formats.csv.files import CsvReaderFormat
 from penstock.formats.csv.schema import CsvSchema
 from penstock.formats.json.rows import JsonLinesFormat
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in
 from tests.builders.scripted import collect

@@ -23,7 +23,7 @@ from penstock.datastream.async_retry_strategies import (
 )
 from penstock.errors import ArgumentError, ArgumentTypeError, JobExecutionError, PenstockError
 from penstock.graph.operator_specs import AsyncWaitSpec
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 WAITS = {
     "ordered": AsyncDataStream.ordered_wait,

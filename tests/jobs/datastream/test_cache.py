@@ -10,7 +10,7 @@ from penstock.common import WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.errors import InvalidProgramError, JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.scripted import collect_sorted
 
 

@@ -28,8 +28,8 @@ from penstock.errors import (
     InvalidProgramError,
     UnsupportedOperationError,
 )
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.scripted import MONOTONOUS, collect, environment, read
 
 TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))

@@ -13,8 +13,8 @@ from penstock.datastream.window import (
     EventTimeTrigger,
 )
 from penstock.errors import InvalidProgramError
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 from tests.builders.scripted import MONOTONOUS, collect, environment, read
 from tests.builders.two_stages import ASSIGNERS, TUMBLING, Total, add_up, key_of

@@ -16,7 +16,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 NAMED = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.INT()])
 SIDE = OutputTag("side", Types.ROW_NAMED(["only"], [Types.DOUBLE()]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from penstock.common import Duration
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.scripted import MONOTONOUS, collect, environment, read
 
 

@@ -19,8 +19,8 @@ from penstock.connectors.base.sink import (
     SinkWriter,
 )
 from penstock.datastream import MapFunction
+from penstock.testing import MiniCluster
 from penstock.testing.faults import watched_steps
-from penstock.testing.mini_cluster import MiniCluster
 from penstock.testing.storage_faults import StorageFaults, storage_faults
 from tests.builders.counting_job import KEYS, Slowly, Total, environment
 from tests.builders.examples import examples

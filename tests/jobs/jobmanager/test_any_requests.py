@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from penstock.common import JobStatus
 from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
+from penstock.testing import MiniCluster
 from penstock.testing.faults import watched_steps
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import environment, totals
 from tests.builders.examples import examples
 from tests.builders.steps import before_each_epoch

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.errors import CheckpointError, JobExecutionError
-from penstock.testing import mini_cluster
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.jobmanager.running import thread_cluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import environment
 
 
@@ -56,7 +56,7 @@ def test_one_failed_checkpoint_more_fails_the_job(monkeypatch: pytest.MonkeyPatc
 
 def test_the_timeout_fails_an_epoch_that_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     given_up, how = threading.Event(), []
-    run_epoch = mini_cluster.ThreadCluster.run
+    run_epoch = thread_cluster.ThreadCluster.run
 
     def cancel(_pipe: object, _job_id: str, **given: bool) -> None:
         how.append(given)
@@ -66,8 +66,8 @@ def test_the_timeout_fails_an_epoch_that_takes_longer(monkeypatch: pytest.Monkey
         assert given_up.wait(60)
         return run_epoch(*arguments)
 
-    monkeypatch.setattr(mini_cluster.ThreadCluster, "cancel", cancel)
-    monkeypatch.setattr(mini_cluster.ThreadCluster, "run", run_until_given_up)
+    monkeypatch.setattr(thread_cluster.ThreadCluster, "cancel", cancel)
+    monkeypatch.setattr(thread_cluster.ThreadCluster, "run", run_until_given_up)
     with pytest.raises(JobExecutionError, match="expired before completing: timeout of 1 ms"):
         run(execution__checkpointing__timeout="1 ms")
     assert how == [{"epoch_only": True}]  # a savepoint that is being written has time

@@ -18,7 +18,7 @@ from penstock.connectors.base.source import (
     SourceSplit,
 )
 from penstock.datastream import AsyncDataStream, AsyncFunction, MapFunction
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import KEYS, Counting, Total, environment
 from tests.builders.steps import at_step, before_each_trigger
 from tests.builders.waiting import wait_until

@@ -12,7 +12,7 @@ from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.jobmanager.diagnosis import diagnosable_job
 from penstock.jobmanager.diagnosis.diagnosable_job import examine
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource, SplitsOnce
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until

@@ -14,7 +14,7 @@ from penstock.jobmanager.diagnosis.rules.late import late_records
 from penstock.rest.flink_json import shapes
 from penstock.rest.resources.job_graph import job_graph
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 from tests.builders.waiting import wait_until
 

@@ -22,8 +22,8 @@ from penstock.jobmanager.job_master.execution_tracking import (
 )
 from penstock.jobmanager.running.driver import ExecutionFailedError
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults, watched_steps
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import environment, totals
 
 J, S = JobStatus, ExecutionState

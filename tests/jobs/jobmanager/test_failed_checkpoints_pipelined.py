@@ -13,7 +13,7 @@ import pytest
 from penstock.common import JobStatus
 from penstock.datastream import MapFunction
 from penstock.jobmanager.job_master.job_master import JobMaster
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from penstock.testing.storage_faults import StorageFaults, storage_faults
 from tests.builders.counting_job import KEYS, Slowly, environment, totals
 from tests.builders.steps import before_each_trigger

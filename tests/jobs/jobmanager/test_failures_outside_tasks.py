@@ -15,7 +15,7 @@ from penstock.connectors.base.source import (
 )
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 
 class Flaky(Source):

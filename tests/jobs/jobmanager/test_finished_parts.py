@@ -9,7 +9,7 @@ import pytest
 
 from penstock.common import JobStatus, WatermarkStrategy
 from penstock.datastream import MapFunction
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import KEYS, Slowly, Total, environment
 from tests.builders.steps import before_each_trigger
 

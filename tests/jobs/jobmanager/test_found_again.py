@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from penstock.common import WatermarkStrategy
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, moments, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.forgetful import Forgetful
 

@@ -12,7 +12,7 @@ from penstock.errors import ArgumentError, JobRequestError, UnsupportedOperation
 from penstock.graph.task_id import TaskId
 from penstock.rest.services.flame_graphs import FlameGraphs, FlameGraphType
 from penstock.runtime.inspection.requests import LogTail, SlotId, StackSamples, ThreadDump
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
 

@@ -26,7 +26,7 @@ from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.jobmanager.rescaling.scaling import JobScaling
 from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.savepoint.reader import is_savepoint
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import Counting, environment, totals
 from tests.builders.environments import configured
 from tests.builders.steps import at_step, before_each_epoch

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.measured_job import measured_environment
 from tests.builders.waiting import wait_until
 

@@ -14,8 +14,8 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobSuspendedError
 from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.testing import MiniCluster
 from penstock.testing.conformance.jobs import ScriptedSource
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import MODES, runs_in
 from tests.builders.waiting import wait_until
 

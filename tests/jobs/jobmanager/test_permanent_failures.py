@@ -11,7 +11,7 @@ import pytest
 from penstock.connectors.base.sink import Committer, Sink, SinkWriter
 from penstock.connectors.kafka.errors import KafkaDataLossError, KafkaSinkError
 from penstock.errors import ConfigurationError, JobExecutionError, SuppressRestartsError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in
 

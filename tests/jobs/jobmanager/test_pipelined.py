@@ -19,10 +19,10 @@ from penstock.errors import ArgumentError, JobCancelledError, JobExecutionError
 from penstock.graph.stage import ClusterCapacity
 from penstock.jobmanager.execution.execution_state import ExecutionState
 from penstock.jobmanager.modes import InsufficientSlotsError
+from penstock.jobmanager.running import thread_cluster
 from penstock.jobmanager.running.epochs.driver import EpochDriver
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
-from penstock.testing import mini_cluster
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
 from tests.builders.waiting import wait_until
@@ -379,7 +379,7 @@ def test_several_checkpoints_under_way_lose_nothing(cluster, tmp_path):
 def narrow(monkeypatch):
     """A cluster with two slots."""
     capacity = ClusterCapacity(2)
-    monkeypatch.setattr(mini_cluster.ThreadCluster, "capacity", lambda *_: capacity)
+    monkeypatch.setattr(thread_cluster.ThreadCluster, "capacity", lambda *_: capacity)
     with MiniCluster(mode="auto") as running:
         yield running
         for master in running.masters:

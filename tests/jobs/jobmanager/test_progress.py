@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.metrics.metric_totals import MetricTotals
 from penstock.jobmanager.metrics.progress import CheckpointReport
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 
 def test_a_report_counts_what_came_in_and_what_each_sink_wrote() -> None:

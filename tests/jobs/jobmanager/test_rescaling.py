@@ -17,8 +17,8 @@ from penstock.errors import (
 from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.jobmanager.rescaling.autoscaler import Autoscaler
 from penstock.jobmanager.rescaling.replanning import fitted_to
-from penstock.testing import mini_cluster
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.jobmanager.running import thread_cluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import environment, job_of, totals
 from tests.builders.steps import before_each_epoch
 
@@ -110,7 +110,7 @@ def test_a_job_with_a_backlog_is_scaled_up_by_itself_as_far_as_it_may() -> None:
 
 
 def test_no_more_subtasks_than_cores_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mini_cluster.ThreadCluster, "cores", lambda _: 2)
+    monkeypatch.setattr(thread_cluster.ThreadCluster, "cores", lambda _: 2)
     _, master = run_until(12, 1, **AUTOSCALED)
     assert master.job.program.settings.parallelism == 2
 

@@ -14,7 +14,7 @@ from penstock import state
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError, JobCancelledError, RestoreRefusedError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import Counting, Remembering, Total, environment, totals
 from tests.builders.steps import before_each_epoch
 

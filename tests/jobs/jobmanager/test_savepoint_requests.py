@@ -18,7 +18,7 @@ from penstock.datastream.connectors.file_system import FileSink
 from penstock.errors import ArgumentError, CheckpointError, JobCancelledError, RecordError
 from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import Remembering, environment, totals
 from tests.builders.steps import before_each_epoch
 

@@ -37,7 +37,7 @@ from penstock.table import (
     TableEnvironment,
 )
 from penstock.table.expressions import col
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 from tests.builders.cases import check_all
 from tests.builders.tables import rows

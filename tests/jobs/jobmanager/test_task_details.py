@@ -11,7 +11,7 @@ from penstock.datastream.state import StateTtlConfig, ValueStateDescriptor
 from penstock.errors import ArgumentError, JobRequestError
 from penstock.graph.task_id import TaskId
 from penstock.runtime.inspection.requests import LONGEST_S, KeySamples, SplitTime, TaskDetails
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until

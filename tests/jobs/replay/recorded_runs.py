@@ -11,15 +11,16 @@ import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointFileSystem
+from penstock.client import executors
 from penstock.connectors.base.sink import Sink, SinkWriter
-from penstock.datastream import _execution
 from penstock.errors import JobExecutionError
+from penstock.jobmanager.running import thread_cluster
 from penstock.replay import replay
 from penstock.runtime.task.epochs import subtask_cache
 from penstock.runtime.task.epochs.epoch_slot import run_slot
 from penstock.runtime.task.epochs.local_pipe import deliver
 from penstock.runtime.task.shared import subtask
-from penstock.testing import MiniCluster, mini_cluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 
 RETAINED = 500
@@ -164,14 +165,14 @@ def record_run(
     with pytest.MonkeyPatch.context() as patch, MiniCluster() as cluster:
         if seed is not None:
             generator = random.Random(seed)
-            patch.setattr(mini_cluster, "run_pipe_locally", run_pipe_out_of_order(generator))
+            patch.setattr(thread_cluster, "run_pipe_locally", run_pipe_out_of_order(generator))
         if not keep_subtasks:
             patch.setattr(subtask_cache, "put", lambda job, each, *_: each.close())
         if epoch_ms is not None:
             clock = EpochClock(epoch_ms)
             patch.setattr(subtask, "wall_clock", clock)
-            hooks = (*_execution._step_hooks, clock.on_step)
-            patch.setattr(_execution, "_step_hooks", hooks)
+            hooks = (*executors._step_hooks, clock.on_step)
+            patch.setattr(executors, "_step_hooks", hooks)
         build(env).sink_to(tape).name("tape")
         try:
             env.execute("recorded")

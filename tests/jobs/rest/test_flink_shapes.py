@@ -9,7 +9,7 @@ from penstock.datastream.connectors import DataGeneratorSource
 from penstock.rest.messages import Request
 from penstock.rest.resources import ROUTES
 from penstock.rest.routing.routes import RouteTable, Services, call
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.flink_shapes import flink_shapes, lacks
 from tests.builders.waiting import wait_until

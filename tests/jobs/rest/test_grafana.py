@@ -7,7 +7,7 @@ import re
 import pytest
 
 from penstock.rest import publish
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.measured_job import measured_environment
 from tests.builders.waiting import wait_until
 from tools import gen_grafana

@@ -11,7 +11,7 @@ from penstock.datastream.connectors import DataGeneratorSource
 from penstock.rest.messages import HttpError, Request
 from penstock.rest.resources import ROUTES
 from penstock.rest.routing.routes import RouteTable, Services, call
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
 

@@ -8,7 +8,7 @@ from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.rest import processes, publish
 from penstock.rest.client.rest_client import RestClient
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 
 

@@ -16,7 +16,7 @@ from penstock.datastream.connectors import DataGeneratorSource
 from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.rest import processes, publish
 from penstock.session.job_manager import JobManager, SessionCluster
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until
 

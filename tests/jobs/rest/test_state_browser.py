@@ -12,7 +12,7 @@ from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.rest.routing.routes import Services
 from penstock.rest.server.limits import RequestLimits
 from penstock.rest.server.rest_server import RestServer
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.rest_fakes import TOKEN, FakeController
 from tests.unit.rest.conftest import Client

@@ -22,7 +22,7 @@ from penstock.connectors import (
 )
 from penstock.datastream import OutputTag
 from penstock.errors import JobExecutionError
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import EPOCHS, MODES, PIPELINED, runs_in
 from tests.builders.scripted import collect

@@ -13,7 +13,7 @@ from penstock.datastream import (
 from penstock.errors import (
     JobExecutionError,
 )
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.scripted import collect, environment, read
 
 DEAD = OutputTag("dead")

@@ -20,9 +20,9 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import JobExecutionError
+from penstock.jobmanager.running.thread_cluster import _LocalStage
 from penstock.runtime.network.driver_endpoint import DriverEndpoint
 from penstock.runtime.task.pipelined.slot_messages import SlotFailed
-from penstock.testing.mini_cluster import _LocalStage
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import PIPELINED, runs_in
 from tests.builders.scripted import environment

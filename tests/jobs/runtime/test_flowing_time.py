@@ -13,7 +13,7 @@ from penstock.datastream import AsyncDataStream, AsyncFunction, KeyedProcessFunc
 from penstock.datastream.connectors import DataGeneratorSource, NumberSequenceSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
 from tests.builders.waiting import wait_until

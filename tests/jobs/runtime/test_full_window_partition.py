@@ -6,8 +6,8 @@ import pytest
 
 from penstock.common import Types
 from penstock.datastream import MapPartitionFunction, Order
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.scripted import MONOTONOUS, collect, environment, read
 from tests.builders.window_functions import CountInWords
 

@@ -11,7 +11,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 
 
 @pytest.fixture

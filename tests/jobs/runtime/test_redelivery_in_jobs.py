@@ -8,8 +8,8 @@ import pytest
 
 from penstock.common import WatermarkStrategy
 from penstock.runtime.operators.connectors.redelivery import REDELIVERED
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, moments, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.brokers import Broker
 from tests.builders.environments import configured, restarts
 from tests.builders.scripted import collect

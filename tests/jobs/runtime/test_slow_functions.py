@@ -17,7 +17,7 @@ from penstock.connectors.base.source import (
     SourceSplit,
 )
 from penstock.datastream import CheckpointedFunction, DataStream, MapFunction
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.counting_job import Counting
 from tests.builders.environments import configured
 from tests.builders.waiting import wait_until

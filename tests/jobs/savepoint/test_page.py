@@ -18,7 +18,7 @@ from penstock import state
 from penstock.common.types import Row, RowKind
 from penstock.savepoint import open_json, scalars, table_files
 from penstock.savepoint.codec import from_json
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 from tests.builders.clusters import close_subtasks
 from tests.builders.environments import stateful_environment

@@ -21,8 +21,8 @@ from penstock.runtime.state.hashmap.backend import HashMapKeyedStateBackend
 from penstock.savepoint.reader import dispose_savepoint, is_savepoint, list_tables, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import safe_name, write_savepoint
+from penstock.testing import MiniCluster
 from penstock.testing.faults import watched_steps
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.clusters import close_subtasks
 from tests.builders.environments import stateful_environment
 from tests.builders.values import exact

@@ -16,7 +16,7 @@ from penstock.errors import RestoreRefusedError
 from penstock.savepoint.metadata import METADATA, decode, encode
 from penstock.table import AggregateFunction, EnvironmentSettings, TableEnvironment
 from penstock.table.udf import udaf
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.modes import EPOCHS, PIPELINED
 
 SUM = "SELECT name, SUM(id) AS n FROM orders GROUP BY name"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.local_cluster import LocalCluster
+from penstock.client.local_cluster import LocalCluster
 from penstock.errors import PenstockError
 from penstock.sql.parse.parser import parse
 from penstock.table import EnvironmentSettings, TableEnvironment

@@ -9,8 +9,8 @@ import pytest
 from penstock.common import Configuration
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, moments, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import MODES
 
 COLUMNS = "id BIGINT, s STRING, d DECIMAL(10, 2), at TIMESTAMP(3), k INT"

@@ -19,8 +19,8 @@ from penstock.common import Row
 from penstock.errors import ConfigurationError, JobExecutionError, UnsupportedOperationError
 from penstock.sql.errors import ValidationError
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.cases import check_all
 
 COLUMNS = "id BIGINT, s STRING, d DOUBLE, m DECIMAL(10, 2), b BOOLEAN, ts TIMESTAMP(3), day_ DATE"

@@ -15,8 +15,8 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.testing import MiniCluster
 from penstock.testing.faults import EXIT_CODE, StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import EPOCHS, PIPELINED
 from tests.builders.steps import at_step
 from tests.builders.waiting import wait_until

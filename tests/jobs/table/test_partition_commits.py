@@ -22,8 +22,8 @@ from penstock.table import (
     StreamTableEnvironment,
     TableEnvironment,
 )
+from penstock.testing import MiniCluster
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
 from penstock.time import clock
 from tests.builders.endless import EndlessSource
 from tests.builders.modes import MODES

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.modes import MODES
 from tests.builders.partition_commits import (
     SCENARIOS,

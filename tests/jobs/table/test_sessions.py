@@ -11,10 +11,10 @@ from penstock.cli import main
 from penstock.common import Configuration
 from penstock.errors import UnsupportedOperationError
 from penstock.jobmanager.resources.resource_manager import ResourceManager
+from penstock.jobmanager.running.thread_cluster import ThreadCluster
 from penstock.session.job_manager import JobManager, SessionCluster
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.udf import udf
-from penstock.testing.mini_cluster import ThreadCluster
 
 
 @pytest.fixture

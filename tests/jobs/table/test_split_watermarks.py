@@ -14,7 +14,7 @@ import pytest
 from penstock.common import Configuration, RowKind
 from penstock.table import DataTypes, EnvironmentSettings, Schema, TableDescriptor, TableEnvironment
 from penstock.table.udf import udf
-from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
 from tests.builders.environments import restarts
 from tests.builders.modes import WAYS, Way

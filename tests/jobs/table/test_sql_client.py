@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.cli.local_cluster import LocalCluster
+from penstock.client.local_cluster import LocalCluster
 from penstock.errors import PenstockError
 from penstock.table import EnvironmentSettings, TableEnvironment
 

@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from penstock.cli.local_cluster import LocalCluster
+from penstock.client.local_cluster import LocalCluster
 from penstock.sql.parse.parser import parse
 from penstock.sql.parse.statements import InsertStatement, QueryStatement, StatementSetBlock
 from penstock.table import EnvironmentSettings, TableEnvironment

@@ -6,13 +6,13 @@ from concurrent.futures import Future
 
 import pytest
 
+from penstock.client.executors import set_executor
 from penstock.common import WatermarkStrategy
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.connectors.base.sink import Sink
 from penstock.connectors.base.source import Boundedness, Source
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream._execution import set_executor
 
 
 class FakeController:

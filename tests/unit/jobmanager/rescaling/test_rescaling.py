@@ -13,7 +13,7 @@ from penstock.errors import (
 )
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.launcher import create_job
+from penstock.jobmanager.job_creation import create_job
 from penstock.jobmanager.rescaling.replanning import rescaled
 from penstock.jobmanager.rescaling.scaling import highest_parallelism
 from tests.builders.counting_job import environment, job_of, totals

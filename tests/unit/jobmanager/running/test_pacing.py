@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.graph.settings import GraphSettings
+from penstock.jobmanager.job_creation import create_job
 from penstock.jobmanager.job_master.mailbox import Mailbox
-from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.running.epochs.reading_time import EpochReadingTime
 from penstock.jobmanager.running.epochs.schedule import EpochSchedule
 from tests.builders.counting_job import environment, totals

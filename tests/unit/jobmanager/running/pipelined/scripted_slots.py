@@ -18,7 +18,7 @@ from penstock.graph.settings import GraphSettings
 from penstock.graph.stage import ClusterCapacity, HeartbeatSettings, StageDeployment
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointStatistics
-from penstock.jobmanager.launcher import create_job
+from penstock.jobmanager.job_creation import create_job
 from penstock.jobmanager.running.pipelined import driver as driver_module
 from penstock.jobmanager.running.pipelined import stages as stages_module
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver

@@ -15,8 +15,8 @@ from penstock.errors import (
     UnsupportedOperationError,
 )
 from penstock.jobmanager.resources.resource_manager import ResourceManager
+from penstock.jobmanager.running.thread_cluster import ThreadCluster
 from penstock.session.job_manager import JobManager, SessionCluster
-from penstock.testing.mini_cluster import ThreadCluster
 from tests.builders.counting_job import Slowly
 from tests.builders.waiting import wait_until
 
@@ -76,7 +76,7 @@ def test_options_of_the_session_have_no_effect_in_a_job_and_a_warning_names_them
     env.configure(Configuration.from_dict({**ignored, "state.backend.type": "rocksdb"}))
     env.from_collection([1]).map(lambda number: number)
 
-    with caplog.at_level("WARNING", "penstock.session.remote_jobs"):
+    with caplog.at_level("WARNING", "penstock.client.remote_executor"):
         env.execute("short")
 
     lines = [

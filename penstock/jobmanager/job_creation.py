@@ -1,91 +1,29 @@
-"""Starts a program as a job: compiles it, reads its options, and creates a JobMaster."""
+"""Creates the job of a program: compiles it and reads its options."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from penstock import options, pyflink_compat
 from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.common.job_id import JobID
 from penstock.common.restart_strategy import from_configuration
-from penstock.dependencies.python_dependencies import (
-    add_to_import_path,
-    dependencies_of,
-    local_path,
-)
+from penstock.dependencies.python_dependencies import dependencies_of
 from penstock.errors import ArgumentError, ConfigurationError
 from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
 from penstock.graph.deployment import JobSettings
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
-from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.high_availability.services import HighAvailability
-from penstock.jobmanager.high_availability.standby import CreateMaster, campaign_of, stand_by
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
-from penstock.jobmanager.job_master.job_master import JobMaster
-from penstock.jobmanager.metrics.progress import create_progress
-from penstock.jobmanager.modes import prefers_pipelined
 from penstock.jobmanager.network_settings import barrier_settings, network_settings
-from penstock.jobmanager.resources.resource_manager import resource_manager
 from penstock.jobmanager.restoring.starting_point import find_recovery
-from penstock.jobmanager.running.checkpoints import StepHook
-from penstock.logs.setup import LogSettings, log_in_jobmanager
+from penstock.logs.setup import LogSettings
 from penstock.options.autoscaler_settings import AutoscalerSettings
 from penstock.options.configuration import Configuration
 from penstock.processes.temporary import create_directory
 from penstock.runtime.state.backends import backend_settings
-from penstock.spark.dependencies import WorkerEnvironment
-from penstock.spark.pipe import SparkPipe
-from penstock.spark.session import STAGE_DEFAULTS
-
-
-def submit(
-    transformations: Sequence[Transformation],
-    settings: GraphSettings,
-    configuration: Configuration,
-    job_name: str,
-    *,
-    step_hooks: Sequence[StepHook] = (),
-) -> LocalJobController:
-    """Start a program as a job in this process; `step_hooks` let tests observe the steps of checkpoints."""
-    log_in_jobmanager(configuration.get(options.LOG_FORMAT), configuration.get(options.LOG_DIR))
-
-    def create(given: Configuration, job_id: str | None, leader: int | None) -> JobMaster:
-        job = create_job(transformations, settings, given, job_name, job_id=job_id)
-        # Enumerators and committers run in this process and may import the tasks' dependencies.
-        add_to_import_path(path for path in job.dependencies.files if local_path(path) is not None)
-        progress = create_progress(job.name, given.get(options.PROGRESS))
-        job = replace(job, leader=leader)
-        return JobMaster(job, progress, spark_of(job), step_hooks)
-
-    return start(create, configuration)
-
-
-def start(create: CreateMaster, configuration: Configuration) -> LocalJobController:
-    """Start a job and publish it; with high availability it runs in the leader, which may be another process."""
-    from penstock.rest.publish import publish, serve
-
-    services = HighAvailability.from_configuration(configuration)
-    if services is None:
-        controller = LocalJobController(create(configuration, None, None))
-    else:
-        services.check_storage()
-        campaign = campaign_of(services, lambda found: serve(found, configuration))
-        controller = stand_by(campaign, create, configuration)
-    publish(controller, configuration)
-    controller.start()
-    return controller
-
-
-def spark_of(job: Job) -> SparkPipe:
-    """Return Spark as the cluster of a job; the first job starts Spark with the settings that its mode needs."""
-    stays = prefers_pipelined(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
-    defaults = STAGE_DEFAULTS if stays else {}
-    environment = WorkerEnvironment(job.dependencies, job.environments_directory)
-    return SparkPipe({**defaults, **job.spark_options}, resource_manager(), environment)
 
 
 def create_job(

@@ -1,96 +1,21 @@
-"""Runs programs: the only place where the API depends on the engine."""
+"""Checks that the functions of a program can be sent to tasks."""
 
 from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, replace
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
 
-from penstock import options
 from penstock.errors import InvalidProgramError
-from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import (
     OperatorTransformation,
     PartitionTransformation,
     Transformation,
 )
-from penstock.options.configuration import Configuration
-from penstock.pickling import program_classes
 
 _MAX_DEPTH = 12
-_LOCAL = "local"  # as the value of execution.target
-
-
-# Called as (step, checkpoint): "before run_pipe", "after write_manifest", ...
-StepHook: TypeAlias = Callable[[str, int], None]
-
-
-class PipelineExecutor(Protocol):
-    """Runs programs."""
-
-    def submit(
-        self,
-        transformations: Sequence[Transformation],
-        settings: GraphSettings,
-        configuration: Configuration,
-        job_name: str,
-        *,
-        step_hooks: Sequence[StepHook] = (),
-    ) -> Any:
-        """Start a program and return the controller of its job; hooks are called around the steps of its checkpoints."""
-
-
-_executor: PipelineExecutor | None = None
-_step_hooks: tuple[StepHook, ...] = ()
-
-
-def set_executor(executor: PipelineExecutor | None) -> PipelineExecutor | None:
-    """Make `executor` run programs instead of the default one (None: restore it); return the previous one."""
-    global _executor
-    before, _executor = _executor, executor
-    return before
-
-
-@contextmanager
-def watched_steps(*hooks: StepHook) -> Iterator[None]:
-    """Pass these hooks to all jobs that are submitted meanwhile."""
-    global _step_hooks
-    before, _step_hooks = _step_hooks, (*_step_hooks, *hooks)
-    try:
-        yield
-    finally:
-        _step_hooks = before
-
-
-def submit(
-    transformations: Sequence[Transformation],
-    settings: GraphSettings,
-    configuration: Configuration,
-    job_name: str,
-) -> Any:
-    """Start a program and return the controller of its job."""
-    sent = check_serializable(transformations)
-    settings = replace(settings, classes=program_classes.pickled_classes(sent))
-    return executor_for(configuration).submit(
-        transformations, settings, configuration, job_name, step_hooks=_step_hooks
-    )
-
-
-def executor_for(configuration: Configuration) -> PipelineExecutor:
-    """Return the executor of a program: the one that was set, a session, or this process."""
-    executor = _executor
-    if executor is None and configuration.get(options.EXECUTION_TARGET) != _LOCAL:
-        from penstock.session import remote_jobs
-
-        executor = remote_jobs
-    if executor is None:
-        from penstock.jobmanager import launcher
-
-        executor = launcher
-    return executor
 
 
 def check_serializable(transformations: Iterable[Transformation]) -> list[type]:

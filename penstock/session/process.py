@@ -9,10 +9,11 @@ import sys
 from typing import Any
 
 from penstock import options
+from penstock.client.spark_executor import spark_of
 from penstock.errors import ConfigurationError
 from penstock.jobmanager.high_availability.services import HighAvailability
-from penstock.jobmanager.launcher import spark_of
 from penstock.jobmanager.resources.resource_manager import resource_manager
+from penstock.jobmanager.running.thread_cluster import ThreadCluster
 from penstock.logs.setup import log_in_jobmanager
 from penstock.options.configuration import Configuration
 from penstock.session.job_manager import JobManager, SessionCluster
@@ -55,8 +56,6 @@ def spark_place(configuration: Configuration) -> SessionCluster:
 
 def thread_place(configuration: Configuration) -> SessionCluster:
     """Return the threads of this process as the place where a session's jobs run, to try them out without Spark."""
-    from penstock.testing.mini_cluster import ThreadCluster
-
     slots, resources = configuration.get(options.TASK_SLOTS), resource_manager()
     return SessionCluster(
         "threads",

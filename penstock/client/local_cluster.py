@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.client.launching import launch
+from penstock.client.mini_cluster import MiniCluster
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job_master.job_master import JobMaster
-from penstock.jobmanager.launcher import start
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.options.configuration import Configuration
-from penstock.testing.mini_cluster import MiniCluster
 
 
 class LocalCluster(MiniCluster):
@@ -34,4 +34,4 @@ class LocalCluster(MiniCluster):
                 step_hooks=step_hooks, job_id=job_id, leader=leader,
             )  # fmt: skip
 
-        return start(create, configuration)
+        return launch(create, configuration)

@@ -12,7 +12,7 @@ from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import ConfigurationError, RestoreRefusedError
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.launcher import create_job
+from penstock.jobmanager.job_creation import create_job
 from penstock.jobmanager.restoring.starting_point import find_start
 from penstock.processes import temporary
 from tests.builders.checkpoint_builders import manifest
