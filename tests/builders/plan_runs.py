@@ -20,16 +20,12 @@ from penstock.options import table as options
 from penstock.runtime.columnar.batch import ColumnBatch
 from penstock.runtime.columnar.routing import targets_of
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
-from penstock.sql.physical.nodes import (
-    PhysicalExchange,
-    PhysicalNode,
-    PhysicalOperator,
-    PhysicalResult,
-    PhysicalTableScan,
-    PhysicalTableSink,
-    PhysicalUnion,
-)
-from penstock.sql.physical.placement import is_placed
+from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
+from penstock.sql.physical.operators.exchange import PhysicalExchange
+from penstock.sql.physical.operators.result import PhysicalResult
+from penstock.sql.physical.operators.table_scan import PhysicalTableScan
+from penstock.sql.physical.operators.table_sink import PhysicalTableSink
+from penstock.sql.physical.operators.union import PhysicalUnion
 from penstock.sql.physical.planner import PhysicalPlan
 from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
 from tests.unit.runtime.columnar.changes import KINDS, batch_of, changes_of
@@ -159,7 +155,7 @@ class PlanRun:
         if not reader.columns:
             return (0,)
         return (
-            (subtask,) if is_placed(reader.inputs[0], reader.columns) else range(self.parallelism)
+            (subtask,) if reader.inputs[0].is_hashed_by(reader.columns) else range(self.parallelism)
         )
 
     def _subtasks(self, node: PhysicalNode) -> int:
@@ -175,7 +171,7 @@ class PlanRun:
             yield subtask, frame
         elif not reader.columns:
             yield 0, frame
-        elif self.parallelism == 1 or is_placed(reader.inputs[0], reader.columns):
+        elif self.parallelism == 1 or reader.inputs[0].is_hashed_by(reader.columns):
             yield subtask, frame
         else:
             keys = [frame[column(at)] for at in reader.columns]

@@ -11,21 +11,29 @@ from penstock.graph.compiler import Plans, compile_program, execution_plan_json
 from penstock.graph.settings import GraphSettings
 from penstock.options import table as options
 from penstock.sql.logical import nodes as plan
-from penstock.sql.physical.changelog_traits import inputs_first, prune_update_before
-from penstock.sql.physical.implement import (
-    aggregates,
-    calcs,
-    joins,
-    patterns,
-    ranks,
-    scans,
-    writes,
-)
-from penstock.sql.physical.implement.context import Implement, PhysicalPlanContext
-from penstock.sql.physical.implement.materialize import materialized
-from penstock.sql.physical.make import final_table
-from penstock.sql.physical.nodes import PhysicalNode, PhysicalResult, PhysicalTableSink
+from penstock.sql.physical.context import Implement, PhysicalPlanContext
+from penstock.sql.physical.nodes import PhysicalNode, inputs_first
+from penstock.sql.physical.operators.calc import implement_filter, implement_project
+from penstock.sql.physical.operators.correlate import implement_correlate
+from penstock.sql.physical.operators.expand import implement_expand
+from penstock.sql.physical.operators.final_table import final_table
+from penstock.sql.physical.operators.group_aggregate import implement_aggregate
+from penstock.sql.physical.operators.join import implement_join
+from penstock.sql.physical.operators.match import implement_match
+from penstock.sql.physical.operators.over_aggregate import implement_over
+from penstock.sql.physical.operators.rank import implement_rank
+from penstock.sql.physical.operators.result import PhysicalResult
+from penstock.sql.physical.operators.sink_materializer import materialized
+from penstock.sql.physical.operators.sort import implement_sort
+from penstock.sql.physical.operators.stream_scan import implement_stream_scan
+from penstock.sql.physical.operators.table_scan import implement_scan
+from penstock.sql.physical.operators.table_sink import PhysicalTableSink, implement_write
+from penstock.sql.physical.operators.union import implement_union
+from penstock.sql.physical.operators.values import implement_values
+from penstock.sql.physical.operators.watermark_assigner import implement_watermark
+from penstock.sql.physical.operators.window_table_function import implement_window_table
 from penstock.sql.physical.settings import PlannerSettings
+from penstock.sql.physical.update_before import prune_update_before
 from penstock.sql.rules.async_calls import set_async_options
 from penstock.sql.rules.nodes import LogicalExpand, LogicalRank
 from penstock.sql.rules.optimizer import optimize
@@ -33,23 +41,23 @@ from penstock.sql.rules.unite_writes import unite_writes
 from penstock.sql.udf.runners import AsyncCallSettings
 
 IMPLEMENTATIONS: dict[type[plan.LogicalNode], Implement] = {
-    plan.LogicalTableScan: scans.implement_scan,
-    plan.LogicalStreamScan: scans.implement_stream_scan,
-    plan.LogicalValues: scans.implement_values,
-    plan.LogicalWatermarkAssigner: scans.implement_watermark,
-    plan.LogicalProject: calcs.implement_project,
-    plan.LogicalFilter: calcs.implement_filter,
-    plan.LogicalTableFunctionScan: calcs.implement_window_table,
-    plan.LogicalCorrelate: calcs.implement_correlate,
-    plan.LogicalSetOperation: calcs.implement_union,
-    LogicalExpand: calcs.implement_expand,
-    plan.LogicalAggregate: aggregates.implement_aggregate,
-    plan.LogicalOverAggregate: aggregates.implement_over,
-    plan.LogicalJoin: joins.implement_join,
-    LogicalRank: ranks.implement_rank,
-    plan.LogicalSort: ranks.implement_sort,
-    plan.LogicalMatch: patterns.implement_match,
-    plan.LogicalSink: writes.implement_write,
+    plan.LogicalTableScan: implement_scan,
+    plan.LogicalStreamScan: implement_stream_scan,
+    plan.LogicalValues: implement_values,
+    plan.LogicalWatermarkAssigner: implement_watermark,
+    plan.LogicalProject: implement_project,
+    plan.LogicalFilter: implement_filter,
+    plan.LogicalTableFunctionScan: implement_window_table,
+    plan.LogicalCorrelate: implement_correlate,
+    plan.LogicalSetOperation: implement_union,
+    LogicalExpand: implement_expand,
+    plan.LogicalAggregate: implement_aggregate,
+    plan.LogicalOverAggregate: implement_over,
+    plan.LogicalJoin: implement_join,
+    LogicalRank: implement_rank,
+    plan.LogicalSort: implement_sort,
+    plan.LogicalMatch: implement_match,
+    plan.LogicalSink: implement_write,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from typing import Any
 
 from penstock.graph.operator_specs.columnar.common import SortKey, WindowDefinition
 from penstock.sql.expr.nodes import (
@@ -91,6 +92,30 @@ def show_millis(millis: int) -> str:
         if millis and millis % size == 0:
             return f"{millis // size} {unit}"
     return f"{millis} ms"
+
+
+def show_columns(columns: Sequence[int], names: Sequence[str]) -> str:
+    """Return some columns."""
+    return ", ".join(names[each] for each in columns)
+
+
+def show_as(text: str, name: str) -> str:
+    """Return an expression with the name of its column.
+
+    >>> show_as("(a + 1)", "b"), show_as("a", "a")
+    ('(a + 1) AS b', 'a')
+    """
+    return text if text == name else f"{text} AS {name}"
+
+
+def show_ttl(ttl_ms: int) -> list[str]:
+    """Return the part of a description for state that expires."""
+    return [f"stateTtl=[{show_millis(ttl_ms)}]"] if ttl_ms else []
+
+
+def show_path(path: Any, separator: str = ", ") -> str:
+    """Return the path of a table."""
+    return separator.join((path.catalog, path.database, path.name))
 
 
 def show_window(window: WindowDefinition, names: Sequence[str]) -> str:

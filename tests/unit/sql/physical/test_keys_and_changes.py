@@ -19,7 +19,6 @@ from penstock.graph.operator_specs.columnar.ranks import RankSpec
 from penstock.runtime.records import MAX_WATERMARK
 from penstock.sql.errors import ValidationError
 from penstock.sql.logical.nodes import Field
-from penstock.sql.physical.make import exchange
 from penstock.sql.physical.nodes import (
     INSERTS,
     ChangelogTraits,
@@ -27,6 +26,7 @@ from penstock.sql.physical.nodes import (
     PhysicalOperator,
     PhysicalTraits,
 )
+from penstock.sql.physical.operators.exchange import exchange
 from penstock.sql.physical.planner import PhysicalPlan
 from tests.builders.plan_runs import PlanRun, valid_table
 from tests.unit.sql.logical.plans import Catalog

@@ -22,7 +22,7 @@ from penstock.sql.logical.nodes import (
     LogicalValues,
 )
 from penstock.sql.physical.advice import advice
-from penstock.sql.physical.implement.not_null import not_null_paths
+from penstock.sql.physical.operators.constraint_enforcer import not_null_paths
 from penstock.sql.types import (
     ArrayType,
     MapType,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from penstock.graph.operator_specs.columnar.aggregates import ColumnarLocalAggregateSpec
 from penstock.graph.operator_specs.columnar.common import WindowDefinition
@@ -11,10 +11,35 @@ from penstock.options import table as options
 from penstock.runtime.columnar.aggregates.columns import is_mergeable
 from penstock.sql.expr.nodes import AggregateCall
 from penstock.sql.logical.nodes import Field
-from penstock.sql.physical.implement.context import PhysicalPlanContext
-from penstock.sql.physical.make import operator
+from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.nodes import INSERTS, PhysicalNode
+from penstock.sql.physical.operators.aggregate_input import PhysicalAggregate
+from penstock.sql.physical.texts import show_window
 from penstock.sql.types import BigIntType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PhysicalLocalAggregate(PhysicalAggregate):
+    """Folds each batch by key, and by slice of a window."""
+
+    spec: ColumnarLocalAggregateSpec
+
+    @property
+    def name(self) -> str:
+        """Its name in plans."""
+        return "LocalGroupAggregate" if self.spec.window is None else "LocalWindowAggregate"
+
+    def describe(self) -> list[str]:
+        """Return keys, window and calls."""
+        parts, window = self.describe_keys(), self.spec.window
+        if window is not None:
+            parts.append(f"window=[{show_window(window, self.input_names)}]")
+        first = len(self.spec.keys) + (window is not None)  # behind keys and the end of a slice
+        return [*parts, self.describe_calls(first)]
+
+    def accumulated(self) -> tuple[PhysicalNode, tuple[int, ...]]:
+        """Return its input and its keys."""
+        return self.inputs[0], self.spec.keys
 
 
 def local_aggregate(
@@ -41,4 +66,4 @@ def local_aggregate(
         fields.append(Field("$slice_end", BigIntType(False)))
     fields += [Field(f"$acc{at}", each.type) for at, each in enumerate(calls)]
     traits = replace(source.traits, changes=INSERTS, keys=frozenset(), window=None)
-    return operator(spec, (source,), tuple(fields), traits)
+    return PhysicalLocalAggregate.of(spec, (source,), tuple(fields), traits)

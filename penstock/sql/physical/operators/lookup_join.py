@@ -1,25 +1,20 @@
-"""Joins with a table that is asked for the rows of a key when they are needed."""
+"""Lookup joins: a table is asked for the rows of a key when they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.catalogs.tables import PhysicalColumn
 from penstock.errors import ArgumentError
 from penstock.graph.operator_specs.columnar.joins import LookupJoinSpec
+from penstock.graph.state_description import Text
 from penstock.options import table as options
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.lookups import LoadedLookup
 from penstock.sql.errors import ValidationError
-from penstock.sql.expr.nodes import (
-    Call,
-    InputRef,
-    Literal,
-    Rex,
-    inputs_of,
-)
+from penstock.sql.expr.nodes import Call, InputRef, Literal, Rex, inputs_of
 from penstock.sql.logical.nodes import (
     Field,
     LogicalFilter,
@@ -29,18 +24,46 @@ from penstock.sql.logical.nodes import (
     LogicalTableScan,
     LogicalWatermarkAssigner,
 )
+from penstock.sql.physical.conditions import split
+from penstock.sql.physical.connectors import table_source
+from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.hints import to_millis
-from penstock.sql.physical.implement.conditions import split
-from penstock.sql.physical.implement.context import PhysicalPlanContext
-from penstock.sql.physical.implement.scans import table_source
-from penstock.sql.physical.make import calc, operator
-from penstock.sql.physical.nodes import PhysicalNode
-from penstock.sql.rules.expressions import (
-    all_of,
-    conjuncts,
-    refs,
-    remap,
-)
+from penstock.sql.physical.lineage import Lineage
+from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
+from penstock.sql.physical.operators.calc import calc
+from penstock.sql.physical.operators.join_inputs import JOIN_TYPES
+from penstock.sql.physical.texts import show, show_millis
+from penstock.sql.rules.expressions import all_of, conjuncts, refs, remap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PhysicalLookupJoin(PhysicalOperator):
+    """Joins each row with the rows of a table that it looks up."""
+
+    spec: LookupJoinSpec
+
+    def describe(self) -> list[str]:
+        """Return keys, columns and conditions."""
+        spec, names, below = self.spec, self.names, self.input_names
+        table = names[len(below) :]
+        pairs = [f"{table[to]}={show(each, below)}" for each, to in spec.keys]
+        parts = [f"joinType=[{JOIN_TYPES[spec.kind]}]", f"lookup=[{', '.join(pairs)}]"]
+        if spec.condition is not None:
+            parts.append(f"where=[{show(spec.condition, names)}]")
+        parts.append(f"select=[{', '.join(names)}]")
+        if spec.asynchronous:
+            order = "ORDERED" if spec.ordered else "UNORDERED"
+            parts.append(f"async=[{order}, {show_millis(spec.timeout_ms)}, {spec.capacity}]")
+        return parts
+
+    def column_lineage(self, lineage: Lineage) -> list[Text]:
+        """Return the columns of the input, and those of a table LOOKUP."""
+        below = lineage.columns(self.inputs[0])
+        return [*below, *lineage.table("LOOKUP", self, first=len(below))]
+
+    def state_parts(self, lineage: Lineage) -> Mapping[str, Text]:
+        """Return the rows that wait for an answer: they are asked for again."""
+        return {"rows": lineage.rows(self.inputs[0])}
 
 
 @dataclass(slots=True)
@@ -231,7 +254,7 @@ def _operator(
         zone=context.zone,
     )
     traits = replace(left.traits, keys=frozenset(), window=left.traits.window)
-    whole = operator(spec, (left,), (*left.schema, *added), traits)
+    whole = PhysicalLookupJoin.of(spec, (left,), (*left.schema, *added), traits)
     given = [
         remap(each, lambda it: InputRef(added[place[it.index]].type, place[it.index] + width))
         for each in looked.columns

@@ -2,13 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from penstock.graph.operator_specs.columnar.changes import MatchRecognizeSpec
+from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.errors import ValidationError
 from penstock.sql.expr.nodes import Call, walk
 from penstock.sql.logical.nodes import LogicalMatch, RowPattern
-from penstock.sql.physical.implement.context import PhysicalPlanContext
-from penstock.sql.physical.make import exchange, operator
-from penstock.sql.physical.nodes import PhysicalNode, PhysicalTraits
+from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.lineage import Lineage, text_of_order, text_of_rex
+from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, PhysicalTraits
+from penstock.sql.physical.operators.exchange import exchange
+from penstock.sql.physical.texts import show_columns, show_millis, show_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PhysicalMatch(PhysicalOperator):
+    """Looks for patterns in the rows of each partition."""
+
+    spec: MatchRecognizeSpec
+
+    def describe(self) -> list[str]:
+        """Return the clauses."""
+        spec, below = self.spec, self.input_names
+        return [
+            f"partitionBy=[{show_columns(spec.keys, below)}]",
+            f"orderBy=[{show_order(spec.order, below)}]",
+            f"measures=[{', '.join(name for name, _ in spec.measures)}]",
+            f"define=[{', '.join(name for name, _ in spec.definitions)}]",
+        ]
+
+    def column_lineage(self, lineage: Lineage) -> list[Text]:
+        """Return the keys and the measures."""
+        spec, below = self.spec, lineage.columns(self.inputs[0])
+        keys = [below[at] for at in spec.keys]
+        return [*keys, *(text_of_rex(rex, below, spec.zone) for _, rex in spec.measures)]
+
+    def state_parts(self, lineage: Lineage) -> Mapping[str, Text]:
+        """Return the clauses and the rows of partial matches."""
+        spec, below = self.spec, self.inputs[0]
+        columns = lineage.columns(below)
+        after, variable = spec.after_match
+        subsets = ", ".join(f"{name} = ({', '.join(of)})" for name, of in spec.subsets)
+        defined = [
+            text_of(f"{name} AS ", text_of_rex(rex, columns, spec.zone))
+            for name, rex in spec.definitions
+        ]
+        return {
+            "keys": lineage.typed(below, spec.keys),
+            "order": text_of_order(spec.order, columns),
+            "pattern": (_pattern(spec.pattern),),
+            "subsets": (subsets,) if subsets else (),
+            "define": joined(defined),
+            # Rows of partial matches have the columns that the measures read.
+            "measures": joined([text_of_rex(rex, columns, spec.zone) for _, rex in spec.measures]),
+            "after match": (f"SKIP {after}" + (f" {variable}" if variable else ""),),
+            "within": () if spec.within_ms is None else (show_millis(spec.within_ms),),
+            "rows": lineage.rows(below),
+        }
+
+
+def _pattern(node: RowPattern) -> str:
+    """Return a row pattern as text.
+
+    >>> least = RowPattern("VARIABLE", "B", least=1, most=None, greedy=False)
+    >>> _pattern(RowPattern("CONCAT", parts=(RowPattern("VARIABLE", "A"), least)))
+    '(A B{1,}?)'
+    """
+    inner = node.variable or f"({f' {_SEPARATORS[node.kind]}'.join(map(_pattern, node.parts))})"
+    if node.excluded:
+        inner = f"{{- {inner} -}}"
+    if (node.least, node.most) == (1, 1):
+        return inner
+    most = "" if node.most is None else node.most
+    return f"{inner}{{{node.least},{most}}}" + ("" if node.greedy else "?")
+
+
+_SEPARATORS = {"CONCAT": "", "ALTER": "| ", "PERMUTE": ", "}
 
 
 def implement_match(node: LogicalMatch, context: PhysicalPlanContext) -> PhysicalNode:
@@ -45,7 +116,7 @@ def implement_match(node: LogicalMatch, context: PhysicalPlanContext) -> Physica
         node.all_rows,
         context.zone,
     )
-    return operator(spec, (sent,), node.schema, PhysicalTraits(), single=not node.partition)
+    return PhysicalMatch.of(spec, (sent,), node.schema, PhysicalTraits(), single=not node.partition)
 
 
 def _check_pattern(pattern: RowPattern) -> None:

@@ -1,59 +1,95 @@
-"""Where rows come from: tables, streams, the query itself."""
+"""Scans of tables, with what is pushed into their connectors."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from penstock.catalogs.tables import ComputedColumn, MetadataColumn, PhysicalColumn
+from penstock.catalogs.tables import MetadataColumn, PhysicalColumn
 from penstock.common.types import RowKind
-from penstock.graph.operator_specs.columnar.changes import ChangelogNormalizeSpec
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.graph.operator_specs import OperatorSpec, SourceSpec
 from penstock.graph.operator_specs.columnar.sources import TableSourceSpec
-from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec, WatermarkSpec
+from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec
+from penstock.graph.state_description import ColumnOrigin, StateDescription, Text
+from penstock.graph.transformations import Transformation
 from penstock.options import table as options
 from penstock.sql.connector.changelog_mode import ChangelogMode
-from penstock.sql.connector.providers import ScanProvider, TableContext
-from penstock.sql.connector.watermark_options import (
-    PREFIX,
-    watermark_options,
-    without_watermark_options,
-)
-from penstock.sql.errors import UnsupportedQueryError, ValidationError, nearest
+from penstock.sql.connector.providers import ScanProvider
+from penstock.sql.connector.watermark_options import PREFIX, watermark_options
+from penstock.sql.errors import UnsupportedQueryError, ValidationError
 from penstock.sql.expr.nodes import InputRef, Rex, inputs_of
-from penstock.sql.expr.typing import holds
-from penstock.sql.logical.nodes import (
-    Field,
-    LogicalStreamScan,
-    LogicalTableScan,
-    LogicalValues,
-    LogicalWatermarkAssigner,
-    ScanWatermark,
-    Schema,
-)
-from penstock.sql.physical.implement.context import PhysicalPlanContext
-from penstock.sql.physical.make import (
-    calc,
-    exchange,
-    operator,
-    project,
-)
-from penstock.sql.physical.nodes import (
-    EVERYTHING,
-    INSERTS,
-    ChangelogTraits,
-    PhysicalNode,
-    PhysicalStreamScan,
-    PhysicalTableScan,
-    PhysicalTraits,
-    PhysicalValues,
-)
-from penstock.sql.physical.texts import show
+from penstock.sql.logical.nodes import Field, LogicalTableScan, ScanWatermark, Schema
+from penstock.sql.physical.connectors import table_source
+from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.lineage import Lineage
+from penstock.sql.physical.nodes import ChangelogTraits, PhysicalNode, PhysicalTraits
+from penstock.sql.physical.operators.calc import calc, project
+from penstock.sql.physical.operators.changelog_normalize import normalized
+from penstock.sql.physical.operators.rows_to_columns import PhysicalRowsToColumns
+from penstock.sql.physical.texts import show, show_path
 from penstock.sql.rules.expressions import all_of, remap
-from penstock.sql.types import BitmapType
+
+if TYPE_CHECKING:
+    from penstock.sql.physical.translate import Translation
 
 _log = logging.getLogger("penstock.table")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PhysicalTableScan(PhysicalNode):
+    """Reads a table of a catalog. `scanned` is a penstock.table.connectors.providers.ScanProvider.
+
+    `spec`: what reads it if it makes watermarks of the table's columns; None: the connector's source, as it is.
+    """
+
+    table: Any
+    scanned: Any
+    detail: str = ""  # descriptions of push-downs
+    spec: OperatorSpec | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in plans."""
+        return "TableSourceScan"
+
+    def describe(self) -> list[str]:
+        """Return the table, what was pushed into it, and the columns."""
+        detail = f", {self.detail}" if self.detail else ""
+        columns = f"fields=[{', '.join(self.names)}]"
+        return [f"table=[[{show_path(self.table.path)}{detail}]]", columns]
+
+    def parallelism(self, of_inputs: Sequence[int | None]) -> int | None:
+        """Return that of the source."""
+        return self.scanned.parallelism  # type: ignore[no-any-return]
+
+    @property
+    def has_watermarks(self) -> bool:
+        """Whether it emits watermarks."""
+        return self.spec is not None or self.scanned.watermarks is not None
+
+    def column_lineage(self, lineage: Lineage) -> list[Text]:
+        """Return its columns."""
+        lineage.scanned.append(self._path)
+        declared = [column.name for column in self.table.columns]
+        return lineage.table(self.table.path.name, self, declared)
+
+    @property
+    def _path(self) -> str:
+        return show_path(self.table.path, ".")
+
+    def translate(self, job: Translation, inputs: Sequence[Transformation]) -> Transformation:
+        """Return a source. Its state says which table its positions belong to."""
+        strategy = self.scanned.watermarks or WatermarkStrategy.no_watermarks()
+        spec = self.spec or SourceSpec(self.scanned.source, strategy, table=str(self.table.path))
+        state = StateDescription(
+            "Source",
+            {"table": (ColumnOrigin(self._path),)},
+            dict.fromkeys(job.lineage.scanned, ()),
+        )
+        return job.source(self, spec, self.table.path.name, state)
 
 
 def changes_of(mode: ChangelogMode) -> ChangelogTraits:
@@ -63,49 +99,6 @@ def changes_of(mode: ChangelogMode) -> ChangelogTraits:
         deletes=mode.contains(RowKind.DELETE),
         before=mode.contains(RowKind.UPDATE_BEFORE),
     )
-
-
-def table_source(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> Any:
-    """Return the source of a table's connector."""
-    factory = factory_of(table, given, context)
-    source = factory.source(table_context(table, given, context))
-    if source is None:
-        raise ValidationError(
-            f"table {table.path} cannot be read",
-            detail=f"connector '{factory.identifier}' has no source",
-        )
-    return source
-
-
-def factory_of(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> Any:
-    """Return the factory of a table's connector."""
-    name = {**table.options, **given}.get("connector")
-    if name is None:
-        near = nearest("connector", {**table.options, **given})
-        raise ValidationError(
-            f"table {table.path} has no connector",
-            hint=f"did you mean 'connector' instead of '{near}'?"
-            if near
-            else "add WITH ('connector' = '...')",
-        )
-    factory = context.settings.factories.find(name)
-    if not getattr(factory, "takes_all_types", False):
-        for column in table.columns:
-            if not isinstance(column, ComputedColumn) and holds(column.type, BitmapType):
-                raise ValidationError(
-                    f"column '{column.name}' of table {table.path} is {column.type}, which connector '{name}' does not support",
-                    hint="declare it as BYTES, and use BITMAP_TO_BYTES and BITMAP_FROM_BYTES",
-                )
-    return factory
-
-
-def table_context(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> TableContext:
-    """Return the context of a factory: all options except watermark options, which are common to all connectors."""
-    settings = context.settings
-    options_given = {**table.options, **given}
-    watermark_options(options_given, str(table.path))  # rejects invalid options, also before a sink
-    own = without_watermark_options(options_given)
-    return TableContext(table, own, settings.configuration, settings.batch)
 
 
 def implement_scan(node: LogicalTableScan, context: PhysicalPlanContext) -> PhysicalNode:
@@ -149,7 +142,7 @@ def implement_scan(node: LogicalTableScan, context: PhysicalPlanContext) -> Phys
         spec=spec,
     )
     if rows is not None and spec is None:
-        scan = operator(rows, (scan,), schema, scan.traits)
+        scan = PhysicalRowsToColumns.of(rows, (scan,), schema, scan.traits)
     scan = normalized(scan, table.path, context)
     if rest:
         names = _physical_names(table)
@@ -277,61 +270,3 @@ def _primary_key(table: Any, schema: Schema) -> frozenset[frozenset[int]]:
     if not table.primary_key or any(name not in names for name in table.primary_key):
         return frozenset()
     return frozenset([frozenset(names.index(name) for name in table.primary_key)])
-
-
-def normalized(node: PhysicalNode, path: Any, context: PhysicalPlanContext) -> PhysicalNode:
-    """Make a full changelog of upserts; and of changes that may come twice, if the options say so."""
-    changes = node.traits.changes
-    duplicates = context.settings.configuration.get(options.DUPLICATES)
-    upserts = changes.updates and not changes.before
-    if not upserts and not (duplicates and changes.retracts):
-        return node
-    if not node.traits.keys:
-        raise ValidationError(
-            f"table {path} produces upserts but has no primary key",
-            detail="an update without UPDATE_BEFORE needs a key",
-            hint="declare PRIMARY KEY (...) NOT ENFORCED and select its columns",
-        )
-    key = tuple(sorted(min(node.traits.keys, key=sorted)))
-    spec = ChangelogNormalizeSpec(node.types, key, ttl_ms=context.settings.ttl_ms)
-    sent = exchange(node, key)
-    traits = replace(sent.traits, changes=EVERYTHING, keys=frozenset([frozenset(key)]))
-    return operator(spec, (sent,), node.schema, traits)
-
-
-def implement_stream_scan(node: LogicalStreamScan, context: PhysicalPlanContext) -> PhysicalNode:
-    """Read a DataStream."""
-    changes = EVERYTHING if node.changes else INSERTS
-    keys = frozenset([frozenset(node.primary_key)] if node.primary_key else [])
-    if node.changes and node.primary_key:
-        changes = replace(changes, before=not node.upserts)
-    traits = PhysicalTraits(changes, keys, bounded=node.bounded)
-    stream: PhysicalNode = PhysicalStreamScan(
-        schema=node.schema, traits=traits, transformation=node.transformation
-    )
-    if not node.columnar:
-        names = tuple(field.name for field in node.schema)
-        spec = RowsToColumnsSpec(stream.types, names, node.changes, node.timestamp, node.single)
-        stream = operator(spec, (stream,), node.schema, traits)
-    return normalized(stream, "of a changelog stream", context)
-
-
-def implement_values(node: LogicalValues, _: PhysicalPlanContext) -> PhysicalNode:
-    """Give the query's own rows."""
-    return PhysicalValues(schema=node.schema, traits=PhysicalTraits(bounded=True), rows=node.rows)
-
-
-def implement_watermark(
-    node: LogicalWatermarkAssigner, context: PhysicalPlanContext
-) -> PhysicalNode:
-    """Emit watermarks where the scan below does not."""
-    below = context.implement(node.input)
-    schema = tuple(
-        replace(field, time="rowtime") if at == node.rowtime else field
-        for at, field in enumerate(below.schema)
-    )
-    if node.pushed:
-        return replace(below, schema=schema)
-    idle = context.settings.millis(options.IDLE_TIMEOUT)
-    spec = WatermarkSpec(below.types, node.rowtime, node.expression, idle, context.zone)
-    return operator(spec, (below,), schema, below.traits)

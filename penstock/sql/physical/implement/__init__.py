@@ -1,1 +1,0 @@
-"""How each kind of logical node is run: one module per subject."""
