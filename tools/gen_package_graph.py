@@ -1,16 +1,17 @@
-"""Draws who imports whom: docs/images/packages.svg.
+"""Draws who imports whom, docs/images/packages.svg, and writes the table of packages in docs/package-graph.md.
 
     python tools/gen_package_graph.py                           # of this tree
-    python tools/gen_package_graph.py TREE PICTURE "a title"    # of another one
+    python tools/gen_package_graph.py TREE PICTURE "a title"    # the picture of another one
 
 Boxes are the packages of `penstock`; those of `penstock.runtime` and `penstock.sql` are drawn apart, and so are the
-interfaces `connectors.base` and `formats.base`. The packages that everybody may import share a box, and no arrow leads
-to it. A box stands above all that it imports, unless they import each other. An arrow is left out if a way along others leads to the same place. A unit test checks that
-the picture shows what the source says today.
+interfaces `connectors.base` and `formats.base`, and the modules of types and errors of `sql`. The packages that everybody may import share a box, and no arrow leads
+to it. A box stands above all that it imports, unless they import each other. An arrow is left out if a way along others leads to the same place. Unit tests check that
+the picture and the table show what the source says today.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,11 +24,33 @@ from package_imports import FOUNDATION, Arrow, When, arrows, cycles, reachable, 
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "packages.svg"
+PAGE = ROOT / "docs" / "package-graph.md"
+BEGIN, END = "<!-- packages: written by tools/gen_package_graph.py -->", "<!-- end of packages -->"
 TITLE = "The packages of Penstock"
 
 LAYERED = ("runtime", "sql")
-INTERFACES = {"connectors.base", "formats.base"}
+INTERFACES = {"connectors.base", "formats.base", "sql.types", "sql.errors"}
 LEFT_OUT = {"__main__", "__init__", *FOUNDATION}
+
+# From the top down: a package imports none of a layer above its own. The tree in README shows the same layers.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "Doors and tests": ("cli", "testing"),
+    "PyFlink's APIs": ("table", "cep", "datastream"),
+    "SQL, systems, formats": ("connectors", "formats", "catalogs", "sql"),
+    "Sessions, executors, REST": ("session", "client", "rest", "web"),
+    "Control plane": ("replay", "jobmanager", "kubernetes"),
+    "Spark and stored state": ("state", "spark", "savepoint", "checkpoint"),
+    "Tasks": ("drawing", "runtime"),
+    "Plans and interfaces": (
+        "graph",
+        "connectors.base",
+        "formats.base",
+        "sql.expr",
+        "sql.types",
+        "sql.errors",
+    ),
+    "Foundation": tuple(reversed(FOUNDATION)),
+}
 
 BOX_HEIGHT, ROW_HEIGHT, GAP, MARGIN, TOP = 44, 104, 22, 28, 84
 NARROW = 14  # of an arrow that passes by
@@ -450,12 +473,70 @@ def _legend(height: float, *, wrong: bool) -> str:
     return "\n".join(parts)
 
 
+def table(tree: Path) -> str:
+    """Return the packages by layer, each with what it is and what it imports."""
+    modules = read_modules(tree / "penstock")
+    folders = frozenset(module.name.rpartition(".")[0] for module in modules)
+
+    def group(name: str) -> str | None:
+        parts = name.split(".")
+        if parts[0] == "penstock" and len(parts) > 1 and parts[1] in FOUNDATION:
+            return parts[1]
+        return None if name in _EMPTY else group_of(name, folders)
+
+    targets: dict[str, set[str]] = defaultdict(set)
+    for start, end in arrows(modules, group):
+        targets[start].add(end)
+    boxes = {box for module in modules if (box := group(module.name)) is not None}
+    lines = []
+    for layer, packages in LAYERS.items():
+        lines += [f"### {layer}", "", "| package | what it is | imports |", "|---|---|---|"]
+        for box in sorted(boxes, key=lambda each: (_place(each), each)):
+            if layer_of(box) == layer:
+                own = targets[box] - (
+                    set() if box in packages and layer == "Foundation" else set(FOUNDATION)
+                )
+                found = ", ".join(f"`{each}`" for each in sorted(own & boxes))
+                lines.append(f"| `{box}` | {_sentence(tree, box)} | {found} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def layer_of(box: str) -> str:
+    """Return the layer of a package, which for one inside another is that of the outer one if it has none itself."""
+    package = box if any(box in each for each in LAYERS.values()) else box.partition(".")[0]
+    return next(layer for layer, each in LAYERS.items() if package in each)
+
+
+def _place(box: str) -> int:
+    packages = LAYERS[layer_of(box)]
+    return packages.index(box if box in packages else box.partition(".")[0])
+
+
+def _sentence(tree: Path, box: str) -> str:
+    """Return the first sentence of the docstring of a package or module."""
+    path = tree / "penstock" / box.replace(".", "/")
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split())
+    first, dot, _ = text.partition(". ")
+    return (first + dot.strip()).replace("|", "\\|")
+
+
+def page(tree: Path, text: str) -> str:
+    """Return the page with the table of a tree in it."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table(tree)}\n{END}{after}"
+
+
 def main(arguments: list[str]) -> None:
-    """Write the picture."""
+    """Write the picture, and the table if it is of this tree."""
     tree = Path(arguments[0]) if arguments else ROOT
     picture = Path(arguments[1]) if len(arguments) > 1 else PICTURE
     title = arguments[2] if len(arguments) > 2 else TITLE
     picture.write_text(draw(read_graph(tree), title))
+    if not arguments:
+        PAGE.write_text(page(ROOT, PAGE.read_text()))
 
 
 if __name__ == "__main__":

@@ -423,9 +423,9 @@ WRITER = """
 import sys
 from penstock.checkpoint.storage import CheckpointFileSystem
 storage = CheckpointFileSystem(sys.argv[1])
-print("penstock.testing" in sys.modules)
+print("penstock.files.storage_faults" in sys.modules)
 storage.write_new("a", b"x")
-print("penstock.testing" in sys.modules, "pyspark" in sys.modules)
+print("penstock.files.storage_faults" in sys.modules, "pyspark" in sys.modules)
 try:
     storage.write_new("b", b"x")
 except Exception as error:
