@@ -95,8 +95,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runtime.columnar",
         "sql.expr",
         "sql.logical",
+        "sql.parse",
         "sql.types",
-        "sql.udf",
     },
     "sql.physical": {
         "catalogs",

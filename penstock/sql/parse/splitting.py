@@ -27,7 +27,7 @@ def split_statements(text: str) -> tuple[list[StatementPiece], str]:
     Semicolons in strings, names and comments count for nothing, nor do those between the INSERTs of a statement set.
 
     >>> split_statements("SHOW TABLES; SELECT ';'\n  AS a; SELECT")
-    ([Piece(text='SHOW TABLES', line=1), Piece(text="SELECT ';'\n  AS a", line=1)], 'SELECT')
+    ([StatementPiece(text='SHOW TABLES', line=1), StatementPiece(text="SELECT ';'\n  AS a", line=1)], 'SELECT')
     """
     source = SqlText(text)
     try:

@@ -13,7 +13,7 @@ from penstock.sql.expr.nodes import (
     Rex,
     inputs_of,
 )
-from penstock.sql.rules.expressions import conjuncts, is_deterministic, remap
+from penstock.sql.expr.rewriting import conjuncts, is_deterministic, remap
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.sql.logical.plan_texts import logical_tree
 from penstock.sql.physical.advice import advice
-from penstock.sql.physical.logical_texts import logical_tree
 from penstock.sql.physical.nodes import PhysicalNode, inputs_first
 from penstock.sql.physical.operators.result import PhysicalResult
 

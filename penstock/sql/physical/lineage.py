@@ -14,7 +14,7 @@ from penstock.graph.operator_specs.columnar.common import SortKey, WindowDefinit
 from penstock.graph.state_description import ColumnOrigin, Text, joined, shortened, text_of
 from penstock.sql import types as t
 from penstock.sql.expr.nodes import AggregateCall, Call, Rex, walk
-from penstock.sql.physical.texts import show, show_window
+from penstock.sql.logical.texts import show, show_window
 from penstock.sql.udf.runners import name_of_user_code
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ from penstock.graph.compiler import Plans, compile_program, execution_plan_json
 from penstock.graph.settings import GraphSettings
 from penstock.options import table as options
 from penstock.sql.logical import nodes as plan
+from penstock.sql.logical.nodes import LogicalExpand, LogicalRank
+from penstock.sql.physical.async_calls import set_async_options
 from penstock.sql.physical.context import Implement, PhysicalPlanContext
 from penstock.sql.physical.nodes import PhysicalNode, inputs_first
 from penstock.sql.physical.operators.calc import implement_filter, implement_project
@@ -34,8 +36,6 @@ from penstock.sql.physical.operators.watermark_assigner import implement_waterma
 from penstock.sql.physical.operators.window_table_function import implement_window_table
 from penstock.sql.physical.settings import PlannerSettings
 from penstock.sql.physical.update_before import prune_update_before
-from penstock.sql.rules.async_calls import set_async_options
-from penstock.sql.rules.nodes import LogicalExpand, LogicalRank
 from penstock.sql.rules.optimizer import optimize
 from penstock.sql.rules.unite_writes import unite_writes
 from penstock.sql.udf.runners import AsyncCallSettings

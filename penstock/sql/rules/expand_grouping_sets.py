@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.sql.expr.nodes import (
     AggregateCall,
     Call,
@@ -12,21 +14,38 @@ from penstock.sql.expr.nodes import (
 from penstock.sql.logical.nodes import (
     Field,
     LogicalAggregate,
+    LogicalExpand,
     LogicalNode,
     LogicalProject,
 )
-from penstock.sql.rules.expressions import refs
-from penstock.sql.rules.nodes import LogicalExpand
-from penstock.sql.rules.trees import transform
+from penstock.sql.logical.transform import refs, transform
 from penstock.sql.types import BigIntType, BooleanType
 
 _GROUPING = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
 _LONG = BigIntType(False)
 
 
-def expand_grouping_sets(node: LogicalNode) -> LogicalNode:
-    """Turn grouping sets into expansion and plain grouping, everywhere in a plan."""
-    return transform(node, _expanded)
+def expand_grouping_sets(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Turn grouping sets into expansion and plain grouping, everywhere in a plan.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(
+    ...     expand_grouping_sets,
+    ...     "SELECT auction, COUNT(*) FROM bids GROUP BY ROLLUP (auction)",
+    ... )
+      LogicalProject(auction=[auction], EXPR$1=[EXPR$0])
+      +- LogicalAggregate(group=[{auction}], groups=[{auction}, {}], EXPR$0=[COUNT(*)])
+         +- LogicalProject(auction=[auction])
+            +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalProject(auction=[auction], EXPR$1=[EXPR$0])
+      +- LogicalProject(auction=[auction], EXPR$0=[$a0])
+         +- LogicalAggregate(group=[{auction, $e}], $a0=[COUNT(*)])
+            +- LogicalExpand(projects=[{auction, auction, 0}, {auction, null, 1}])
+               +- LogicalProject(auction=[auction])
+                  +- LogicalTableScan(table=[[c, d, bids]])
+    """
+    return [transform(root, _expanded) for root in roots]
 
 
 def _expanded(node: LogicalNode) -> LogicalNode:

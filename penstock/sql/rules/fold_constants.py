@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -20,6 +21,12 @@ from penstock.sql.expr.nodes import (
     rewrite,
     walk,
 )
+from penstock.sql.expr.rewriting import (
+    TRUE,
+    all_of,
+    conjuncts,
+    is_deterministic,
+)
 from penstock.sql.logical.nodes import (
     Field,
     LogicalFilter,
@@ -29,18 +36,25 @@ from penstock.sql.logical.nodes import (
     LogicalSetOperation,
     LogicalValues,
 )
-from penstock.sql.rules.expressions import (
-    TRUE,
-    all_of,
-    conjuncts,
-    is_deterministic,
-)
-from penstock.sql.rules.trees import transform, with_expressions
+from penstock.sql.logical.transform import transform, with_expressions
 from penstock.sql.types import AtomicType, NullType
 
 
-def fold_constants(node: LogicalNode, zone: str) -> LogicalNode:
-    """Compute all constants of a plan; `zone` is the session time zone."""
+def fold_constants(roots: Sequence[LogicalNode], zone: str) -> list[LogicalNode]:
+    """Compute all constants of a plan; `zone` is the session time zone.
+
+    >>> from functools import partial
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> rule = partial(fold_constants, zone="UTC")
+    >>> show_rule(rule, "SELECT price * (60 * 60) FROM bids WHERE 1 + 1 = 2 AND price > 10 * 10")
+      LogicalProject(EXPR$0=[(price * CAST((60 * 60) AS BIGINT NOT NULL))])
+      +- LogicalFilter(condition=[(((1 + 1) = 2) AND (price > CAST((10 * 10) AS BIGINT NOT NULL)))])
+         +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalProject(EXPR$0=[(price * 3600)])
+      +- LogicalFilter(condition=[(price > 100)])
+         +- LogicalTableScan(table=[[c, d, bids]])
+    """
 
     def fold(rex: Rex) -> Rex:
         return rewrite(rex, lambda each: _folded(simplified(each), zone))
@@ -54,7 +68,7 @@ def fold_constants(node: LogicalNode, zone: str) -> LogicalNode:
                 return _join(replace(folded, condition=_condition(folded.condition)))
         return folded
 
-    return transform(node, change)
+    return [transform(root, change) for root in roots]
 
 
 def _condition(rex: Rex) -> Rex:

@@ -12,15 +12,18 @@ from penstock.sql.expr.nodes import (
     Rex,
     inputs_of,
 )
+from penstock.sql.expr.rewriting import remap
 from penstock.sql.logical.nodes import (
     LogicalAggregate,
     LogicalCorrelate,
+    LogicalExpand,
     LogicalFilter,
     LogicalJoin,
     LogicalMatch,
     LogicalNode,
     LogicalOverAggregate,
     LogicalProject,
+    LogicalRank,
     LogicalSetOperation,
     LogicalSink,
     LogicalSort,
@@ -30,16 +33,25 @@ from penstock.sql.logical.nodes import (
     LogicalWatermarkAssigner,
     Schema,
 )
-from penstock.sql.rules.expressions import remap
-from penstock.sql.rules.nodes import LogicalExpand, LogicalRank
-from penstock.sql.rules.trees import with_inputs
+from penstock.sql.logical.transform import with_inputs
 
 Columns = set[int]
 Places = dict[int, int]  # where a column of the old node is in the new one
 
 
-def prune(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
-    """Return plans without unused columns. A shared node keeps all columns that any reader needs."""
+def prune_columns(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Return plans without unused columns. A shared node keeps all columns that any reader needs.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(prune_columns, "SELECT auction FROM bids WHERE price > 5")
+      LogicalProject(auction=[auction])
+      +- LogicalFilter(condition=[(price > 5)])
+         +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalProject(auction=[auction])
+      +- LogicalFilter(condition=[(price > 5)])
+         +- LogicalTableScan(table=[[c, d, bids]], project=[auction, price])
+    """
     pruner = _Pruner(roots)
     return [pruner.whole(root) for root in roots]
 

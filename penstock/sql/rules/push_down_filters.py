@@ -14,6 +14,13 @@ from penstock.sql.expr.nodes import (
     inputs_of,
     walk,
 )
+from penstock.sql.expr.rewriting import (
+    TRUE,
+    all_of,
+    conjuncts,
+    is_deterministic,
+    remap,
+)
 from penstock.sql.logical.nodes import (
     LogicalAggregate,
     LogicalCorrelate,
@@ -22,28 +29,39 @@ from penstock.sql.logical.nodes import (
     LogicalNode,
     LogicalOverAggregate,
     LogicalProject,
+    LogicalRank,
     LogicalSetOperation,
     LogicalSort,
     LogicalTableFunctionScan,
     LogicalTableScan,
 )
-from penstock.sql.rules.expressions import (
-    TRUE,
-    all_of,
-    conjuncts,
-    is_deterministic,
-    remap,
-)
-from penstock.sql.rules.nodes import LogicalRank
+from penstock.sql.logical.transform import with_inputs
 from penstock.sql.rules.share_subplans import count_readers
-from penstock.sql.rules.trees import with_inputs
 
 _STRICT = frozenset({"=", "<>", "<", "<=", ">", ">=", "LIKE", "IS NOT NULL", "IS TRUE"})
 _THROUGH_SHARED = (LogicalProject, LogicalFilter)
 
 
-def push_filters(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
-    """Move conditions down, in all plans of a job. A node that several read is left as it is, so that it runs once."""
+def push_down_filters(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Move conditions down, in all plans of a job. A node that several read is left as it is, so that it runs once.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(
+    ...     push_down_filters,
+    ...     "SELECT name FROM bids JOIN people ON bidder = id WHERE price > 5 AND "
+    ...     "UPPER(name) = name",
+    ... )
+      LogicalProject(name=[name])
+      +- LogicalFilter(condition=[((price > 5) AND (UPPER(name) = name))])
+         +- LogicalJoin(condition=[(bidder = id)], joinType=[inner])
+            :- LogicalTableScan(table=[[c, d, bids]])
+            +- LogicalTableScan(table=[[c, d, people]])
+    becomes
+      LogicalProject(name=[name])
+      +- LogicalJoin(condition=[(bidder = id)], joinType=[inner])
+         :- LogicalTableScan(table=[[c, d, bids]], filter=[(price > 5)])
+         +- LogicalTableScan(table=[[c, d, people]], filter=[(UPPER(name) = name)])
+    """
     pusher = _Pusher(count_readers(roots))
     return [pusher.push(root, []) for root in roots]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.sql.logical.nodes import (
@@ -10,12 +11,23 @@ from penstock.sql.logical.nodes import (
     LogicalSort,
     LogicalTableScan,
 )
-from penstock.sql.rules.trees import transform, with_inputs
+from penstock.sql.logical.transform import transform, with_inputs
 
 
-def push_limits(node: LogicalNode) -> LogicalNode:
-    """Tell scans how many rows are needed, everywhere in a plan."""
-    return transform(node, _pushed)
+def push_down_limits(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Tell scans how many rows are needed, everywhere in a plan.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(push_down_limits, "SELECT price FROM bids LIMIT 2")
+      LogicalSort(fetch=[2])
+      +- LogicalProject(price=[price])
+         +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalSort(fetch=[2])
+      +- LogicalProject(price=[price])
+         +- LogicalTableScan(table=[[c, d, bids]], limit=[2])
+    """
+    return [transform(root, _pushed) for root in roots]
 
 
 def _pushed(node: LogicalNode) -> LogicalNode:

@@ -6,9 +6,11 @@ After: the same projection of `Scan(id, x, watermark = TO_TIMESTAMP(x) - 5 s)`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.sql.expr.nodes import Call, InputRef, Rex
+from penstock.sql.expr.rewriting import is_deterministic, remap
 from penstock.sql.logical.nodes import (
     LogicalNode,
     LogicalProject,
@@ -18,17 +20,26 @@ from penstock.sql.logical.nodes import (
     Schema,
 )
 from penstock.sql.logical.tables import SOURCE_WATERMARK
-from penstock.sql.rules.expressions import is_deterministic, remap
-from penstock.sql.rules.trees import transform, with_inputs
+from penstock.sql.logical.transform import transform, with_inputs
 
 
-def push_watermark(root: LogicalNode) -> LogicalNode:
+def push_down_watermarks(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
     """Return a plan whose scans emit the watermarks of their tables.
 
     A watermark above anything else (a DataStream) stays where it is, and so does one of a column that has another value each time it is
     computed: the scan would go by other values than the rows have.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(push_down_watermarks, "SELECT page FROM visits")
+      LogicalProject(page=[page])
+      +- LogicalWatermarkAssigner(rowtime=[at], watermark=[(at - 5000:INTERVAL)])
+         +- LogicalTableScan(table=[[c, d, visits]])
+    becomes
+      LogicalProject(page=[page])
+      +- LogicalWatermarkAssigner(rowtime=[at], watermark=[(at - 5000:INTERVAL)], pushed=[true])
+         +- LogicalTableScan(table=[[c, d, visits]], watermark=[(at - 5000:INTERVAL)])
     """
-    return transform(root, _pushed)
+    return [transform(root, _pushed) for root in roots]
 
 
 def _pushed(node: LogicalNode) -> LogicalNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.sql.expr.nodes import (
@@ -11,21 +12,16 @@ from penstock.sql.expr.nodes import (
     Rex,
     inputs_of,
 )
+from penstock.sql.expr.rewriting import all_of, conjuncts, remap
 from penstock.sql.expr.typing import is_integer
 from penstock.sql.logical.nodes import (
     LogicalFilter,
     LogicalNode,
     LogicalOverAggregate,
     LogicalProject,
+    LogicalRank,
 )
-from penstock.sql.rules.expressions import (
-    all_of,
-    conjuncts,
-    refs,
-    remap,
-)
-from penstock.sql.rules.nodes import LogicalRank
-from penstock.sql.rules.trees import transform
+from penstock.sql.logical.transform import refs, transform
 
 FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -38,9 +34,27 @@ class _Bounds:
     end_column: int | None = None
 
 
-def recognise_ranks(node: LogicalNode) -> LogicalNode:
-    """Turn filters over ranking functions into ranks, everywhere in a plan."""
-    return transform(node, _rank)
+def recognize_ranks(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Turn filters over ranking functions into ranks, everywhere in a plan.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(
+    ...     recognize_ranks,
+    ...     "SELECT auction, price FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY "
+    ...     "auction ORDER BY price DESC) AS n FROM bids) WHERE n <= 3",
+    ... )
+      LogicalProject(auction=[auction], price=[price])
+      +- LogicalFilter(condition=[(n <= 3)])
+         +- LogicalProject(auction=[auction], bidder=[bidder], price=[price], n=[w1$0])
+            +- LogicalOverAggregate(partitionBy=[auction], orderBy=[price DESC], calls=[ROW_NUMBER()])
+               +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalProject(auction=[auction], price=[price])
+      +- LogicalProject(auction=[auction], bidder=[bidder], price=[price], n=[w1$0])
+         +- LogicalRank(rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=3], partitionBy=[auction], orderBy=[price DESC])
+            +- LogicalTableScan(table=[[c, d, bids]])
+    """
+    return [transform(root, _rank) for root in roots]
 
 
 def _rank(node: LogicalNode) -> LogicalNode:

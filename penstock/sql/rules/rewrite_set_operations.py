@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.sql.expr.nodes import (
     AggregateCall,
     Call,
@@ -9,6 +11,7 @@ from penstock.sql.expr.nodes import (
     Literal,
     Rex,
 )
+from penstock.sql.expr.rewriting import TRUE, all_of
 from penstock.sql.logical.nodes import (
     Field,
     LogicalAggregate,
@@ -18,17 +21,37 @@ from penstock.sql.logical.nodes import (
     LogicalProject,
     LogicalSetOperation,
 )
-from penstock.sql.rules.expressions import TRUE, all_of, refs
-from penstock.sql.rules.trees import transform
+from penstock.sql.logical.transform import refs, transform
 from penstock.sql.types import BigIntType, BooleanType
 
 REPLICATE = "REPLICATE ROWS"
 _LONG = BigIntType(False)
 
 
-def rewrite_set_operations(node: LogicalNode) -> LogicalNode:
-    """Leave nothing but UNION ALL of set operations, everywhere in a plan."""
-    return transform(node, _rewritten)
+def rewrite_set_operations(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Leave nothing but UNION ALL of set operations, everywhere in a plan.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(
+    ...     rewrite_set_operations,
+    ...     "SELECT auction FROM bids INTERSECT SELECT bidder FROM bids",
+    ... )
+      LogicalIntersect(all=[false])
+      :- LogicalProject(auction=[auction])
+      :  +- LogicalTableScan(table=[[c, d, bids]])
+      +- LogicalProject(auction=[bidder])
+         +- LogicalProject(bidder=[bidder])
+            +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalAggregate(group=[{auction}])
+      +- LogicalJoin(condition=[(auction IS NOT DISTINCT FROM auction)], joinType=[semi])
+         :- LogicalProject(auction=[auction])
+         :  +- LogicalTableScan(table=[[c, d, bids]])
+         +- LogicalProject(auction=[bidder])
+            +- LogicalProject(bidder=[bidder])
+               +- LogicalTableScan(table=[[c, d, bids]])
+    """
+    return [transform(root, _rewritten) for root in roots]
 
 
 def _rewritten(node: LogicalNode) -> LogicalNode:

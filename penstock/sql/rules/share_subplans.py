@@ -7,13 +7,33 @@ from typing import Any
 
 from penstock.catalogs.tables import ResolvedTable
 from penstock.sql.expr.nodes import AggregateCall, Call, Rex
+from penstock.sql.expr.rewriting import is_deterministic
 from penstock.sql.logical.nodes import LogicalNode, LogicalSink
-from penstock.sql.rules.expressions import is_deterministic
-from penstock.sql.rules.trees import fields_of, with_inputs
+from penstock.sql.logical.transform import fields_of, with_inputs
 
 
-def share(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
-    """Return plans in which equal parts are the same object. Non-deterministic nodes are not shared."""
+def share_subplans(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Return plans in which equal parts are the same object. Non-deterministic nodes are not shared.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(
+    ...     share_subplans,
+    ...     "SELECT auction FROM bids WHERE price > 5",
+    ...     "SELECT bidder FROM bids WHERE price > 5",
+    ... )
+      LogicalProject(auction=[auction])
+      +- LogicalFilter(condition=[(price > 5)])
+         +- LogicalTableScan(table=[[c, d, bids]])
+      LogicalProject(bidder=[bidder])
+      +- LogicalFilter(condition=[(price > 5)])
+         +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalProject(auction=[auction])
+      +- LogicalFilter(condition=[(price > 5)])(reuse_id=[1])
+         +- LogicalTableScan(table=[[c, d, bids]])
+      LogicalProject(bidder=[bidder])
+      +- Reused(reference_id=[1])
+    """
     known: dict[Any, LogicalNode] = {}
     made: dict[int, tuple[LogicalNode, LogicalNode]] = {}
 

@@ -6,6 +6,7 @@ per value, and the others count only in the copy that is theirs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.sql.expr.nodes import (
@@ -15,15 +16,15 @@ from penstock.sql.expr.nodes import (
     Literal,
     Rex,
 )
+from penstock.sql.expr.rewriting import all_of, conjuncts
 from penstock.sql.logical.nodes import (
     Field,
     LogicalAggregate,
+    LogicalExpand,
     LogicalNode,
     LogicalProject,
 )
-from penstock.sql.rules.expressions import all_of, conjuncts, refs
-from penstock.sql.rules.nodes import LogicalExpand
-from penstock.sql.rules.trees import transform
+from penstock.sql.logical.transform import refs, transform
 from penstock.sql.types import (
     BigIntType,
     BooleanType,
@@ -36,9 +37,27 @@ _LONG, _INT = BigIntType(False), IntType(False)
 _DISTINCT = frozenset({"COUNT", "SUM"})
 
 
-def split_distinct(node: LogicalNode, buckets: int) -> LogicalNode:
-    """Split aggregates with DISTINCT, everywhere in a plan, where all of their calls can be put together."""
-    return transform(node, lambda each: _split(each, buckets))
+def split_distinct(roots: Sequence[LogicalNode], buckets: int) -> list[LogicalNode]:
+    """Split aggregates with DISTINCT, everywhere in a plan, where all of their calls can be put together.
+
+    >>> from functools import partial
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> rule = partial(split_distinct, buckets=1024)
+    >>> show_rule(rule, "SELECT auction, COUNT(DISTINCT bidder) FROM bids GROUP BY auction")
+      LogicalProject(auction=[auction], EXPR$1=[EXPR$0])
+      +- LogicalAggregate(group=[{auction}], EXPR$0=[COUNT(DISTINCT bidder)])
+         +- LogicalProject(auction=[auction], bidder=[bidder])
+            +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalProject(auction=[auction], EXPR$1=[EXPR$0])
+      +- LogicalProject(auction=[auction], EXPR$0=[$m0])
+         +- LogicalAggregate(group=[{auction}], $m0=[SUM($p0)])
+            +- LogicalAggregate(group=[{auction, $value, $bucket}], $p0=[COUNT(DISTINCT bidder)])
+               +- LogicalProject(auction=[auction], bidder=[bidder], $value=[0], $bucket=[HASH BUCKET(bidder, 1024)])
+                  +- LogicalProject(auction=[auction], bidder=[bidder])
+                     +- LogicalTableScan(table=[[c, d, bids]])
+    """
+    return [transform(root, lambda each: _split(each, buckets)) for root in roots]
 
 
 def _split(node: LogicalNode, buckets: int) -> LogicalNode:

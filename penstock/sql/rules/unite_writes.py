@@ -18,7 +18,30 @@ _FILES = "filesystem"
 
 
 def unite_writes(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
-    """Return plans with INSERTs into the same files united by UNION ALL, each in the place of the first."""
+    """Return plans with INSERTs into the same files united by UNION ALL, each in the place of the first.
+
+    >>> from penstock.sql.rules.examples import show_rule
+    >>> show_rule(
+    ...     unite_writes,
+    ...     "INSERT INTO prices SELECT price FROM bids",
+    ...     "INSERT INTO prices SELECT bidder FROM bids",
+    ... )
+      LogicalSink(table=[[c, d, prices]], fields=[price])
+      +- LogicalProject(price=[price])
+         +- LogicalTableScan(table=[[c, d, bids]])
+      LogicalSink(table=[[c, d, prices]], fields=[price])
+      +- LogicalProject(price=[bidder])
+         +- LogicalProject(bidder=[bidder])
+            +- LogicalTableScan(table=[[c, d, bids]])
+    becomes
+      LogicalSink(table=[[c, d, prices]], fields=[price])
+      +- LogicalUnion(all=[true])
+         :- LogicalProject(price=[price])
+         :  +- LogicalTableScan(table=[[c, d, bids]])
+         +- LogicalProject(price=[bidder])
+            +- LogicalProject(bidder=[bidder])
+               +- LogicalTableScan(table=[[c, d, bids]])
+    """
     groups: dict[Any, list[LogicalNode]] = {}
     for at, root in enumerate(roots):
         groups.setdefault(_target(root) or at, []).append(root)

@@ -10,7 +10,6 @@ from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.datastream._unexecuted import used_by_tables
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.transformations import OperatorTransformation, Transformation
 from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.sql.logical.nodes import (
@@ -250,10 +249,9 @@ def is_bounded(transformation: Transformation) -> bool:
             continue
         seen.add(step.id)
         stack.extend(step.inputs)
-        if isinstance(step, OperatorTransformation) and isinstance(step.spec, SourceSpec):
-            source: Any = step.spec.source
-            if source.get_boundedness() is not Boundedness.BOUNDED:
-                return False
+        source = step.spec.reads_from if isinstance(step, OperatorTransformation) else None
+        if source is not None and source.get_boundedness() is not Boundedness.BOUNDED:
+            return False
     return True
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from penstock.graph.state_description import Text
 from penstock.sql.expr.nodes import AggregateCall, InputRef, Literal, Rex
 from penstock.sql.logical.nodes import Field
+from penstock.sql.logical.texts import show_as, show_call, show_columns
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage, text_of_call
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, ref
 from penstock.sql.physical.operators.calc import calc
-from penstock.sql.physical.texts import show_as, show_call, show_columns
 
 
 class AggregateInput:

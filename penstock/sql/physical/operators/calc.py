@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from penstock.graph.operator_specs.columnar.stateless import CalcSpec
 from penstock.graph.state_description import Text
 from penstock.sql.expr.nodes import Call, InputRef, Literal, Rex, inputs_of, walk
+from penstock.sql.expr.rewriting import all_of, conjuncts, is_deterministic, may_fail, remap
 from penstock.sql.logical.nodes import Field, LogicalFilter, LogicalProject, Schema
+from penstock.sql.logical.texts import show, show_as
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import project_keys, project_window
 from penstock.sql.physical.lineage import Lineage, text_of_rex
 from penstock.sql.physical.nodes import Columns, PhysicalNode, PhysicalOperator, ref
 from penstock.sql.physical.operators.window_table_function import WindowInput
-from penstock.sql.physical.texts import show, show_as
-from penstock.sql.rules.expressions import all_of, conjuncts, is_deterministic, may_fail, remap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

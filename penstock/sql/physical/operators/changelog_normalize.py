@@ -10,11 +10,11 @@ from penstock.graph.operator_specs.columnar.changes import ChangelogNormalizeSpe
 from penstock.graph.state_description import Text
 from penstock.options import table as options
 from penstock.sql.errors import ValidationError
+from penstock.sql.logical.texts import show_columns, show_ttl
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage, expires
 from penstock.sql.physical.nodes import EVERYTHING, PhysicalNode, PhysicalUpdatingOperator
 from penstock.sql.physical.operators.exchange import exchange
-from penstock.sql.physical.texts import show_columns, show_ttl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

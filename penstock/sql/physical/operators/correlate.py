@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from penstock.graph.operator_specs.columnar.stateless import CorrelateSpec
 from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.logical.nodes import LogicalCorrelate
+from penstock.sql.logical.texts import show
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage, text_of_rex
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
-from penstock.sql.physical.texts import show
 from penstock.sql.udf.runners import name_of_user_code
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from penstock.graph.operator_specs.columnar.ranks import DeduplicateSpec
 from penstock.graph.state_description import Text, text_of
 from penstock.sql.expr.nodes import Literal
+from penstock.sql.logical.nodes import LogicalRank
+from penstock.sql.logical.texts import show_columns, show_ttl
+from penstock.sql.logical.transform import refs
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage, expires
 from penstock.sql.physical.nodes import (
@@ -19,9 +22,6 @@ from penstock.sql.physical.nodes import (
 )
 from penstock.sql.physical.operators.calc import calc
 from penstock.sql.physical.operators.exchange import exchange
-from penstock.sql.physical.texts import show_columns, show_ttl
-from penstock.sql.rules.expressions import refs
-from penstock.sql.rules.nodes import LogicalRank
 from penstock.sql.types import BigIntType
 
 _NUMBER = BigIntType(False)

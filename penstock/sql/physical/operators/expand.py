@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from penstock.graph.operator_specs.columnar.stateless import ExpandSpec
 from penstock.graph.state_description import Text, joined
+from penstock.sql.logical.nodes import LogicalExpand
+from penstock.sql.logical.texts import show
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import project_window
 from penstock.sql.physical.lineage import Lineage, text_of_rex
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, WindowAttributes
-from penstock.sql.physical.texts import show
-from penstock.sql.rules.nodes import LogicalExpand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.graph.operator_specs.columnar.aggregates import GroupAggregateSpec
 from penstock.graph.state_description import Text, joined
 from penstock.sql.logical.nodes import Field, LogicalAggregate
+from penstock.sql.logical.texts import show_ttl
 from penstock.sql.physical.advice import growing_state, single_subtask
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage, expires
@@ -22,7 +23,6 @@ from penstock.sql.physical.operators.aggregate_input import AggregateInput, Phys
 from penstock.sql.physical.operators.exchange import exchange
 from penstock.sql.physical.operators.local_aggregate import local_aggregate
 from penstock.sql.physical.operators.window_aggregate import by_window, group_window
-from penstock.sql.physical.texts import show_ttl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

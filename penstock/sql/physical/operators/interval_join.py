@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.graph.operator_specs.columnar.joins import ColumnarIntervalJoinSpec
 from penstock.graph.state_description import Text, text_of
 from penstock.sql.logical.nodes import LogicalJoin
+from penstock.sql.logical.texts import show_millis
 from penstock.sql.physical.conditions import Equalities, Interval
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage
@@ -20,7 +21,6 @@ from penstock.sql.physical.operators.join_inputs import (
     prepare,
     two_inputs,
 )
-from penstock.sql.physical.texts import show_millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

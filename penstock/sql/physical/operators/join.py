@@ -9,6 +9,7 @@ from penstock.graph.operator_specs.columnar.joins import JoinSpec
 from penstock.graph.state_description import Text
 from penstock.sql.expr.nodes import Call, InputRef, Rex
 from penstock.sql.logical.nodes import LogicalJoin, Schema
+from penstock.sql.logical.texts import show_millis
 from penstock.sql.physical.advice import growing_state
 from penstock.sql.physical.conditions import Equalities, interval_of, shifted, split
 from penstock.sql.physical.context import PhysicalPlanContext
@@ -33,7 +34,6 @@ from penstock.sql.physical.operators.join_inputs import (
 from penstock.sql.physical.operators.lookup_join import is_lookup, lookup_join
 from penstock.sql.physical.operators.temporal_join import temporal_join
 from penstock.sql.physical.operators.window_join import window_join, window_pair
-from penstock.sql.physical.texts import show_millis
 from penstock.sql.types import BooleanType
 
 

@@ -9,7 +9,10 @@ from typing import Any
 from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.errors import ValidationError
 from penstock.sql.expr.nodes import InputRef, Rex
+from penstock.sql.expr.rewriting import all_of, remap
 from penstock.sql.logical.nodes import Field, LogicalJoin, Schema
+from penstock.sql.logical.texts import show
+from penstock.sql.logical.transform import refs
 from penstock.sql.physical.conditions import Equalities
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import containing, shift, smallest
@@ -17,8 +20,6 @@ from penstock.sql.physical.lineage import Lineage, storage_type, text_of_rex
 from penstock.sql.physical.nodes import Keys, PhysicalNode, PhysicalOperator, PhysicalTraits
 from penstock.sql.physical.operators.calc import calc, project
 from penstock.sql.physical.operators.exchange import exchange
-from penstock.sql.physical.texts import show
-from penstock.sql.rules.expressions import all_of, refs, remap
 
 LEFT_ONLY = frozenset({"SEMI", "ANTI"})
 JOIN_TYPES = {

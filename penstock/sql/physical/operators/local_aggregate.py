@@ -11,10 +11,10 @@ from penstock.options import table as options
 from penstock.runtime.columnar.aggregates.columns import is_mergeable
 from penstock.sql.expr.nodes import AggregateCall
 from penstock.sql.logical.nodes import Field
+from penstock.sql.logical.texts import show_window
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.nodes import INSERTS, PhysicalNode
 from penstock.sql.physical.operators.aggregate_input import PhysicalAggregate
-from penstock.sql.physical.texts import show_window
 from penstock.sql.types import BigIntType
 
 

@@ -15,6 +15,7 @@ from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.lookups import LoadedLookup
 from penstock.sql.errors import ValidationError
 from penstock.sql.expr.nodes import Call, InputRef, Literal, Rex, inputs_of
+from penstock.sql.expr.rewriting import all_of, conjuncts, remap
 from penstock.sql.logical.nodes import (
     Field,
     LogicalFilter,
@@ -24,6 +25,8 @@ from penstock.sql.logical.nodes import (
     LogicalTableScan,
     LogicalWatermarkAssigner,
 )
+from penstock.sql.logical.texts import show, show_millis
+from penstock.sql.logical.transform import refs
 from penstock.sql.physical.conditions import split
 from penstock.sql.physical.connectors import table_source
 from penstock.sql.physical.context import PhysicalPlanContext
@@ -32,8 +35,6 @@ from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
 from penstock.sql.physical.operators.calc import calc
 from penstock.sql.physical.operators.join_inputs import JOIN_TYPES
-from penstock.sql.physical.texts import show, show_millis
-from penstock.sql.rules.expressions import all_of, conjuncts, refs, remap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

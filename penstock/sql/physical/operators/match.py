@@ -10,11 +10,11 @@ from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.errors import ValidationError
 from penstock.sql.expr.nodes import Call, walk
 from penstock.sql.logical.nodes import LogicalMatch, RowPattern
+from penstock.sql.logical.texts import show_columns, show_millis, show_order
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage, text_of_order, text_of_rex
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, PhysicalTraits
 from penstock.sql.physical.operators.exchange import exchange
-from penstock.sql.physical.texts import show_columns, show_millis, show_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

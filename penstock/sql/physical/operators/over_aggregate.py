@@ -10,6 +10,8 @@ from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.errors import ValidationError
 from penstock.sql.expr.nodes import AggregateCall, InputRef, Literal, Rex
 from penstock.sql.logical.nodes import Field, LogicalOverAggregate
+from penstock.sql.logical.texts import show_as, show_call, show_columns, show_millis, show_order
+from penstock.sql.logical.transform import refs
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, expires, text_of_call, text_of_order
@@ -22,8 +24,6 @@ from penstock.sql.physical.nodes import (
 )
 from penstock.sql.physical.operators.calc import calc, project
 from penstock.sql.physical.operators.exchange import exchange
-from penstock.sql.physical.texts import show_as, show_call, show_columns, show_millis, show_order
-from penstock.sql.rules.expressions import refs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from penstock.graph.operator_specs.columnar.common import SortKey
 from penstock.graph.operator_specs.columnar.ranks import RankSpec
 from penstock.graph.state_description import Text, text_of
-from penstock.sql.logical.nodes import Field
+from penstock.sql.logical.nodes import Field, LogicalRank
+from penstock.sql.logical.texts import show_columns, show_order, show_ttl
 from penstock.sql.physical.advice import single_subtask
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import smallest
@@ -25,8 +26,6 @@ from penstock.sql.physical.nodes import (
 from penstock.sql.physical.operators.deduplicate import deduplicate, is_deduplication
 from penstock.sql.physical.operators.exchange import exchange
 from penstock.sql.physical.operators.window_rank import window_rank
-from penstock.sql.physical.texts import show_columns, show_order, show_ttl
-from penstock.sql.rules.nodes import LogicalRank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from penstock.graph.operator_specs.columnar.changes import UpsertMaterializeSpec
 from penstock.graph.state_description import Text, joined
 from penstock.options import table as options
+from penstock.sql.logical.texts import show_columns, show_ttl
 from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import ChangelogTraits, PhysicalNode, PhysicalOperator
 from penstock.sql.physical.operators.exchange import exchange
 from penstock.sql.physical.settings import PlannerSettings
-from penstock.sql.physical.texts import show_columns, show_ttl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

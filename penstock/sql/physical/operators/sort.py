@@ -10,6 +10,7 @@ from penstock.graph.operator_specs.columnar.ranks import SortSpec
 from penstock.graph.state_description import Text
 from penstock.sql.errors import ValidationError
 from penstock.sql.logical.nodes import LogicalSort
+from penstock.sql.logical.texts import show_order
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage, text_of_order
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
@@ -17,7 +18,6 @@ from penstock.sql.physical.operators.calc import calc
 from penstock.sql.physical.operators.exchange import exchange
 from penstock.sql.physical.operators.final_table import final_table
 from penstock.sql.physical.operators.rank import rank
-from penstock.sql.physical.texts import show_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

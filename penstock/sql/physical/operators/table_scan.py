@@ -21,7 +21,9 @@ from penstock.sql.connector.providers import ScanProvider
 from penstock.sql.connector.watermark_options import PREFIX, watermark_options
 from penstock.sql.errors import UnsupportedQueryError, ValidationError
 from penstock.sql.expr.nodes import InputRef, Rex, inputs_of
+from penstock.sql.expr.rewriting import all_of, remap
 from penstock.sql.logical.nodes import Field, LogicalTableScan, ScanWatermark, Schema
+from penstock.sql.logical.texts import show, show_path
 from penstock.sql.physical.connectors import table_source
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage
@@ -29,8 +31,6 @@ from penstock.sql.physical.nodes import ChangelogTraits, PhysicalNode, PhysicalT
 from penstock.sql.physical.operators.calc import calc, project
 from penstock.sql.physical.operators.changelog_normalize import normalized
 from penstock.sql.physical.operators.rows_to_columns import PhysicalRowsToColumns
-from penstock.sql.physical.texts import show, show_path
-from penstock.sql.rules.expressions import all_of, remap
 
 if TYPE_CHECKING:
     from penstock.sql.physical.translate import Translation

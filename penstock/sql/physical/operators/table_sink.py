@@ -18,6 +18,7 @@ from penstock.runtime.columnar.keys import ColumnsKey
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.errors import ValidationError
 from penstock.sql.logical.nodes import Field, LogicalSink, Schema
+from penstock.sql.logical.texts import show_path
 from penstock.sql.physical.connectors import factory_of, table_context
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.nodes import ChangelogTraits, Columns, PhysicalNode
@@ -26,7 +27,6 @@ from penstock.sql.physical.operators.constraint_enforcer import enforce_not_null
 from penstock.sql.physical.operators.drop_update_before import without_update_before
 from penstock.sql.physical.operators.final_table import final_table
 from penstock.sql.physical.operators.sink_materializer import materialized
-from penstock.sql.physical.texts import show_path
 
 if TYPE_CHECKING:
     from penstock.sql.physical.translate import Translation

@@ -14,10 +14,10 @@ from penstock.graph.state_description import Text
 from penstock.graph.transformations import Transformation
 from penstock.sql.expr.nodes import Literal, Rex
 from penstock.sql.logical.nodes import LogicalValues
+from penstock.sql.logical.texts import show
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalTraits
-from penstock.sql.physical.texts import show
 from penstock.sql.types import IntType
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from penstock.graph.operator_specs.columnar.stateless import WatermarkSpec
 from penstock.options import table as options
 from penstock.sql.logical.nodes import LogicalWatermarkAssigner
+from penstock.sql.logical.texts import show
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
-from penstock.sql.physical.texts import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

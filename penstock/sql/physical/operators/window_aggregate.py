@@ -9,6 +9,7 @@ from penstock.graph.operator_specs.columnar.aggregates import WindowAggregateSpe
 from penstock.graph.operator_specs.columnar.common import WindowDefinition
 from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.logical.nodes import Field, LogicalAggregate
+from penstock.sql.logical.texts import show_window
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, text_of_window
@@ -17,7 +18,6 @@ from penstock.sql.physical.operators.aggregate_input import AggregateInput, Phys
 from penstock.sql.physical.operators.calc import calc, project
 from penstock.sql.physical.operators.exchange import exchange
 from penstock.sql.physical.operators.local_aggregate import local_aggregate
-from penstock.sql.physical.texts import show_window
 from penstock.sql.rules.prune_columns import calls_read, placed_call
 
 

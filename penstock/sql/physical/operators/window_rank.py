@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from penstock.graph.operator_specs.columnar.ranks import WindowRankSpec
 from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.errors import ValidationError
+from penstock.sql.logical.nodes import LogicalRank
+from penstock.sql.logical.texts import show_columns, show_order
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, text_of_order
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
 from penstock.sql.physical.operators.exchange import exchange
-from penstock.sql.physical.texts import show_columns, show_order
-from penstock.sql.rules.nodes import LogicalRank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,12 +11,12 @@ from penstock.graph.operator_specs.columnar.sessions import SessionTableFunction
 from penstock.graph.operator_specs.columnar.stateless import WindowTableFunctionSpec
 from penstock.graph.state_description import Text, text_of
 from penstock.sql.logical.nodes import LogicalTableFunctionScan
+from penstock.sql.logical.texts import show_window
 from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, text_of_window
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, WindowAttributes
 from penstock.sql.physical.operators.exchange import PhysicalExchange, exchange
-from penstock.sql.physical.texts import show_window
 
 _WINDOW_COLUMNS: Final = ("window_start", "window_end", "window_time")
 

@@ -18,7 +18,7 @@ from penstock.sql.logical.nodes import (
     LogicalProject,
     LogicalSetOperation,
 )
-from penstock.sql.rules.async_calls import set_async_options
+from penstock.sql.physical.async_calls import set_async_options
 from penstock.sql.rules.unite_writes import unite_writes
 from penstock.sql.udf.runners import AsyncCallSettings, AsyncRunner
 from penstock.table import DataTypes

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from penstock.catalogs.tables import PhysicalColumn
 from penstock.sql.logical.nodes import (
     LogicalAggregate,
     LogicalCorrelate,
+    LogicalExpand,
     LogicalFilter,
     LogicalJoin,
     LogicalNode,
     LogicalOverAggregate,
     LogicalProject,
+    LogicalRank,
     LogicalSetOperation,
     LogicalSink,
     LogicalSort,
@@ -20,7 +24,7 @@ from penstock.sql.logical.nodes import (
     LogicalValues,
     LogicalWatermarkAssigner,
 )
-from penstock.sql.physical.texts import (
+from penstock.sql.logical.texts import (
     show,
     show_call,
     show_order,
@@ -28,13 +32,22 @@ from penstock.sql.physical.texts import (
 )
 
 
-def logical_tree(roots: Sequence[LogicalNode]) -> str:
-    """Return logical plans as trees, ends first."""
+def logical_tree(roots: Sequence[LogicalNode], *, reuse: bool = False) -> str:
+    """Return logical plans as trees, ends first. Shared nodes are shown once if `reuse`."""
+    readers = Counter(id(each) for node in _nodes(roots) for each in node.inputs) if reuse else {}
+    shared: dict[int, int] = {}
     lines: list[str] = []
 
     def draw(node: LogicalNode, lead: str, last: bool | None) -> None:
         head = "" if last is None else "+- " if last else ":- "
-        lines.append(f"{lead}{head}{logical_line(node)}")
+        if id(node) in shared:
+            lines.append(f"{lead}{head}Reused(reference_id=[{shared[id(node)]}])")
+            return
+        text = logical_line(node)
+        if readers.get(id(node), 0) > 1:
+            shared[id(node)] = len(shared) + 1
+            text = f"{text}(reuse_id=[{shared[id(node)]}])"
+        lines.append(f"{lead}{head}{text}")
         inner = lead + ("" if last is None else "   " if last else ":  ")
         for at, each in enumerate(node.inputs):
             draw(each, inner, at == len(node.inputs) - 1)
@@ -44,6 +57,18 @@ def logical_tree(roots: Sequence[LogicalNode]) -> str:
             lines.append("")
         draw(root, "", None)
     return "\n".join(lines)
+
+
+def _nodes(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Return all nodes, each once."""
+    found: dict[int, LogicalNode] = {}
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            waiting += node.inputs
+    return list(found.values())
 
 
 def logical_line(node: LogicalNode) -> str:
@@ -65,8 +90,7 @@ def _parts(node: LogicalNode) -> list[str]:
             parts = [f"table=[[{path.catalog}, {path.database}, {path.name}]]"]
             if isinstance(node, LogicalSink):
                 return [*parts, f"fields=[{', '.join(names)}]"]
-            hints = ", ".join(f"{key}={value}" for key, value in sorted(node.options.items()))
-            return [*parts, *([f"hints=[[OPTIONS options:{{{hints}}}]]"] if hints else [])]
+            return [*parts, *_scan(node, names)]
         case LogicalProject():
             return [
                 f"{name}=[{show(each, below)}]"
@@ -76,7 +100,8 @@ def _parts(node: LogicalNode) -> list[str]:
             return [f"condition=[{show(node.condition, below)}]"]
         case LogicalWatermarkAssigner():
             watermark = show(node.expression, below)
-            return [f"rowtime=[{names[node.rowtime]}]", f"watermark=[{watermark}]"]
+            pushed = ["pushed=[true]"] if node.pushed else []
+            return [f"rowtime=[{names[node.rowtime]}]", f"watermark=[{watermark}]", *pushed]
         case LogicalAggregate():
             return _aggregate(node, below, names)
         case LogicalTableFunctionScan():
@@ -103,7 +128,40 @@ def _parts(node: LogicalNode) -> list[str]:
                 f"orderBy=[{show_order(node.window.order, below)}]",
                 f"calls=[{calls}]",
             ]
+        case LogicalRank():
+            return _rank(node, below)
+        case LogicalExpand():
+            rows = [", ".join(show(each, below) for each in row) for row in node.projections]
+            return [f"projects=[{', '.join(f'{{{row}}}' for row in rows)}]"]
     return [f"fields=[{', '.join(names)}]"]
+
+
+def _scan(node: LogicalTableScan, names: list[str]) -> list[str]:
+    """Return the hints of a scan, and what rules have pushed into it."""
+    parts = []
+    if node.options:
+        hints = ", ".join(f"{key}={value}" for key, value in sorted(node.options.items()))
+        parts.append(f"hints=[[OPTIONS options:{{{hints}}}]]")
+    if node.columns is not None:
+        parts.append(f"project=[{', '.join(node.columns)}]")
+    if node.filters:
+        stored = [each.name for each in node.table.columns if isinstance(each, PhysicalColumn)]
+        parts.append(f"filter=[{' AND '.join(show(each, stored) for each in node.filters)}]")
+    if node.limit is not None:
+        parts.append(f"limit=[{node.limit}]")
+    if node.watermark is not None and node.watermark.expression is not None:
+        parts.append(f"watermark=[{show(node.watermark.expression, names)}]")
+    return parts
+
+
+def _rank(node: LogicalRank, below: list[str]) -> list[str]:
+    end = node.end if node.end_column is None else below[node.end_column]
+    return [
+        f"rankType=[{node.function}]",
+        f"rankRange=[rankStart={node.start}, rankEnd={end}]",
+        f"partitionBy=[{', '.join(below[at] for at in node.partition)}]",
+        f"orderBy=[{show_order(node.order, below)}]",
+    ]
 
 
 def _aggregate(node: LogicalAggregate, below: list[str], names: list[str]) -> list[str]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from penstock.sql.expr.nodes import Rex, UserCall, rewrite
 from penstock.sql.logical.nodes import LogicalNode
-from penstock.sql.rules.trees import transform, with_expressions
+from penstock.sql.logical.transform import transform, with_expressions
 from penstock.sql.udf.runners import AsyncCallSettings, AsyncRunner
 
 
 def set_async_options(
-    plans: Sequence[LogicalNode], settings: AsyncCallSettings
+    roots: Sequence[LogicalNode], settings: AsyncCallSettings
 ) -> list[LogicalNode]:
     """Return plans whose asynchronous functions are called by these settings. A function that is called twice stays one object."""
     made: dict[int, AsyncRunner] = {}
@@ -26,4 +26,4 @@ def set_async_options(
     def of_node(node: LogicalNode) -> LogicalNode:
         return with_expressions(node, lambda rex: rewrite(rex, change))
 
-    return [transform(each, of_node) for each in plans]
+    return [transform(each, of_node) for each in roots]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.sql.expr.nodes import AggregateCall, Rex
+from penstock.sql.expr.nodes import AggregateCall, InputRef, Rex
 from penstock.sql.logical.nodes import (
     LogicalAggregate,
     LogicalCorrelate,
@@ -18,6 +18,7 @@ from penstock.sql.logical.nodes import (
     LogicalSetOperation,
     LogicalSingleInput,
     LogicalValues,
+    Schema,
 )
 
 
@@ -82,3 +83,8 @@ def fields_of(node: Any) -> dict[str, Any]:
         for name in getattr(kind, "__dataclass_fields__", ())
         if name not in skipped
     }
+
+
+def refs(schema: Schema) -> tuple[InputRef, ...]:
+    """Return all columns."""
+    return tuple(InputRef(field.type, at) for at, field in enumerate(schema))

@@ -13,7 +13,6 @@ from penstock.sql.expr.nodes import (
     rewrite,
     walk,
 )
-from penstock.sql.logical.nodes import Schema
 from penstock.sql.types import BooleanType
 
 TRUE = Literal(BooleanType(False), True)
@@ -67,8 +66,3 @@ def all_of(conditions: Iterable[Rex]) -> Rex | None:
 def remap(rex: Rex, where: Callable[[InputRef], Rex]) -> Rex:
     """Return an expression with its columns replaced."""
     return rewrite(rex, lambda each: where(each) if isinstance(each, InputRef) else each)
-
-
-def refs(schema: Schema) -> tuple[InputRef, ...]:
-    """Return all columns."""
-    return tuple(InputRef(field.type, at) for at, field in enumerate(schema))
