@@ -198,14 +198,14 @@ def _check_order(read: SplitRead, batch: SourceBatch) -> None:
         raise broken(where, f"the last of its positions is {places[-1]!r}")
 
 
-@SOURCE_RULES.rule("a reader with a OneLook does not block")
-def _one_look(setup: SourceSetup, _: Path) -> None:
+@SOURCE_RULES.rule("a reader with NonBlockingReadLimits does not block")
+def _does_not_block(setup: SourceSetup, _: Path) -> None:
     records = filled(setup)
     source, reads = _read_all(setup, len(records))
     endless = source.get_boundedness() is not Boundedness.BOUNDED
     with opened(source) as reader:
         for read in reads:
-            where = f"reader.read of split {read.split.split_id!r} at its end, with a OneLook"
+            where = f"reader.read of split {read.split.split_id!r} at its end, with NonBlockingReadLimits"
             with step(where):
                 # The machine may be busy: of several looks the quickest counts.
                 took = [_look(reader, read, where, endless=endless) for _ in range(4)]
