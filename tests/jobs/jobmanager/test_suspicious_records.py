@@ -62,11 +62,13 @@ class Warnings(logging.Handler):
         self.lines.append(record.getMessage())
 
     def __enter__(self) -> list[str]:
-        logging.getLogger("penstock.jobmanager.suspicious_records").addHandler(self)
+        logging.getLogger("penstock.jobmanager.metrics.suspicious_record_counts").addHandler(self)
         return self.lines
 
     def __exit__(self, *_: object) -> None:
-        logging.getLogger("penstock.jobmanager.suspicious_records").removeHandler(self)
+        logging.getLogger("penstock.jobmanager.metrics.suspicious_record_counts").removeHandler(
+            self
+        )
 
 
 def _environment(parallelism: int = 1) -> StreamExecutionEnvironment:

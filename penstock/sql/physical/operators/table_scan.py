@@ -40,7 +40,7 @@ _log = logging.getLogger("penstock.table")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PhysicalTableScan(PhysicalNode):
-    """Reads a table of a catalog. `scanned` is a penstock.table.connectors.providers.ScanProvider.
+    """Reads a table of a catalog. `scanned` is a penstock.sql.connector.providers.ScanProvider.
 
     `spec`: what reads it if it makes watermarks of the table's columns; None: the connector's source, as it is.
     """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PhysicalTableSink(PhysicalNode):
-    """Writes to a table of a catalog. `written` is a penstock.table.connectors.providers.SinkProvider; `takes_before`: -U rows are written, too.
+    """Writes to a table of a catalog. `written` is a penstock.sql.connector.providers.SinkProvider; `takes_before`: -U rows are written, too.
 
     `deletes_by`: an update may have another primary key (these columns) than its former row, which is deleted by it then.
     """
