@@ -22,28 +22,23 @@ from penstock.sql.rules.split_distinct import split_distinct
 Rule = Callable[[Sequence[LogicalNode]], list[LogicalNode]]
 
 # Rules that rewrite a query in terms of nodes that run. Those of `optimize` that follow need settings or a certain order.
-RULES: tuple[Rule, ...] = (
+RULES: list[Rule] = [
     rewrite_set_operations,
     expand_grouping_sets,
     recognize_ranks,
     push_down_limits,
-)
+]
 
 
 def optimize(
-    roots: Sequence[LogicalNode],
-    *,
-    zone: str = "UTC",
-    reuse: bool = True,
-    buckets: int = 0,
-    rules: Sequence[Rule] = RULES,
+    roots: Sequence[LogicalNode], *, zone: str = "UTC", reuse: bool = True, buckets: int = 0
 ) -> list[LogicalNode]:
     """Return plans that give the same rows and are run better.
 
     `reuse`: equal parts run once. `buckets`: of distinct values that are aggregated in two levels; 0: they are not.
     """
     plans = fold_constants(roots, zone)
-    for rule in rules:
+    for rule in RULES:
         plans = rule(plans)
     if buckets:
         plans = split_distinct(plans, buckets)
