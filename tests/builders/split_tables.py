@@ -23,23 +23,28 @@ from penstock.connectors.base.source import (
 )
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.options import checked, flag, text
-from penstock.sql.connector.providers import ScanProvider, TableContext
-from penstock.sql.connector.registry import factories
+from penstock.sql.connector.providers import ScanProvider, TableContext, TableFactory
+from penstock.sql.connector.registry import CONNECTORS
 
 _DATA: dict[str, Sequence[Sequence[Any]]] = {}
-_OPTIONS = (text("data", required=True), flag("columnar"), text("fails-once"), flag("watermarks"))
+_OPTIONS = (
+    text("data", "What register_splits() returned.", required=True),
+    flag("columnar", "Read frames."),
+    text("fails-once", "File that is written when reading fails."),
+    flag("watermarks", "The source has watermarks."),
+)
 BATCH = 50
 
 
 def register_splits(*splits: Sequence[tuple[Any, ...]]) -> str:
     """Keep the rows of each split in this process; return the name for the option `data`."""
-    factories().add(SplitsFactory())
+    CONNECTORS.add(SplitsFactory())
     name = uuid.uuid4().hex
     _DATA[name] = splits
     return name
 
 
-class SplitsFactory:
+class SplitsFactory(TableFactory):
     """Makes tables of splits."""
 
     identifier = "splits"
@@ -47,9 +52,6 @@ class SplitsFactory:
     def source(self, context: TableContext) -> SplitsTable:
         """Return the table to read."""
         return SplitsTable(context)
-
-    def sink(self, context: TableContext) -> None:
-        """Return None: it cannot be written."""
 
 
 class SplitsTable:

@@ -8,25 +8,25 @@ from penstock.common.types import RowKind
 from penstock.connectors.base.sink import Sink, SinkWriter, WriterContext
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.options import checked, text
-from penstock.sql.connector.providers import SinkProvider, TableContext
+from penstock.sql.connector.providers import SinkProvider, TableContext, TableFactory
 
 
-class BlackholeFactory:
-    """Makes tables that take everything."""
+class BlackholeFactory(TableFactory):
+    """Rows are discarded; write only."""
 
     identifier = "blackhole"
     takes_all_types = True
-
-    def source(self, context: TableContext) -> None:
-        """Return None: there is nothing to read."""
+    options = (
+        text(
+            "property-version",
+            "Version of the options.",
+            no_effect="it belongs to older versions of Flink",
+        ),
+    )
 
     def sink(self, context: TableContext) -> BlackholeTable:
         """Return the table."""
-        checked(
-            context.options,
-            [text("property-version", no_effect="it belongs to older versions of Flink")],
-            str(context.table.path),
-        )
+        checked(context.options, self.options, str(context.table.path))
         return BlackholeTable()
 
 

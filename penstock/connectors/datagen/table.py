@@ -21,47 +21,47 @@ from penstock.errors import ConfigurationError
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.options import (
     Option,
+    OptionGroup,
     checked,
     duration,
     flag,
     number,
     text,
 )
-from penstock.sql.connector.providers import ScanProvider, TableContext
+from penstock.sql.connector.providers import ScanProvider, TableContext, TableFactory
 from penstock.sql.types import DataType
 
 DEFAULT_RATE: Final = 10_000
 ROWS_AT_ONCE: Final = 8_192
 KINDS: Final = ("random", "sequence")
 OPTIONS: Final = (
-    number("rows-per-second", DEFAULT_RATE),
-    number("number-of-rows"),
-    number("scan.parallelism"),
+    number("rows-per-second", "Rows per second.", default=DEFAULT_RATE),
+    number("number-of-rows", "Number of rows; without it, the table has no end."),
+    number("scan.parallelism", "Parallelism of the source."),
 )
 _FIELD_OPTIONS: Final = (
-    Option("kind", str, "random", choices=KINDS),
-    number("start"),
-    number("end"),
-    Option("min", float),
-    Option("max", float),
-    duration("max-past", 0),
-    number("length"),
-    Option("null-rate", float, 0.0),
-    flag("var-len"),
+    text("kind", "How values are made.", default="random", choices=KINDS),
+    number("start", "First value of a sequence."),
+    number("end", "Last value of a sequence; it ends the table."),
+    Option("min", "Least random value.", float),
+    Option("max", "Greatest random value.", float),
+    duration("max-past", "How far random timestamps lie in the past, at most.", default_ms=0),
+    number("length", "Length of strings and collections."),
+    Option("null-rate", "Part of the values that are NULL.", float, 0.0),
+    flag("var-len", "Whether strings have any length up to 'length'."),
 )
 
 
-class DatagenFactory:
-    """Makes tables of made-up rows."""
+class DatagenFactory(TableFactory):
+    """Generated rows, read only: random values and sequences."""
 
     identifier = "datagen"
+    options = OPTIONS
+    option_groups = (OptionGroup("fields.#.", "Options of a column.", _FIELD_OPTIONS),)
 
     def source(self, context: TableContext) -> DatagenScan:
         """Return the table."""
         return DatagenScan(context)
-
-    def sink(self, context: TableContext) -> None:
-        """Return None: nothing can be written."""
 
 
 class DatagenScan:
@@ -196,7 +196,7 @@ def _options_of(kind: DataType, made: str) -> tuple[str, ...]:
 
 
 def _refuse_unknown_fields(given: dict[str, str], names: set[str], table: str) -> None:
-    known = [text(f"fields.{name}") for name in sorted(names)]
+    known = [text(f"fields.{name}", "") for name in sorted(names)]
     prefixes = tuple(f"fields.{name}." for name in names)
     for key in given:
         if key.startswith("fields.") and not key.startswith(prefixes):

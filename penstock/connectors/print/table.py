@@ -15,24 +15,24 @@ from penstock.sql.connector.options import (
     number,
     text,
 )
-from penstock.sql.connector.providers import SinkProvider, TableContext
+from penstock.sql.connector.providers import SinkProvider, TableContext, TableFactory
 from penstock.sql.types import DataType
 
-OPTIONS = (text("print-identifier"), flag("standard-error"), number("sink.parallelism"))
 
-
-class PrintFactory:
-    """Makes tables that print."""
+class PrintFactory(TableFactory):
+    """Rows are printed, with their kinds; write only."""
 
     identifier = "print"
     takes_all_types = True
-
-    def source(self, context: TableContext) -> None:
-        """Return None: there is nothing to read."""
+    options = (
+        text("print-identifier", "Text before each row."),
+        flag("standard-error", "Print to the standard error."),
+        number("sink.parallelism", "Parallelism of the sink."),
+    )
 
     def sink(self, context: TableContext) -> PrintTable:
         """Return the table."""
-        options = checked(context.options, OPTIONS, str(context.table.path))
+        options = checked(context.options, self.options, str(context.table.path))
         types = _types(context.table)
         sink = _TableSink(options["print-identifier"], options["standard-error"], types)
         return PrintTable(sink, options["sink.parallelism"])

@@ -12,7 +12,7 @@ from penstock.connectors.base.collection import CollectionSource
 from penstock.errors import ArgumentTypeError, ConfigurationError
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.options import checked, text
-from penstock.sql.connector.providers import ScanProvider, TableContext
+from penstock.sql.connector.providers import ScanProvider, TableContext, TableFactory
 from penstock.sql.types import DataType
 
 _KINDS: Final = {
@@ -21,7 +21,14 @@ _KINDS: Final = {
     "UA": RowKind.UPDATE_AFTER,
     "D": RowKind.DELETE,
 }
-_OPTIONS: Final = (text("data-id", required=True), text("changelog-mode", "I"))
+OPTIONS: Final = (
+    text("data-id", "What register_values(rows) returned.", required=True),
+    text(
+        "changelog-mode",
+        "Kinds of the rows: some of I, UB, UA and D, separated by commas.",
+        default="I",
+    ),
+)
 _REGISTERED: Final[dict[str, tuple[Row, ...]]] = {}
 
 
@@ -49,18 +56,16 @@ def register_values(rows: Iterable[Any]) -> str:
     return name
 
 
-class ValuesFactory:
-    """Makes tables of given rows."""
+class ValuesFactory(TableFactory):
+    """Rows that a program has registered, read only: for tests of queries."""
 
     identifier = "values"
     takes_all_types = True
+    options = OPTIONS
 
     def source(self, context: TableContext) -> ValuesScan:
         """Return the table to read."""
         return ValuesScan(context)
-
-    def sink(self, context: TableContext) -> None:
-        """Return None: `collect()` of a query gives its rows."""
 
 
 class ValuesScan:
@@ -68,7 +73,7 @@ class ValuesScan:
 
     def __init__(self, context: TableContext) -> None:
         name = str(context.table.path)
-        options = checked(context.options, _OPTIONS, name)
+        options = checked(context.options, OPTIONS, name)
         columns = [each for each in context.table.columns if isinstance(each, PhysicalColumn)]
         self._types: dict[str, DataType] = {each.name: each.type for each in columns}
         self._names = list(self._types)

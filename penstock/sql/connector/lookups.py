@@ -27,11 +27,23 @@ Key = tuple[Any, ...]
 Clock = Callable[[], float]
 
 CACHE_OPTIONS: Final[tuple[Option, ...]] = (
-    text("lookup.cache", "none", choices=("none", "partial")),
-    number("lookup.partial-cache.max-rows"),
-    duration("lookup.partial-cache.expire-after-write"),
-    duration("lookup.partial-cache.expire-after-access"),
-    flag("lookup.partial-cache.cache-missing-key", default=True),
+    text(
+        "lookup.cache",
+        "Whether rows that were looked up are kept.",
+        default="none",
+        choices=("none", "partial"),
+    ),
+    number("lookup.partial-cache.max-rows", "Most rows in the cache of a subtask."),
+    duration("lookup.partial-cache.expire-after-write", "How long rows stay in the cache."),
+    duration(
+        "lookup.partial-cache.expire-after-access",
+        "How long rows stay in the cache without being used.",
+    ),
+    flag(
+        "lookup.partial-cache.cache-missing-key",
+        "Whether the cache also holds keys without rows.",
+        default=True,
+    ),
 )
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.options.config_values import parse_duration, parse_memory
+from penstock.options.config_values import (
+    format_duration,
+    format_memory,
+    parse_duration,
+    parse_memory,
+)
 from penstock.options.option_checks import log_once
+from penstock.time.durations import Duration
 
 
 def _boolean(text: str) -> bool:
@@ -31,17 +37,20 @@ def _duration_ms(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a connector or format.
+    """An option of a connector or format: the planner checks it, `penstock sql` completes it, and docs/sql-connectors.md shows it.
 
-    `kind`: how its text becomes a value; `choices`: the valid texts, if restricted. An option of Flink without effect in
-    Penstock has the reason in `no_effect`, which is logged as a warning when the option is set.
+    `kind`: how its text becomes a value; `choices`: the valid texts, if restricted; `suggestions`: texts that are completed,
+    where others are valid, too. An option of Flink without effect in Penstock has the reason in `no_effect`, which is logged as
+    a warning when the option is set.
     """
 
     name: str
+    description: str
     kind: Callable[[str], Any] = str
     default: Any = None
     required: bool = False
     choices: tuple[str, ...] = ()
+    suggestions: Callable[[], Iterable[str]] = tuple
     no_effect: str = ""
 
     def value(self, text: str, table: str) -> Any:
@@ -58,30 +67,71 @@ class Option:
                 f"table {table}: invalid value '{text}' for option '{self.name}'", detail=str(error)
             ) from error
 
+    @property
+    def type(self) -> str:
+        """The name of the type of its values.
 
-def text(name: str, default: str | None = None, **more: Any) -> Option:
+        >>> flag("loud", "Print more.").type, text("mode", "Mode.", choices=("a", "b")).type
+        ('Boolean', 'Enum')
+        """
+        return "Enum" if self.choices else _TYPES.get(self.kind, "String")
+
+    @property
+    def default_text(self) -> str:
+        """The default as one writes it in WITH (...); empty if there is none."""
+        if self.default is None:
+            return ""
+        if self.kind is _duration_ms:
+            return format_duration(Duration.of_millis(self.default))
+        if self.kind is parse_memory:
+            return format_memory(self.default)
+        return str(self.default).lower() if self.kind is _boolean else str(self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionGroup:
+    """Options whose names begin with a prefix; `#` in it stands for a name, such as that of a column.
+
+    Without `options`, another system determines which ones there are, such as the client of a database.
+    """
+
+    prefix: str
+    description: str
+    options: tuple[Option, ...] = ()
+
+
+_TYPES: Final[dict[Callable[[str], Any], str]] = {
+    _boolean: "Boolean",
+    _whole_number: "Integer",
+    _duration_ms: "Duration",
+    parse_memory: "MemorySize",
+    float: "Double",
+}
+
+
+def text(name: str, description: str, *, default: str | None = None, **more: Any) -> Option:
     """Return an option that is a text."""
-    return Option(name, str, default, **more)
+    return Option(name, description, str, default, **more)
 
 
-def flag(name: str, default: bool = False, **more: Any) -> Option:
+def flag(name: str, description: str, *, default: bool = False, **more: Any) -> Option:
     """Return an option that is true or false."""
-    return Option(name, _boolean, default, **more)
+    return Option(name, description, _boolean, default, **more)
 
 
-def number(name: str, default: int | None = None, **more: Any) -> Option:
+def number(name: str, description: str, *, default: int | None = None, **more: Any) -> Option:
     """Return an option that is a whole number."""
-    return Option(name, _whole_number, default, **more)
+    return Option(name, description, _whole_number, default, **more)
 
 
-def duration(name: str, default_ms: int | None = None, **more: Any) -> Option:
+def duration(name: str, description: str, *, default_ms: int | None = None, **more: Any) -> Option:
     """Return an option that is a time span, in milliseconds."""
-    return Option(name, _duration_ms, default_ms, **more)
+    return Option(name, description, _duration_ms, default_ms, **more)
 
 
-def memory(name: str, default: int | None = None) -> Option:
+def memory(name: str, description: str, *, default: int | None = None) -> Option:
     """Return an option that is an amount of memory, in bytes."""
-    return Option(name, parse_memory, default)
+    return Option(name, description, parse_memory, default)
 
 
 def checked(

@@ -5,11 +5,12 @@ A factory is found by the option `connector`. It checks its options when a state
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from penstock.errors import ConfigurationError
+from penstock.sql.connector.options import Option, OptionGroup
 
 if TYPE_CHECKING:
     from penstock.catalogs.tables import ResolvedTable
@@ -126,34 +127,31 @@ class SinkTable(Protocol):
         """How it is written. `partition`: constant values of partition columns."""
 
 
-class TableFactory(Protocol):
-    """Makes tables of one kind of connector. `source` and `sink` return None where the connector has none."""
+class TableFactory(ABC):
+    """Makes tables of one kind of connector. It overrides `source`, `sink` or both, as far as its tables can be read and written."""
 
     identifier: str
+    #: What WITH (...) takes. The planner checks `scan.watermark.*` of tables that are read.
+    options: ClassVar[tuple[Option, ...]] = ()
+    #: Further options, whose names depend on columns, formats or clients.
+    option_groups: ClassVar[tuple[OptionGroup, ...]] = ()
+    #: Whether columns may have types that cannot be stored, such as RAW.
+    takes_all_types: ClassVar[bool] = False
 
     def source(self, context: TableContext) -> ScanTable | LookupTable | None:
-        """A table to read, or to look up, or both."""
+        """Return a table to read, or to look up, or both."""
+        return None
 
     def sink(self, context: TableContext) -> SinkTable | None:
-        """A table to write."""
+        """Return a table to write."""
+        return None
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether there are sources of this kind."""
+        return type(self).source is not TableFactory.source
 
-@dataclass(slots=True)
-class TableFactories:
-    """The factories that are known, by their identifier."""
-
-    known: dict[str, TableFactory] = field(default_factory=dict)
-
-    def add(self, factory: TableFactory) -> None:
-        """Let tables have this connector."""
-        self.known[factory.identifier] = factory
-
-    def find(self, identifier: str) -> TableFactory:
-        """Return the factory of a connector."""
-        found = self.known.get(identifier)
-        if found is None:
-            raise ConfigurationError(
-                f"unknown connector '{identifier}'",
-                detail=f"available connectors: {', '.join(sorted(self.known)) or 'none'}",
-            )
-        return found
+    @property
+    def is_writable(self) -> bool:
+        """Whether there are sinks of this kind."""
+        return type(self).sink is not TableFactory.sink

@@ -25,12 +25,22 @@ _DRIFT: Final = "scan.watermark.alignment.max-drift"
 _INTERVAL: Final = "scan.watermark.alignment.update-interval"
 _IDLE: Final = "scan.watermark.idle-timeout"
 WATERMARK_OPTIONS: Final[tuple[Option, ...]] = (
-    text(_STRATEGY, "on-periodic", choices=("on-periodic", "on-event")),
-    number(_GAP, 1),
-    text(_GROUP),
-    duration(_DRIFT),
-    duration(_INTERVAL, 1000),
-    duration(_IDLE),
+    text(
+        _STRATEGY,
+        "When watermarks are emitted: periodically, or after rows.",
+        default="on-periodic",
+        choices=("on-periodic", "on-event"),
+    ),
+    number(
+        _GAP, "Number of rows of a split between watermarks that are emitted on events.", default=1
+    ),
+    text(_GROUP, "Group of sources whose watermarks are aligned."),
+    duration(_DRIFT, "How far a source may be ahead of the slowest one of its group."),
+    duration(_INTERVAL, "How often the watermarks of a group are compared.", default_ms=1000),
+    duration(
+        _IDLE,
+        "Time without rows after which a split is idle; 0: never. The default is 'table.exec.source.idle-timeout'.",
+    ),
 )
 
 

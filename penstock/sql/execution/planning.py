@@ -106,11 +106,11 @@ class Planning:
         )
 
     def _settings(self) -> PlannerSettings:
-        from penstock.sql.connector.registry import factories
+        from penstock.sql.connector.registry import CONNECTORS
         from penstock.sql.physical.settings import PlannerSettings
 
         return PlannerSettings(
-            factories(),
+            CONNECTORS,
             self._config.effective(),
             self._config.zone,
             self._config.is_batch,

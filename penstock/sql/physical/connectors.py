@@ -37,7 +37,7 @@ def factory_of(table: Any, given: dict[str, str], context: PhysicalPlanContext) 
             else "add WITH ('connector' = '...')",
         )
     factory = context.settings.factories.find(name)
-    if not getattr(factory, "takes_all_types", False):
+    if not factory.takes_all_types:
         for column in table.columns:
             if not isinstance(column, ComputedColumn) and holds(column.type, BitmapType):
                 raise ValidationError(

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from penstock.common import Configuration
 from penstock.options import table as options
 from penstock.options.config_options import ConfigOption
-from penstock.sql.connector.providers import TableFactories
+from penstock.sql.connector.discovery import Factories
+from penstock.sql.connector.providers import TableFactory
+from penstock.sql.connector.registry import CONNECTORS
 from penstock.time.durations import Duration
 
 
@@ -15,7 +17,7 @@ from penstock.time.durations import Duration
 class PlannerSettings:
     """The connectors that are known, the options that are set, the session time zone, and whether the job runs in BATCH mode."""
 
-    factories: TableFactories = field(default_factory=TableFactories)
+    factories: Factories[TableFactory] = CONNECTORS
     configuration: Configuration = field(default_factory=Configuration)
     zone: str = "UTC"
     batch: bool = False

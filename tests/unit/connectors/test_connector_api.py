@@ -93,7 +93,7 @@ def test_the_example_source_and_sink_work():
 
 def test_a_task_that_unpickles_connectors_loads_nothing_heavy():
     modules = ["connectors.base.collection", "connectors.base.number_sequence", "connectors.base.staged_sinks", "connectors.datagen.source",
-               "connectors.filesystem.sink", "connectors.filesystem.source", "connectors.function.sink", "formats.columnar",
+               "connectors.filesystem.sink", "connectors.filesystem.source", "connectors.function.sink", "formats.columnar.files",
                "formats.csv.files", "formats.json.rows"]  # fmt: skip
     imports = ", ".join(f"penstock.{module}" for module in modules)
     heavy = "{'pyarrow', 'pyspark', 'pandas', 'numpy', 'cloudpickle', 'penstock.datastream', 'penstock.graph'}"

@@ -17,17 +17,11 @@ import pytest
 import penstock
 from penstock.catalogs.tables import PhysicalColumn, ResolvedTable, TablePath
 from penstock.common import Configuration, Row
-from penstock.connectors.datagen import table as datagen
-from penstock.connectors.filesystem.table import factory as files
-from penstock.connectors.filesystem.table import format_options
-from penstock.connectors.jdbc.table import factory as jdbc
 from penstock.connectors.kafka.serialization import FlinkFixedPartitioner
-from penstock.connectors.kafka.table import options as kafka
 from penstock.connectors.kafka.table.factory import KafkaTable
 from penstock.errors import ConfigurationError, RecordError
-from penstock.formats import message_formats
 from penstock.options import option_checks
-from penstock.sql.connector import lookups
+from penstock.sql.connector.formats import FORMATS, message_format
 from penstock.sql.connector.options import (
     Option,
     checked,
@@ -35,19 +29,22 @@ from penstock.sql.connector.options import (
     flag,
 )
 from penstock.sql.connector.providers import TableContext
+from penstock.sql.connector.registry import CONNECTORS
+from penstock.sql.connector.watermark_options import WATERMARK_OPTIONS
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
 
-ROOT = Path(penstock.__file__).parent
-READERS = ("connectors", "formats", "sql/connector")
+PACKAGES = [
+    Path(penstock.__file__).parent / name for name in ("connectors", "formats", "sql/connector")
+]
 DECLARING = {"Option", "duration", "flag", "memory", "number", "text"}
 
 
 def patterns_read() -> list[re.Pattern[str]]:
     """Return what the code of connectors reads options by: texts, and texts with a part that varies. Declarations are left out."""
     found = []
-    for path in (each for folder in READERS for each in (ROOT / folder).rglob("*.py")):
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
         tree = ast.parse(path.read_text())
         declared = {
             id(node.args[0])
@@ -79,16 +76,11 @@ def patterns_read() -> list[re.Pattern[str]]:
 
 
 def declared_options() -> dict[str, Option]:
-    modules = (datagen, files, format_options, jdbc, kafka, lookups, message_formats)
-    lists = [value for module in modules for value in vars(module).values()]
-    lists += [options for each in lists if isinstance(each, dict) for options in each.values()]
-    return {
-        option.name: option
-        for each in lists
-        if isinstance(each, tuple)
-        for option in each
-        if isinstance(option, Option)
-    }
+    factories = [CONNECTORS.find(name) for name in CONNECTORS.names()]
+    lists = [each.options for each in factories]
+    lists += [group.options for each in factories for group in each.option_groups]
+    lists += [FORMATS.find(name).options for name in FORMATS.names()]
+    return {option.name: option for each in (*lists, WATERMARK_OPTIONS) for option in each}
 
 
 def test_code_reads_each_option_of_connectors_and_formats():
@@ -105,7 +97,10 @@ def test_code_reads_each_option_of_connectors_and_formats():
 
 def test_an_option_without_an_effect_is_named_once(caplog, monkeypatch):
     monkeypatch.setattr(option_checks, "_said", set())
-    known = [duration("pause", 10, no_effect="nothing pauses"), flag("loud")]
+    known = [
+        duration("pause", "Pause.", default_ms=10, no_effect="nothing pauses"),
+        flag("loud", "Print more."),
+    ]
     for given in ({"pause": "10 ms"}, {"loud": "true"}):
         checked(given, known, "t")
     assert caplog.messages == []  # what is set happens anyway
@@ -116,7 +111,7 @@ def test_an_option_without_an_effect_is_named_once(caplog, monkeypatch):
 
 def test_an_option_that_a_connector_does_not_have_is_refused_with_the_nearest():
     with pytest.raises(ConfigurationError, match="unknown option 'puase'") as refused:
-        checked({"puase": "1 s"}, [duration("pause", 10), flag("loud")], "t")
+        checked({"puase": "1 s"}, [duration("pause", "Pause."), flag("loud", "Print more.")], "t")
     assert refused.value.hint == "did you mean 'pause'?"
 
 
@@ -305,7 +300,7 @@ def test_values_of_changes_are_written_as_those_of_rows(form):
 
     def written(**options: str) -> str:
         given = {f"{form}.{key}": value for key, value in options.items()}
-        made = message_formats.message_format(form, given, [f"{form}."], columns, "t")
+        made = message_format(form, given, [f"{form}."], columns, "t")
         return pickle.loads(pickle.dumps(made.writer())).serialize(row).decode()
 
     drop = {"map-null-key.mode": "DROP"}

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.common import Row
 from penstock.errors import ConfigurationError
-from penstock.formats.message_formats import message_format
+from penstock.sql.connector.formats import message_format
 from penstock.sql.parse.types import data_type_of
 from penstock.table import EnvironmentSettings, TableEnvironment
 from tests.builders.cases import check_all

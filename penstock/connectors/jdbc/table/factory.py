@@ -29,42 +29,66 @@ from penstock.sql.connector.providers import (
     ScanProvider,
     SinkProvider,
     TableContext,
+    TableFactory,
 )
 
 _PARTITIONS: Final = ("column", "num", "lower-bound", "upper-bound")
 OPTIONS: Final[tuple[Option, ...]] = (
-    text("url", required=True),
-    text("table-name", required=True),
-    text("driver"),
-    text("compatible-mode", no_effect="the URL names the database"),
-    text("username"),
-    text("password"),
-    duration("connection.max-retry-timeout", 60_000, no_effect="connections are checked on use"),
-    text("scan.partition.column"),
-    number("scan.partition.num"),
-    number("scan.partition.lower-bound"),
-    number("scan.partition.upper-bound"),
-    number("scan.fetch-size", 0, no_effect="readers choose the fetch size"),
-    flag("scan.auto-commit", default=True, no_effect="reads do not need transactions"),
+    text(
+        "url",
+        "URL of the database: jdbc:postgresql://host/name, or a URL of SQLAlchemy.",
+        required=True,
+    ),
+    text("table-name", "Name of the table.", required=True),
+    text("driver", "Java driver; the URL determines the Python driver."),
+    text("compatible-mode", "Dialect of the database.", no_effect="the URL names the database"),
+    text("username", "User."),
+    text("password", "Password."),
+    duration(
+        "connection.max-retry-timeout",
+        "Time between retries of a connection.",
+        default_ms=60_000,
+        no_effect="connections are checked on use",
+    ),
+    text("scan.partition.column", "Column by whose values the table is read in parallel."),
+    number("scan.partition.num", "Number of parts."),
+    number("scan.partition.lower-bound", "Least value of the first part."),
+    number("scan.partition.upper-bound", "Greatest value of the last part."),
+    number(
+        "scan.fetch-size",
+        "Rows that are fetched at once.",
+        default=0,
+        no_effect="readers choose the fetch size",
+    ),
+    flag(
+        "scan.auto-commit",
+        "Whether reads are transactions of their own.",
+        default=True,
+        no_effect="reads do not need transactions",
+    ),
     text(
         "filter.handling.policy",
-        "always",
+        "Whether the database evaluates filters.",
+        default="always",
         choices=("always", "never"),
         no_effect="filters are evaluated by the query",
     ),
-    number("lookup.max-retries", 3),
-    number("sink.buffer-flush.max-rows", 100),
-    duration("sink.buffer-flush.interval", 1_000),
-    number("sink.max-retries", 3),
-    number("sink.parallelism"),
+    number("lookup.max-retries", "Most retries of a lookup.", default=3),
+    number("sink.buffer-flush.max-rows", "Most rows in a batch.", default=100),
+    duration(
+        "sink.buffer-flush.interval", "Longest time until a batch is written.", default_ms=1_000
+    ),
+    number("sink.max-retries", "Most retries of a batch.", default=3),
+    number("sink.parallelism", "Parallelism of the sink."),
     *CACHE_OPTIONS,
 )
 
 
-class JdbcFactory:
-    """Makes tables of databases."""
+class JdbcFactory(TableFactory):
+    """Tables of a database, read, written and looked up. With a primary key, rows are upserted and deleted."""
 
     identifier = "jdbc"
+    options = OPTIONS
 
     def source(self, context: TableContext) -> JdbcTable:
         """Return the table to read or to look up."""

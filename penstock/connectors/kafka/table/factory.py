@@ -17,6 +17,7 @@ from penstock.connectors.kafka.source_options import DISCOVERY_INTERVAL
 from penstock.connectors.kafka.table.options import (
     KAFKA,
     LOSSES,
+    OPTION_GROUPS,
     UPSERT_KAFKA,
     end_of,
     properties_of,
@@ -35,16 +36,20 @@ from penstock.connectors.kafka.table.records import (
     is_tombstone,
 )
 from penstock.errors import ConfigurationError
-from penstock.formats.message_formats import (
-    CHANGE_FORMATS,
-    MESSAGE_FORMATS,
-    MessageFormat,
-    message_format,
-    metadata_of,
-)
 from penstock.sql.connector.changelog_mode import ChangelogMode
+from penstock.sql.connector.formats import (
+    MessageFormat,
+    find_message_format,
+    message_format,
+    message_format_names,
+)
 from penstock.sql.connector.options import checked
-from penstock.sql.connector.providers import ScanProvider, SinkProvider, TableContext
+from penstock.sql.connector.providers import (
+    ScanProvider,
+    SinkProvider,
+    TableContext,
+    TableFactory,
+)
 from penstock.sql.types import DataType
 
 _VALUE = "value."  # prefix of metadata keys of the value format
@@ -61,10 +66,12 @@ def _free(given: Mapping[str, str]) -> tuple[str, ...]:
     return "properties.", f"{value}.", f"value.{value}.", f"key.{given.get('key.format')}."
 
 
-class KafkaFactory:
-    """Makes tables of messages."""
+class KafkaFactory(TableFactory):
+    """Messages of topics, read and written."""
 
     identifier = "kafka"
+    options = KAFKA
+    option_groups = OPTION_GROUPS
     upserts = False
 
     def source(self, context: TableContext) -> KafkaTable:
@@ -77,9 +84,10 @@ class KafkaFactory:
 
 
 class UpsertKafkaFactory(KafkaFactory):
-    """Makes tables of the latest messages by key."""
+    """The latest message of each key: a message without a value deletes its key."""
 
     identifier = "upsert-kafka"
+    options = UPSERT_KAFKA
     upserts = True
 
 
@@ -119,13 +127,16 @@ class KafkaTable:
     # Formats
 
     def _check_metadata(self) -> None:
-        known = [*METADATA, *(f"{_VALUE}{key}" for key in metadata_of(self._value_kind()))]
+        known = [*METADATA, *(f"{_VALUE}{key}" for key in self._value_metadata())]
         unknown = [key for key in self._metadata.values() if key not in known]
         if unknown:
             raise ConfigurationError(
                 f"table {self._name}: unknown metadata key '{unknown[0]}'",
                 hint=f"available metadata: {', '.join(known)}",
             )
+
+    def _value_metadata(self) -> tuple[str, ...]:
+        return find_message_format(self._value_kind(), self._name).metadata_keys
 
     def _keys(self, primary_key: tuple[str, ...] | None) -> list[str]:
         if self._upserts:
@@ -187,7 +198,7 @@ class KafkaTable:
         if kind is None:
             raise ConfigurationError(
                 f"table {self._name} is missing option 'format'",
-                hint=f"valid values are {', '.join(MESSAGE_FORMATS)}",
+                hint=f"valid values are {', '.join(message_format_names())}",
             )
         return str(kind)
 
@@ -266,7 +277,7 @@ class KafkaTable:
     def _rows(self) -> RecordRows:
         reader = None if self._key is None else self._key.reader()
         places = [self._place(name) for name in self._names]
-        if self._value.kind in CHANGE_FORMATS and not self._upserts:
+        if self._value.factory.is_changelog and not self._upserts:
             return ChangeRows(self._value.reader(), reader, places)
         return RecordRows(self._value.reader(), reader, places, upserts=self._upserts)
 
@@ -274,7 +285,7 @@ class KafkaTable:
         values = list(self._value_columns())
         key = self._metadata.get(name)
         if key is not None and key.startswith(_VALUE):
-            at = self._value.metadata.index(key.removeprefix(_VALUE))
+            at = self._value.context.metadata.index(key.removeprefix(_VALUE))
             return ColumnSource("value", len(values) + at)
         if key is not None:
             return ColumnSource("metadata", key)
@@ -306,7 +317,7 @@ class KafkaTable:
         if self._key is not None:
             key_writer = PartWriter(
                 self._key.writer(),
-                self._key.names,
+                list(self._key.context.columns),
                 [at[name] for name in self._key_names],
                 plain=True,
             )

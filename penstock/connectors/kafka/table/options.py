@@ -12,8 +12,10 @@ from penstock.connectors.kafka.offsets import (
 )
 from penstock.errors import ConfigurationError
 from penstock.options.option_checks import log_once
+from penstock.sql.connector.formats import message_format_names
 from penstock.sql.connector.options import (
     Option,
+    OptionGroup,
     duration,
     flag,
     number,
@@ -22,18 +24,32 @@ from penstock.sql.connector.options import (
 
 LOSSES: Final = "sink.ignore-lost-transactions"
 COMMON: Final = (
-    text("properties.bootstrap.servers", required=True),
-    number("scan.parallelism"),
-    number("sink.parallelism"),
+    text(
+        "properties.bootstrap.servers", "Addresses of brokers, separated by commas.", required=True
+    ),
+    number("scan.parallelism", "Parallelism of the source."),
+    number("sink.parallelism", "Parallelism of the sink."),
     text(
         "sink.delivery-guarantee",
-        "at-least-once",
+        "Delivery guarantee of the sink.",
+        default="at-least-once",
         choices=("exactly-once", "at-least-once", "none"),
     ),
-    text("sink.transactional-id-prefix"),
-    flag(LOSSES),
-    text("key.fields-prefix", ""),
-    text("value.fields-include", "all", choices=("all", "except_key")),
+    text("sink.transactional-id-prefix", "Prefix of the transactional ids of exactly-once sinks."),
+    flag(
+        LOSSES, "Continue if a transaction of a completed checkpoint is lost, instead of failing."
+    ),
+    text(
+        "key.fields-prefix",
+        "Prefix of the key columns' names, which is not in messages.",
+        default="",
+    ),
+    text(
+        "value.fields-include",
+        "Whether key columns are in the value, too.",
+        default="all",
+        choices=("all", "except_key"),
+    ),
 )
 _RESET: Final = "properties.auto.offset.reset"
 STARTUP: Final = (
@@ -51,34 +67,69 @@ BOUNDED: Final = (
     "specific-offsets",
 )
 _BOUNDS: Final = (
-    text("scan.bounded.mode", "unbounded", choices=BOUNDED),
-    text("scan.bounded.specific-offsets"),
-    number("scan.bounded.timestamp-millis"),
+    text("scan.bounded.mode", "Where reading ends.", default="unbounded", choices=BOUNDED),
+    text(
+        "scan.bounded.specific-offsets",
+        "Offsets of that mode: 'partition:0,offset:42;partition:1,offset:300'.",
+    ),
+    number("scan.bounded.timestamp-millis", "Time of that mode, in milliseconds since 1970."),
 )
 KAFKA: Final[tuple[Option, ...]] = (
     *COMMON,
     *_BOUNDS,
-    text("topic"),
-    text("topic-pattern"),
-    text("format"),
-    text("key.format"),
-    text("key.fields"),
-    text("value.format"),
-    text("scan.startup.mode", "group-offsets", choices=STARTUP),
-    text("scan.startup.specific-offsets"),
-    number("scan.startup.timestamp-millis"),
-    duration("scan.topic-partition-discovery.interval", 300_000),
-    text("sink.partitioner", "default", choices=("default", "fixed", "round-robin")),
+    text("topic", "Topics that are read, separated by semicolons; or the topic that is written."),
+    text("topic-pattern", "Regular expression of the topics that are read."),
+    text("format", "Format of the value.", suggestions=message_format_names),
+    text("key.format", "Format of the key.", suggestions=message_format_names),
+    text("key.fields", "Columns of the key, separated by semicolons."),
+    text(
+        "value.format",
+        "Format of the value: another name of 'format'.",
+        suggestions=message_format_names,
+    ),
+    text("scan.startup.mode", "Where reading starts.", default="group-offsets", choices=STARTUP),
+    text(
+        "scan.startup.specific-offsets",
+        "Offsets of that mode: 'partition:0,offset:42;partition:1,offset:300'.",
+    ),
+    number("scan.startup.timestamp-millis", "Time of that mode, in milliseconds since 1970."),
+    duration(
+        "scan.topic-partition-discovery.interval",
+        "How often new topics and partitions are looked for; 0: never.",
+        default_ms=300_000,
+    ),
+    text(
+        "sink.partitioner",
+        "How the partition of a message is chosen.",
+        default="default",
+        choices=("default", "fixed", "round-robin"),
+    ),
 )
 _UNBUFFERED: Final = "every change is written; the query already folds changes within a batch"
 UPSERT_KAFKA: Final[tuple[Option, ...]] = (
     *COMMON,
     *_BOUNDS,
-    text("topic", required=True),
-    text("key.format", required=True),
-    text("value.format", required=True),
-    number("sink.buffer-flush.max-rows", 0, no_effect=_UNBUFFERED),
-    duration("sink.buffer-flush.interval", 0, no_effect=_UNBUFFERED),
+    text(
+        "topic",
+        "Topics that are read, separated by semicolons; or the topic that is written.",
+        required=True,
+    ),
+    text("key.format", "Format of the key.", required=True, suggestions=message_format_names),
+    text("value.format", "Format of the value.", required=True, suggestions=message_format_names),
+    number(
+        "sink.buffer-flush.max-rows", "Most buffered changes.", default=0, no_effect=_UNBUFFERED
+    ),
+    duration(
+        "sink.buffer-flush.interval",
+        "Longest time that changes are buffered.",
+        default_ms=0,
+        no_effect=_UNBUFFERED,
+    ),
+)
+OPTION_GROUPS: Final = (
+    OptionGroup("properties.", "Properties of the Kafka client."),
+    OptionGroup("<format>.", "Options of the value's format, also as 'value.<format>.'."),
+    OptionGroup("key.<format>.", "Options of the key's format."),
 )
 
 

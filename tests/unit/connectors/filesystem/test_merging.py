@@ -13,8 +13,8 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from penstock.connectors.filesystem.table.merging import MERGES
-from penstock.connectors.filesystem.table.parts import AvroPart, OrcPart, ParquetPart
+from penstock.formats.avro.frames import AvroPart, merge_avro
+from penstock.formats.columnar.parts import OrcPart, ParquetPart, merge_orc, merge_parquet
 
 PARTS: dict[str, Any] = {"parquet": ParquetPart, "orc": OrcPart, "avro": AvroPart}
 NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 123456)
@@ -60,6 +60,9 @@ def read(form: str, data: bytes) -> tuple[Any, pl.DataFrame]:
         return found.schema, pl.DataFrame(pl.from_arrow(found.read()))
     frame = pl.read_avro(stream)
     return frame.schema, frame
+
+
+MERGES = {"parquet": merge_parquet, "orc": merge_orc, "avro": merge_avro}
 
 
 @pytest.mark.parametrize("form", PARTS)

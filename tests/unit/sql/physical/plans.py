@@ -11,7 +11,8 @@ from penstock.common import Configuration
 from penstock.connectors.base.collection import CollectionSource
 from penstock.connectors.base.staged_sinks import CollectSink
 from penstock.sql.connector.changelog_mode import ChangelogMode
-from penstock.sql.connector.providers import ScanProvider, SinkProvider, TableFactories
+from penstock.sql.connector.discovery import Factories
+from penstock.sql.connector.providers import ScanProvider, SinkProvider, TableFactory
 from penstock.sql.expr.nodes import (
     AggregateCall,
     Call,
@@ -115,7 +116,7 @@ class Sink(Table):
 
 
 @dataclass
-class Toys:
+class Toys(TableFactory):
     """The toy connector."""
 
     identifier: str = "toy"
@@ -182,7 +183,7 @@ def fields(**columns: DataType) -> Schema:
 
 def planner(toys: Toys | None = None, batch: bool = False, **options: str) -> Planner:
     """A planner that knows the toy connector; names of options have _ for . and __ for -."""
-    factories = TableFactories()
+    factories: Factories[TableFactory] = Factories("tests.connectors", "connector")
     factories.add(toys or Toys())
     options.setdefault("table_optimizer_agg__phase__strategy", "ONE_PHASE")
     configuration = Configuration.from_dict(
