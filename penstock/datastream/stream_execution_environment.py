@@ -129,14 +129,16 @@ class StreamExecutionEnvironment(EnvironmentConfiguration):
         self, input_format: Any, type_info: TypeInformation | None = None
     ) -> DataStream:
         """Read an input format, such as an AvroInputFormat."""
-        create = getattr(input_format, "create_source", None)
-        if not callable(create):
+        from penstock.datastream.connectors.file_system import FileSource
+
+        make_format = getattr(input_format, "file_format", None)
+        if not callable(make_format):
             raise ArgumentTypeError(
                 "unsupported input format",
                 detail=f"got {input_format!r}",
                 hint="use an AvroInputFormat, or from_source with a Source",
             )
-        source: Any = create()
+        source: Any = FileSource.for_record_stream_format(make_format(), input_format.path).build()
         source.carries_timestamps = False
         name = type(input_format).__name__
         produced = type_info or input_format.get_produced_type()

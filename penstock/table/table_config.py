@@ -16,6 +16,7 @@ from penstock.options.configuration import Configuration
 from penstock.options.option_checks import check_setting, other_names, override
 from penstock.table.sql_dialect import SqlDialect
 from penstock.time.durations import Duration
+from penstock.time.zones import checked_zone
 
 LOCAL_TIME_ZONE = table_options.LOCAL_TIME_ZONE.key
 STATE_TTL = table_options.STATE_TTL.key
@@ -177,31 +178,6 @@ def _linked_zone() -> str | None:
         return ZoneInfo(target).key if target else None
     except (ZoneInfoNotFoundError, ValueError):
         return None
-
-
-def checked_zone(zone: Any) -> str:
-    """Validate a time zone; return the name that ZoneInfo uses.
-
-    >>> checked_zone("GMT+08:00"), checked_zone("Europe/Berlin")
-    ('Etc/GMT-8', 'Europe/Berlin')
-    """
-    check_text(zone, "timezone_id")
-    if zone == "default":
-        return "default"
-    if zone.startswith(("GMT+", "GMT-", "UTC+", "UTC-")):
-        sign, digits = zone[3], zone[4:]
-        hours, _, minutes = digits.partition(":")
-        if hours.isdigit() and int(hours) <= 14 and minutes in {"", "00"}:
-            # the IANA names Etc/GMT+N have the opposite sign
-            turned = "-" if sign == "+" else "+"
-            return f"Etc/GMT{turned}{int(hours)}" if int(hours) else "UTC"
-    try:
-        return ZoneInfo(zone).key
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ArgumentError(
-            f"unknown time zone '{zone}'",
-            hint="use a name such as Europe/Berlin, UTC or GMT+08:00",
-        ) from None
 
 
 def _check_dialect(name: Any) -> None:

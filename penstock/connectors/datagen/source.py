@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.base.number_sequence import StaticSplitEnumerator
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -20,6 +19,7 @@ from penstock.connectors.base.source import (
     SplitEnumerator,
     SplitProgress,
 )
+from penstock.connectors.base.static_splits import StaticSplitEnumerator
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 # Seeding a random.Random costs 4 us, so one seed serves a block of consecutive records.

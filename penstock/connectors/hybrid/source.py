@@ -23,7 +23,7 @@ from penstock.errors import ArgumentTypeError, InvalidProgramError
 class HybridSource(Source):
     """Reads the first source to its end, then the next one, and so on; only the last one may be unbounded.
 
-    >>> from penstock.connectors.base.number_sequence import NumberSequenceSource
+    >>> from penstock.connectors.number_sequence.source import NumberSequenceSource
     >>> first, second = NumberSequenceSource(1, 10), NumberSequenceSource(11, 20)
     >>> HybridSource.builder(first).add_source(second).build()
     HybridSource(NumberSequenceSource, NumberSequenceSource)

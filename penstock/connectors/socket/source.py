@@ -18,7 +18,6 @@ from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
 from penstock.connectors.base.arguments import check_int, check_text
-from penstock.connectors.base.number_sequence import StaticSplitEnumerator
 from penstock.connectors.base.source import (
     Boundedness,
     MalformedRecord,
@@ -29,6 +28,7 @@ from penstock.connectors.base.source import (
     SourceSplit,
     SplitEnumerator,
 )
+from penstock.connectors.base.static_splits import StaticSplitEnumerator
 from penstock.errors import (
     ArgumentError,
     ArgumentTypeError,

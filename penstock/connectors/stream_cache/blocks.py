@@ -7,7 +7,6 @@ import posixpath
 from collections.abc import Iterator
 from typing import IO, Any
 
-from penstock.connectors.base.number_sequence import StaticSplitEnumerator
 from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
@@ -26,6 +25,7 @@ from penstock.connectors.base.source import (
     SplitEnumerator,
     SplitProgress,
 )
+from penstock.connectors.base.static_splits import StaticSplitEnumerator
 from penstock.files.file_system import resolve
 from penstock.pickling.portable_pickles import dumps
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.base.number_sequence import NumberSequenceSource
+from penstock.connectors.number_sequence.source import NumberSequenceSource
 
 __all__ = ["NumberSequenceSource"]

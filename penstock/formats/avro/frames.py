@@ -18,8 +18,8 @@ from penstock.formats.avro.container_records import (
     write_records,
 )
 from penstock.formats.base.file_formats import FilePart
-from penstock.formats.base.frames import FrameFormat
-from penstock.formats.base.times_of_day import clocks, read_times
+from penstock.formats.frames.reading import FrameFormat
+from penstock.formats.frames.times_of_day import clocks, read_times
 
 
 class AvroFrames(FrameFormat):

@@ -141,11 +141,9 @@ class AvroInputFormat:
         """Return the type of the records."""
         return GenericRecordAvroTypeInfo(self.schema)
 
-    def create_source(self) -> Any:
-        """Return the source that reads the files."""
-        from penstock.connectors.filesystem.source import FileSource
-
-        return FileSource.for_record_stream_format(AvroFileFormat(self.schema), self.path).build()
+    def file_format(self) -> AvroFileFormat:
+        """Return how the files are read."""
+        return AvroFileFormat(self.schema)
 
 
 class AvroBulkWriters:

@@ -7,8 +7,8 @@ from typing import Final
 
 from penstock.errors import ConfigurationError
 from penstock.formats.avro.frames import AvroFrames, AvroPart, merge_avro
-from penstock.formats.base.compression import codec_of
-from penstock.formats.base.maps import map_columns, map_without_string_keys
+from penstock.formats.frames.compression import codec_of
+from penstock.formats.frames.maps import map_columns, map_without_string_keys
 from penstock.sql.connector.formats import FileFormatFactory, FileWriting, FormatContext
 from penstock.sql.connector.options import flag, text
 from penstock.sql.types import DataType, LocalZonedTimestampType, TimestampType

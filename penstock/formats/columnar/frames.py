@@ -11,8 +11,8 @@ import pyarrow.parquet
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
 from penstock.formats.base.file_formats import FilePart
-from penstock.formats.base.frames import FrameFormat
-from penstock.formats.base.times_of_day import read_times
+from penstock.formats.frames.reading import FrameFormat
+from penstock.formats.frames.times_of_day import read_times
 
 
 class ParquetFrames(FrameFormat):

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from penstock.formats.base.maps import with_maps
-from penstock.formats.base.times_of_day import clocks
+from penstock.formats.frames.maps import with_maps
+from penstock.formats.frames.times_of_day import clocks
 
 
 class ParquetPart:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from penstock.formats.base.compression import codec_of
-from penstock.formats.base.maps import map_columns
 from penstock.formats.columnar.frames import OrcFrames, ParquetFrames
 from penstock.formats.columnar.parts import OrcPart, ParquetPart, merge_orc, merge_parquet
+from penstock.formats.frames.compression import codec_of
+from penstock.formats.frames.maps import map_columns
 from penstock.sql.connector.formats import FileFormatFactory, FileWriting, FormatContext
 from penstock.sql.connector.options import Option, flag, text
 

@@ -9,8 +9,8 @@ from typing import IO, Any
 import polars as pl
 
 from penstock.common.serialization import DeserializationSchema
-from penstock.formats.base.frames import LineFrames, as_read
-from penstock.formats.base.line_parts import short_times
+from penstock.formats.frames.line_parts import short_times
+from penstock.formats.frames.reading import LineFrames, as_read
 from penstock.sql.types import DataType
 
 

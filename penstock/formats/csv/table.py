@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
-from penstock.formats.base.line_parts import RowLines, TextPart, writes_rows
 from penstock.formats.csv.frames import CsvFrames, write_csv
 from penstock.formats.csv.messages import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from penstock.formats.csv.schema import CsvSchema
 from penstock.formats.csv.table_columns import csv_columns
+from penstock.formats.frames.line_parts import RowLines, TextPart, writes_rows
 from penstock.sql.connector.formats import (
     FileFormatFactory,
     FileWriting,

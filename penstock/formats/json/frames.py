@@ -8,8 +8,8 @@ from typing import IO, Any
 import polars as pl
 
 from penstock.formats.base.field_types import field_type
-from penstock.formats.base.frames import LineFrames, as_read
-from penstock.formats.base.line_parts import short_times
+from penstock.formats.frames.line_parts import short_times
+from penstock.formats.frames.reading import LineFrames, as_read
 from penstock.formats.json.fields import LOOKED_AT, FieldNameCheck
 from penstock.sql.types import RowField, RowType
 

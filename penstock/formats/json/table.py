@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.errors import ConfigurationError
-from penstock.formats.base.line_parts import RowLines, TextPart, writes_rows
+from penstock.formats.frames.line_parts import RowLines, TextPart, writes_rows
 from penstock.formats.json.frames import JsonFrames, write_json
 from penstock.formats.json.rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.formats.json.table_rows import (

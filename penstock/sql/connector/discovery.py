@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _NOT_INSTALLED: Final = (
-    "the metadata of the installed package 'penstock' has no {what}s: run tools/setup.sh or `pip install -e .` in a "
+    "the metadata of the installed package 'penstock' has no {kind}s: run tools/setup.sh or `pip install -e .` in a "
     "source tree; elsewhere, `pip install penstock`"
 )
 
@@ -34,13 +34,12 @@ F = TypeVar("F", bound=Factory)
 class Factories(Generic[F]):
     """The factories of an entry point group. Each is loaded when a statement first refers to it.
 
-    >>> type(Factories("penstock.connectors", "connector").find("blackhole")).__name__
+    >>> type(Factories("connector").find("blackhole")).__name__
     'BlackholeFactory'
     """
 
-    def __init__(self, group: str, what: str) -> None:
-        self._group = group
-        self._what = what  # for messages
+    def __init__(self, kind: str) -> None:
+        self._kind = kind  # such as connector, whose group is penstock.connectors
         self._loaded: dict[str, F] = {}
 
     def add(self, factory: F) -> None:
@@ -64,7 +63,7 @@ class Factories(Generic[F]):
             raise self._unknown(name)
         if len({each.value for each in declared}) > 1:
             raise ConfigurationError(
-                f"{self._what} '{name}' is in several installed packages",
+                f"{self._kind} '{name}' is in several installed packages",
                 detail=", ".join(sorted(f"{_package(each)} ({each.value})" for each in declared)),
                 hint="uninstall all of these packages but one",
             )
@@ -72,7 +71,7 @@ class Factories(Generic[F]):
             made: F = declared[0].load()()
         except (ImportError, AttributeError) as error:
             raise ConfigurationError(
-                f"cannot load {self._what} '{name}' of package '{_package(declared[0])}'",
+                f"cannot load {self._kind} '{name}' of package '{_package(declared[0])}'",
                 detail=f"{declared[0].value}: {type(error).__name__}: {error}",
                 hint="install a version of the package that fits this version of Penstock, and what it depends on",
             ) from error
@@ -83,10 +82,10 @@ class Factories(Generic[F]):
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else None
         if not any(_package(each) == "penstock" for each in self._entry_points()):
-            hint = _NOT_INSTALLED.format(what=self._what)
+            hint = _NOT_INSTALLED.format(kind=self._kind)
         return ConfigurationError(
-            f"unknown {self._what} '{name}'",
-            detail=f"available {self._what}s: {', '.join(known) or 'none'}",
+            f"unknown {self._kind} '{name}'",
+            detail=f"available {self._kind}s: {', '.join(known) or 'none'}",
             hint=hint,
         )
 
@@ -94,7 +93,7 @@ class Factories(Generic[F]):
         # Reading the metadata of all packages takes some ten milliseconds, which only programs with tables pay for.
         from importlib.metadata import entry_points
 
-        return list(entry_points(group=self._group))
+        return list(entry_points(group=f"penstock.{self._kind}s"))
 
 
 def _package(entry_point: EntryPoint) -> str:

@@ -114,7 +114,7 @@ class MessageFormat:
         return self.factory.serializer(self.context)
 
 
-FORMATS: Final[Factories[FormatFactory]] = Factories("penstock.formats", "format")
+FORMATS: Final[Factories[FormatFactory]] = Factories("format")
 
 
 def message_format_names() -> list[str]:

@@ -7,4 +7,4 @@ from typing import Final
 from penstock.sql.connector.discovery import Factories
 from penstock.sql.connector.providers import TableFactory
 
-CONNECTORS: Final[Factories[TableFactory]] = Factories("penstock.connectors", "connector")
+CONNECTORS: Final[Factories[TableFactory]] = Factories("connector")

@@ -11,9 +11,9 @@ import pytest
 from penstock.common import Duration
 from penstock.common.serialization import Encoder
 from penstock.connectors.base.collection import CollectionSource
-from penstock.connectors.base.number_sequence import NumberSequenceSource
 from penstock.connectors.datagen.source import DataGeneratorSource
 from penstock.connectors.function.sink import FunctionSink
+from penstock.connectors.number_sequence.source import NumberSequenceSource
 from penstock.datastream.connectors.file_system import (
     FileSink,
     FileSource,

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.connectors.base.collection import CollectionSource
-from penstock.connectors.base.number_sequence import NumberSequenceSource
 from penstock.connectors.base.source import ReadLimits, SplitEnumerator, SplitProgress
 from penstock.connectors.datagen.source import DataGeneratorSource
 from penstock.connectors.filesystem.source import FileSource
 from penstock.connectors.hybrid.source import HybridSource
+from penstock.connectors.number_sequence.source import NumberSequenceSource
 from penstock.connectors.stream_cache.blocks import StreamCacheSource
 from penstock.formats.base.file_formats import FilePart, StreamFormat
 from penstock.formats.columnar.files import ParquetColumnarRowInputFormat

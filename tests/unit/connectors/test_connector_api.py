@@ -53,7 +53,7 @@ def test_pyflinks_names_are_where_pyflink_has_them(module, name):
         "filesystem.source",
         "http.client",
         "http.sink",
-        "base.number_sequence",
+        "number_sequence.source",
         "redis.client",
         "redis.commands",
         "redis.sink",
@@ -92,7 +92,7 @@ def test_the_example_source_and_sink_work():
 
 
 def test_a_task_that_unpickles_connectors_loads_nothing_heavy():
-    modules = ["connectors.base.collection", "connectors.base.number_sequence", "connectors.base.staged_sinks", "connectors.datagen.source",
+    modules = ["connectors.base.collection", "connectors.number_sequence.source", "connectors.base.staged_sinks", "connectors.datagen.source",
                "connectors.filesystem.sink", "connectors.filesystem.source", "connectors.function.sink", "formats.columnar.files",
                "formats.csv.files", "formats.json.rows"]  # fmt: skip
     imports = ", ".join(f"penstock.{module}" for module in modules)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from penstock.connectors.base import collection as collection_module
 from penstock.connectors.base.collection import CollectionSource
-from penstock.connectors.base.number_sequence import NumberSequenceSource
 from penstock.connectors.base.source import Boundedness, ReadLimits
 from penstock.connectors.datagen.source import DataGeneratorSource, RateLimiterStrategy
+from penstock.connectors.number_sequence.source import NumberSequenceSource
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from tests.builders.connector_helpers import read_all, read_resuming, read_split
 

@@ -13,7 +13,7 @@ from penstock.connectors.filesystem.table.partition_times import (
 from penstock.connectors.filesystem.table.partitions import CommitTrigger
 from penstock.errors import ArgumentError, ConfigurationError
 from penstock.sql.connector.providers import TableContext
-from penstock.table.table_config import checked_zone
+from penstock.time.zones import checked_zone
 
 BY_WATERMARK: Final = "'sink.partition-commit.trigger' = 'partition-time'"
 _TRIGGER: Final = "sink.partition-commit.trigger"

@@ -12,6 +12,7 @@ from penstock.cli.sql.table_options import table_options
 from penstock.errors import ConfigurationError
 from penstock.sql.connector.discovery import Factories
 from penstock.sql.connector.formats import FORMATS
+from penstock.sql.connector.providers import TableFactory
 from penstock.sql.connector.registry import CONNECTORS
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing import MiniCluster
@@ -198,11 +199,11 @@ def test_a_package_that_cannot_be_loaded_is_named(
 
 
 def test_a_source_tree_that_is_not_installed_gets_a_hint() -> None:
-    with pytest.raises(ConfigurationError, match="unknown connector 'kafka'") as refused:
-        Factories("penstock.not_installed", "connector").find("kafka")
+    with pytest.raises(ConfigurationError, match="unknown missing_kind 'kafka'") as refused:
+        Factories[TableFactory]("missing_kind").find("kafka")
     assert refused.value.hint is not None
     assert "pip install" in refused.value.hint
-    assert refused.value.detail == "available connectors: none"
+    assert refused.value.detail == "available missing_kinds: none"
 
 
 @pytest.mark.parametrize(

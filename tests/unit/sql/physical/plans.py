@@ -183,7 +183,7 @@ def fields(**columns: DataType) -> Schema:
 
 def planner(toys: Toys | None = None, batch: bool = False, **options: str) -> Planner:
     """A planner that knows the toy connector; names of options have _ for . and __ for -."""
-    factories: Factories[TableFactory] = Factories("tests.connectors", "connector")
+    factories: Factories[TableFactory] = Factories("connector")
     factories.add(toys or Toys())
     options.setdefault("table_optimizer_agg__phase__strategy", "ONE_PHASE")
     configuration = Configuration.from_dict(

@@ -1,0 +1,1 @@
+"""Files that are read and written in columns, as polars.DataFrames: what the formats share."""
