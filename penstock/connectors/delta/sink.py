@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from penstock.connectors.base.retrying import retry
 from penstock.connectors.base.sink import (
     CommitRequest,
     Committer,
@@ -199,18 +200,15 @@ class DeltaCommitter(Committer):
         files: list[DataFile] = request.committables
         if not files:
             return
-        # If others have created or changed the table since it was opened, it is opened again.
-        for pause in (*_PAUSES_S, None):
-            try:
-                table = self._open()
-                if not self._has(table, files[0].application, request.checkpoint_id, files):
-                    self._append(table, files, request.checkpoint_id)
-            except deltalake("exceptions").CommitFailedError:
-                if pause is None:
-                    raise
-                time.sleep(pause)
-            else:
-                return
+        conflict = deltalake("exceptions").CommitFailedError
+
+        def attempt() -> None:
+            # If others have created or changed the table since it was opened, it is opened again.
+            table = self._open()
+            if not self._has(table, files[0].application, request.checkpoint_id, files):
+                self._append(table, files, request.checkpoint_id)
+
+        retry(attempt, _PAUSES_S, when=lambda error: isinstance(error, conflict))
 
     def _append(self, table: Any, files: Sequence[DataFile], checkpoint_id: int) -> None:
         library, application = deltalake(), files[0].application

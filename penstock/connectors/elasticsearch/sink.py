@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.connectors.base.rejections import OnRejected, RejectedRecord, Rejections
 from penstock.connectors.base.request_batch import BatchLimits, RequestBatch
-from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.retrying import AttemptFailedError, Backoff, retry
 from penstock.connectors.base.sink import (
     CheckpointContext,
     Committer,
@@ -117,19 +117,28 @@ class _BulkWriter(SinkWriter):
         pending = self._batch.take()
         if self._actions is not None:
             self._actions.inc(len(pending))
-        pauses = self._settings.backoff.pauses()
-        while pending:
+        if not pending:
+            return
+
+        def attempt() -> None:
+            nonlocal pending
             pending, trouble = self._send(pending)
-            if not pending:
-                return
-            pause = next(pauses, None)
-            if pause is None:
-                raise ConnectionFailedError(
-                    f"{len(pending)} bulk actions failed after all retries",
-                    detail=f"hosts {', '.join(self._settings.hosts)}; last error: {trouble}",
-                    hint="check that the cluster is up and keeps up; set_bulk_flush_backoff_strategy sets the retries",
-                )
-            self._client.wait(pause)
+            if pending:
+                raise AttemptFailedError(trouble)
+
+        try:
+            retry(
+                attempt,
+                self._settings.backoff.pauses(),
+                when=lambda error: isinstance(error, AttemptFailedError),
+                sleep=self._client.wait,
+            )
+        except AttemptFailedError as error:
+            raise ConnectionFailedError(
+                f"{len(pending)} bulk actions failed after all retries",
+                detail=f"hosts {', '.join(self._settings.hosts)}; last error: {error}",
+                hint="check that the cluster is up and keeps up; set_bulk_flush_backoff_strategy sets the retries",
+            ) from None
 
     def _send(self, pending: list[_Pending]) -> tuple[list[_Pending], str]:
         """Send a bulk request; return the actions to send again, and why."""

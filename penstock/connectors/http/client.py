@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.retrying import AttemptFailedError, Backoff, retry
 from penstock.dependencies.extras import optional_module
 from penstock.errors import ConnectionFailedError
 
@@ -71,20 +71,27 @@ class HttpClient:
 
     def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> HttpResponse:
         """Send a request, with retries on temporary failures; raise if the server does not recover in time."""
-        pauses = self._backoff.pauses()
-        while True:
+
+        def attempt() -> HttpResponse:
             answer, trouble = self.send_once(method, url, body, headers)
             if answer is not None and answer.status not in RETRIED_STATUSES:
                 return answer
-            pause = next(pauses, None)
-            if pause is None:
-                raise ConnectionFailedError(
-                    f"{method} {url} failed after all retries",
-                    detail=trouble,
-                    hint="check that the server is up and keeps up; the sink's retry options set how long requests are retried",
-                )
             asked = None if answer is None else retry_after(answer.headers)
-            self.wait(pause if asked is None else max(pause, asked))
+            raise AttemptFailedError(trouble, asked or 0.0)
+
+        try:
+            return retry(
+                attempt,
+                self._backoff.pauses(),
+                when=lambda error: isinstance(error, AttemptFailedError),
+                sleep=self.wait,
+            )
+        except AttemptFailedError as error:
+            raise ConnectionFailedError(
+                f"{method} {url} failed after all retries",
+                detail=str(error),
+                hint="check that the server is up and keeps up; the sink's retry options set how long requests are retried",
+            ) from None
 
     def send_once(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import IO, Any, Final
 
+from penstock.connectors.base.retrying import Backoff, retry
 from penstock.connectors.base.sink import (
     CommitRequest,
     Committer,
@@ -155,27 +156,27 @@ class IcebergCommitter(Committer):
         if not files:
             return
         refused = pyiceberg("exceptions").CommitFailedException
+        backoff = Backoff(50, 60_000, retries=_MOST_TRIES - 1, jitter=0)
+        retry(
+            partial(self._append, files, request.checkpoint_id),
+            backoff.pauses(),
+            when=lambda error: isinstance(error, refused),
+        )
+
+    def _append(self, files: list[DataFile], checkpoint_id: int) -> None:
         digest = digest_of(files)
-        for attempt in range(_MOST_TRIES):
-            table = self._name.require_table()
-            if _has(table, files[0].application, digest):
-                return
-            try:
-                table.add_files(
-                    [file.path for file in files],
-                    snapshot_properties={
-                        _APPLICATION: files[0].application,
-                        _CHECKPOINT_ID: str(request.checkpoint_id),
-                        _FILES: digest,
-                    },
-                    check_duplicate_files=False,  # it would read all manifests; the snapshots' properties are enough
-                )
-            except refused:
-                if attempt == _MOST_TRIES - 1:
-                    raise
-                time.sleep(0.05 * 2**attempt)
-            else:
-                return
+        table = self._name.require_table()
+        if _has(table, files[0].application, digest):
+            return
+        table.add_files(
+            [file.path for file in files],
+            snapshot_properties={
+                _APPLICATION: files[0].application,
+                _CHECKPOINT_ID: str(checkpoint_id),
+                _FILES: digest,
+            },
+            check_duplicate_files=False,  # it would read all manifests; the snapshots' properties are enough
+        )
 
 
 def _has(table: Any, application: str, digest: str) -> bool:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from penstock.connectors.base.retrying import Backoff, retry
 from penstock.connectors.base.sink import CommitRequest, Committer
 from penstock.connectors.base.staged_sinks import unpickled
 from penstock.connectors.jdbc.failures import (
@@ -225,19 +226,26 @@ class JdbcCommitter(Committer):
 
     def _retrying(self, action: Callable[[], None], doing: str) -> None:
         """Run an action, with retries while the database is unreachable, for the connection timeout."""
-        end = time.monotonic() + self._timeout_s
-        pause = 0.1
+        name, since = self._session.target.name, time.monotonic()
+        within_ms = self._timeout_s * 1000
+        backoff = Backoff(100, 2000, within_ms=within_ms, jitter=0, cuts_last_pause=False)
+
+        def attempt() -> None:
+            try:
+                action()
+            except Exception:
+                self._session.leave()
+                raise
+
         with named(self._session.target, doing):
-            while True:
-                try:
-                    return action()
-                except Exception as error:
-                    self._session.leave()
-                    if not may_pass(error) or time.monotonic() + pause > end:
-                        raise
-                    _log.info("retrying to %s at %s: %s", doing, self._session.target.name, error)
-                time.sleep(pause)
-                pause = min(2 * pause, 2.0)
+            retry(
+                attempt,
+                backoff.pauses(since),
+                when=may_pass,
+                before_pause=lambda error: _log.info(
+                    "retrying to %s at %s: %s", doing, name, error
+                ),
+            )
 
 
 def roll_back_in_doubt(connection: JdbcConnectionOptions, prefix: str) -> list[str]:

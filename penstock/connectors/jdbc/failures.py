@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+from penstock.connectors.base.retrying import retry
 from penstock.connectors.jdbc.urls import JdbcDatabase
 from penstock.errors import PenstockError, RecordError, SuppressRestartsError
+
+T = TypeVar("T")
 
 # By SQLSTATE: classes of connections (08), resources (53), and single ones: serialization failure, deadlock, object in use,
 # lock timeout, a server that shuts down, has crashed or starts, and one that is read-only because it is no longer primary.
@@ -164,15 +166,7 @@ def pauses(retries: int) -> Sequence[float]:
 
 
 def with_retries(
-    action: Callable[[], Any], retries: int, again: Callable[[BaseException], None]
-) -> Any:
+    action: Callable[[], T], retries: int, again: Callable[[Exception], None] = lambda _: None
+) -> T:
     """Run an action, with a retry after each temporary failure; `again` is called with the error, before the pause."""
-    for pause in pauses(retries):
-        try:
-            return action()
-        except Exception as error:
-            if not may_pass(error):
-                raise
-            again(error)
-            time.sleep(pause)
-    return action()
+    return retry(action, pauses(retries), when=may_pass, before_pause=again)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.connectors.base.retrying import retry_async
 from penstock.connectors.jdbc.failures import may_pass, pauses, refused
 from penstock.connectors.jdbc.generic import DriverStatement, create_engine
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
@@ -15,6 +17,8 @@ from penstock.connectors.jdbc.postgres import adapt, connection_settings, psycop
 from penstock.connectors.jdbc.statements import for_psycopg
 
 Rows = list[Row]
+Found = tuple[tuple[str, ...], Any]  # names of columns, and rows
+Ask = Callable[[list[Hashable]], Awaitable[Found]]
 
 
 class LookupClient:
@@ -81,21 +85,25 @@ class LookupClient:
     async def _fetch(self, keys: list[Hashable]) -> dict[Hashable, Rows]:
         ask = self._ask_postgres if self._options.target.kind == "postgresql" else self._ask_other
         async with self._permits:
-            for pause in [*pauses(self._retries), None]:
-                self._on_query()
-                try:
-                    names, rows = await ask(keys)
-                except Exception as error:
-                    if pause is None or not may_pass(error):
-                        raise refused(
-                            error, self._options.target, "look up rows", self._query
-                        ) from error
-                    self._on_retry()
-                    await self.close()  # the other connections are as old
-                    await asyncio.sleep(pause)
-                else:
-                    return self._sorted(keys, names, rows)
-        raise AssertionError  # the last attempt returns or raises
+            try:
+                names, rows = await retry_async(
+                    partial(self._attempt, ask, keys),
+                    pauses(self._retries),
+                    when=may_pass,
+                    before_pause=lambda _: self._on_retry(),
+                )
+            except Exception as error:
+                raise refused(error, self._options.target, "look up rows", self._query) from error
+            return self._sorted(keys, names, rows)
+
+    async def _attempt(self, ask: Ask, keys: list[Hashable]) -> Found:
+        self._on_query()
+        try:
+            return await ask(keys)
+        except Exception as error:
+            if may_pass(error):
+                await self.close()  # the other connections are as old
+            raise
 
     def _sorted(
         self, keys: list[Hashable], names: tuple[str, ...], rows: Sequence[Sequence[Any]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -20,7 +19,7 @@ from penstock.connectors.base.source import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.connectors.jdbc.failures import may_pass, named, pauses
+from penstock.connectors.jdbc.failures import may_pass, named, with_retries
 from penstock.connectors.jdbc.options import JdbcConnectionOptions, text, whole_number
 from penstock.connectors.jdbc.scans import Cursor, JdbcScan, ask, primary_key
 from penstock.connectors.jdbc.sink import check_options
@@ -224,7 +223,7 @@ class _Enumerator(SplitEnumerator):
         """Return as many splits as there are free readers."""
         if self._waiting is None:
             with named(self._source.connection.target, "return the splits of a source"):
-                self._waiting = _again(self._plan)
+                self._waiting = with_retries(self._plan, _RETRIES)
         free = max(0, 2 * self._parallelism - self._unfinished)
         found, self._waiting = self._waiting[:free], self._waiting[free:]
         self._unfinished += len(found)
@@ -317,7 +316,7 @@ class _Reader(SourceReader):
             else:
                 opened[1].close()
         with named(self._source.connection.target, "read", self._source.relation):
-            return _again(lambda: self._begin(split, position, count))
+            return with_retries(lambda: self._begin(split, position, count), _RETRIES)
 
     def _begin(
         self, split: SourceSplit, position: Any, count: int
@@ -357,17 +356,6 @@ class _Reader(SourceReader):
                 }
                 malformed.append(MalformedRecord.of(row, error, origin))
         return SourceBatch(records, position, malformed=malformed)
-
-
-def _again(action: Callable[[], T]) -> T:
-    for pause in pauses(_RETRIES):
-        try:
-            return action()
-        except Exception as error:
-            if not may_pass(error):
-                raise
-            time.sleep(pause)
-    return action()
 
 
 def _quote(options: JdbcConnectionOptions) -> str:

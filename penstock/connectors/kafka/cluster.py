@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
+from penstock.connectors.base.retrying import Backoff, retry
 from penstock.connectors.kafka.client_log import client_log
 from penstock.connectors.kafka.offsets import KafkaTopicPartition, Offsets
 from penstock.connectors.kafka.properties import confluent_kafka
@@ -55,20 +56,24 @@ class KafkaCluster:
 
     def topics(self, timeout: float) -> dict[str, int]:
         """Return the topics and their numbers of partitions, with retries up to the timeout."""
-        until = time.monotonic() + timeout
-        while True:
+        since, exceptions = time.monotonic(), self._library.KafkaException
+
+        def ask() -> Any:
             try:
-                found = self._consumer.list_topics(timeout=min(1.0, timeout)).topics
-            except self._library.KafkaException as error:
+                return self._consumer.list_topics(timeout=min(1.0, timeout)).topics
+            except exceptions as error:
                 self.serve()
                 self._check(error_of(error), "asking for topics")
-                if time.monotonic() >= until:
-                    raise self._away(error_of(error), timeout) from None
-                time.sleep(0.05)
-            else:
-                return {
-                    name: len(topic.partitions) for name, topic in found.items() if not topic.error
-                }
+                raise
+
+        backoff = Backoff(50, 50, within_ms=timeout * 1000, jitter=0)
+        try:
+            found = retry(
+                ask, backoff.pauses(since), when=lambda error: isinstance(error, exceptions)
+            )
+        except exceptions as error:
+            raise self._away(error_of(error), timeout) from None
+        return {name: len(topic.partitions) for name, topic in found.items() if not topic.error}
 
     def earliest(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
         """Return the first offset of each partition."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Final
 
+from penstock.connectors.base.retrying import Backoff, retry
 from penstock.connectors.kafka.client_log import client_log
 from penstock.connectors.kafka.errors import KafkaSinkError, sink_error
 from penstock.connectors.kafka.properties import client_configuration, confluent_kafka
@@ -225,16 +226,21 @@ class KafkaProducer:
     def _retry(
         self, call: Callable[[float], Any], what: str, keep_on: Callable[[], bool] = lambda: True
     ) -> None:
-        end = time.monotonic() + DELIVERY_TIMEOUT_MS / 1000
-        while True:
+        def attempt() -> None:
             try:
-                call(_SLICE_S)
-            except self._exceptions as exception:
+                call(_SLICE_S)  # it waits for the brokers, so there are no pauses between attempts
+            except self._exceptions:
                 self.poll()
-                if not (exception.args[0].retriable() and keep_on() and time.monotonic() < end):
-                    raise self._error(exception, what) from exception
-            else:
-                return
+                raise
+
+        def when(error: Exception) -> bool:
+            return isinstance(error, self._exceptions) and error.args[0].retriable() and keep_on()
+
+        pauses = Backoff(0, 0, within_ms=DELIVERY_TIMEOUT_MS, jitter=0).pauses(time.monotonic())
+        try:
+            retry(attempt, pauses, when=when)
+        except self._exceptions as exception:
+            raise self._error(exception, what) from exception
 
     def _error(self, error: Any, what: str, topic: str | None = None) -> KafkaSinkError:
         return sink_error(error, what, self.bootstrap, topic)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from penstock.connectors.base.retrying import Backoff, retry
 from penstock.connectors.kafka.client_properties import protocol_configuration
 from penstock.connectors.kafka.errors import KafkaConnectionError, KafkaSinkError
 from penstock.connectors.kafka.producer import KafkaProducer
@@ -196,18 +197,17 @@ class Transactions:
     def _ask(self, what: str, request: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
         """Send a request, with retries while the cluster may recover."""
         errors = optional_module("kafka.errors", extra="kafka", needed_by="KafkaSink")
-        end = time.monotonic() + self._timeout_s
-        pause, checked = 0.005, False
-        while True:
+        since, checked = time.monotonic(), False
+
+        def attempt() -> T:
+            nonlocal checked
             if self._stopped:
                 raise KafkaConnectionError(f"the sink was closed before it could {what}")
             try:
                 client = self._connected()
                 answer: T = client._manager.run(request, client)  # noqa: SLF001
-            except errors.ConcurrentTransactionsError as error:
-                self._give_up_after(
-                    end, what, error
-                )  # the coordinator is busy: the connection is fine
+            except errors.ConcurrentTransactionsError:
+                raise  # the coordinator is busy: the connection is fine
             except errors.UnsupportedVersionError as error:
                 raise KafkaSinkError(
                     "the Kafka brokers are too old for exactly-once delivery",
@@ -222,11 +222,22 @@ class Transactions:
                 if not checked:
                     self._check_login()
                     checked = True
-                self._give_up_after(end, what, error)
-            else:
-                return answer
-            time.sleep(pause)
-            pause = min(pause * 2, 0.5)
+                raise
+            return answer
+
+        backoff = Backoff(5, 500, within_ms=self._timeout_s * 1000, jitter=0)
+        try:
+            return retry(
+                attempt,
+                backoff.pauses(since),
+                when=lambda error: isinstance(error, errors.KafkaError),
+            )
+        except errors.KafkaError as error:
+            raise KafkaConnectionError(
+                f"Kafka could not {what}",
+                detail=f"brokers: {self.bootstrap}; for {self._timeout_s:.0f} s: {error}",
+                hint="check that the brokers are up and that bootstrap.servers and the security properties are right",
+            ) from error
 
     def _check_login(self) -> None:
         """Raise an error if the brokers reject this client: kafka-python only reports that it has no connection."""
@@ -243,14 +254,6 @@ class Transactions:
                 _keep_quiet()
                 self._client = admin.KafkaAdminClient(**protocol_configuration(self._properties))
             return self._client
-
-    def _give_up_after(self, end: float, what: str, error: Exception) -> None:
-        if time.monotonic() > end:
-            raise KafkaConnectionError(
-                f"Kafka could not {what}",
-                detail=f"brokers: {self.bootstrap}; for {self._timeout_s:.0f} s: {error}",
-                hint="check that the brokers are up and that bootstrap.servers and the security properties are right",
-            ) from error
 
 
 async def _send(client: Any, transactional_id: str, request: Any) -> Any:

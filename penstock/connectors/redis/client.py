@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.retrying import Backoff, retry
 from penstock.dependencies.extras import optional_module
 from penstock.errors import (
     AccessRefusedError,
@@ -77,22 +77,30 @@ class RedisCalls:
             errors.ClusterDownError,
             OSError,
         )
-        pauses = self._backoff.pauses()
-        while True:
-            try:
-                return function(self._open())
-            except away as error:
-                if isinstance(error, errors.AuthenticationError | errors.AuthorizationError):
-                    raise AccessRefusedError(
-                        f"{self.name} rejected the credentials",
-                        detail=f"{type(error).__name__}: {error}",
-                        hint="check the user and the password",
-                    ) from error
-                pause = next(pauses, None)
-                if pause is None:
-                    raise self._failed(error, "check that the server is up") from error
-            self.retries += 1
-            self._stopped.wait(pause)
+        refused = (errors.AuthenticationError, errors.AuthorizationError)
+
+        def when(error: Exception) -> bool:
+            return isinstance(error, away) and not isinstance(error, refused)
+
+        try:
+            return retry(
+                lambda: function(self._open()),
+                self._backoff.pauses(),
+                when=when,
+                before_pause=self._count_retry,
+                sleep=self._stopped.wait,
+            )
+        except refused as error:
+            raise AccessRefusedError(
+                f"{self.name} rejected the credentials",
+                detail=f"{type(error).__name__}: {error}",
+                hint="check the user and the password",
+            ) from error
+        except away as error:
+            raise self._failed(error, "check that the server is up") from error
+
+    def _count_retry(self, error: Exception) -> None:
+        self.retries += 1
 
     def pipeline(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Run commands, not as a transaction; return the results, with an exception for each rejected command."""

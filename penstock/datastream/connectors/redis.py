@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any
 
 from penstock.connectors.base.arguments import check_callable, check_int, check_one_of
 from penstock.connectors.base.lookup_cache import LookupCache
 from penstock.connectors.base.rejections import RejectedRecord
-from penstock.connectors.base.retrying import Backoff
+from penstock.connectors.base.retrying import Backoff, retry_async
 from penstock.connectors.redis.client import Connect, check_connect, without_password
 from penstock.connectors.redis.sink import RedisSink
 from penstock.datastream.async_functions import AsyncBatchFunction
@@ -94,20 +93,20 @@ class RedisLookup(AsyncBatchFunction[Any, Any]):
     async def _ask(self, keys: list[Hashable]) -> dict[Hashable, Any]:
         """Look up keys, with retries until the server answers."""
         away = (self._errors.ConnectionError, self._errors.TimeoutError, OSError)
+
+        async def attempt() -> dict[Hashable, Any]:
+            return dict(zip(keys, await self._answers(keys), strict=True))
+
         pauses = Backoff(20, 1000, within_ms=self.retry_timeout_ms).pauses()
-        while True:
-            try:
-                return dict(zip(keys, await self._answers(keys), strict=True))
-            except away as error:
-                pause = next(pauses, None)
-                if pause is None:
-                    name = self.connect if isinstance(self.connect, str) else ""
-                    raise ConnectionFailedError(
-                        f"{without_password(name) or 'Redis'} did not answer for {self.retry_timeout_ms} ms",
-                        detail=f"{type(error).__name__}: {error}",
-                        hint="check that the server is up; retry_timeout_ms sets how long requests are retried",
-                    ) from error
-            await asyncio.sleep(pause)
+        try:
+            return await retry_async(attempt, pauses, when=lambda error: isinstance(error, away))
+        except away as error:
+            name = self.connect if isinstance(self.connect, str) else ""
+            raise ConnectionFailedError(
+                f"{without_password(name) or 'Redis'} did not answer for {self.retry_timeout_ms} ms",
+                detail=f"{type(error).__name__}: {error}",
+                hint="check that the server is up; retry_timeout_ms sets how long requests are retried",
+            ) from error
 
     async def _answers(self, keys: list[Hashable]) -> list[Any]:
         if self.command == "GET" and not self.cluster:

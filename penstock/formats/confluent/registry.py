@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import enum
 import json
-import random
 import ssl
 import threading
 import time
@@ -16,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.connectors.base.retrying import Backoff, retry
 from penstock.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -227,20 +227,23 @@ class SchemaRegistry:
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request, with retries until `patience` is over."""
-        end = time.monotonic() + self._patience
-        pause = 0.1
-        while True:
-            for address in self._addresses:
-                try:
-                    return self._send(address, method, path, body)
-                except SchemaRegistryError as error:
-                    if error.status is not None and error.status not in _TRY_AGAIN:
-                        raise
-                    last = error
-            if time.monotonic() + pause > end:
-                raise last
-            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not cryptography
-            pause = min(2 * pause, 2.0)
+        # Each pause has half to all of its length: 100 ms, then twice as long each time, up to 2 s.
+        backoff = Backoff(75, 1500, within_ms=self._patience * 1000, jitter=1 / 3)
+        return retry(
+            lambda: self._ask_each(method, path, body),
+            backoff.pauses(time.monotonic()),
+            when=_may_pass,
+        )
+
+    def _ask_each(self, method: str, path: str, body: Any) -> Any:
+        """Send a request to one address after the other, until one answers."""
+        for address in self._addresses[:-1]:
+            try:
+                return self._send(address, method, path, body)
+            except SchemaRegistryError as error:
+                if not _may_pass(error):
+                    raise
+        return self._send(self._addresses[-1], method, path, body)
 
     def _send(self, address: _Address, method: str, path: str, body: Any) -> Any:
         data = None if body is None else json.dumps(body).encode("utf-8")
@@ -316,6 +319,13 @@ class _Address:
             headers["Authorization"] = _basic(user, password)
         host = parts.netloc.rpartition("@")[2]
         return cls(f"{parts.scheme}://{host}{parts.path.rstrip('/')}", headers)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether there was no answer, or one that says to try again."""
+    if not isinstance(error, SchemaRegistryError):
+        return False
+    return error.status is None or error.status in _TRY_AGAIN
 
 
 def _basic(user: str, password: str) -> str:

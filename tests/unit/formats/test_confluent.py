@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.common.types import Row
+from penstock.connectors.base import retrying
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.formats.avro.schema import AvroSchema
 from penstock.formats.confluent import registry as registry_module
@@ -240,6 +241,7 @@ class Pauses:
 def pauses(monkeypatch):
     pauses = Pauses()
     monkeypatch.setattr(registry_module, "time", pauses)
+    monkeypatch.setattr(retrying, "time", pauses)
     return pauses
 
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from penstock.common import Types
+from penstock.connectors.base import retrying
 from penstock.connectors.base.sink import CheckpointContext, CommitRequest, WriterContext
 from penstock.connectors.jdbc import committer as committer_module
-from penstock.connectors.jdbc import failures as failures_module
 from penstock.connectors.jdbc.committer import JdbcCommitter
 from penstock.connectors.jdbc.failures import DatabaseError
 from penstock.connectors.jdbc.options import (
@@ -40,7 +40,7 @@ class Sink:
         self.pauses: list[float] = []
         clock = SimpleNamespace(monotonic=lambda: sum(self.pauses), sleep=self.pauses.append)
         monkeypatch.setattr(committer_module, "time", clock)
-        monkeypatch.setattr(failures_module, "time", clock)
+        monkeypatch.setattr(retrying, "time", clock)
         monkeypatch.setattr(committer_module, "open_session", self.database.session)
 
     def committer(self, **options):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import kafka.errors
 import pytest
 
+from penstock.connectors.base import retrying
 from penstock.connectors.kafka import transactions as transactions_module
 from penstock.connectors.kafka.errors import KafkaConnectionError, KafkaSinkError
 from penstock.connectors.kafka.transactions import Transactions, TransactionState
@@ -55,6 +56,7 @@ class Asking:
         self.answers, self.clients, self.pauses = [], [], []
         clock = SimpleNamespace(monotonic=lambda: sum(self.pauses), sleep=self.pauses.append)
         monkeypatch.setattr(transactions_module, "time", clock)
+        monkeypatch.setattr(retrying, "time", clock)
         self.transactions = Transactions({"bootstrap.servers": "a:1"}, timeout_s=10)
         monkeypatch.setattr(self.transactions, "_check_login", lambda: None)
         monkeypatch.setattr(self.transactions, "_connected", self._connected)
