@@ -160,7 +160,7 @@ def test_invalid_line_fails_the_job_and_names_the_file(
 def test_a_format_that_is_not_known_is_refused(tables: TableEnvironment, tmp_path: Path) -> None:
     given = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parket'"
     tables.execute_sql(f"CREATE TABLE t (id BIGINT) WITH ({given})")
-    with pytest.raises(ConfigurationError, match="valid values are csv, json, parquet"):
+    with pytest.raises(ConfigurationError, match="valid values are avro, canal-json, csv"):
         tables.execute_sql("SELECT * FROM t")
 
 
