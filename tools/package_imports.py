@@ -4,7 +4,7 @@ An import happens when its module is loaded, when a function is called, or for t
 nothing and cannot fail in a circle; but who reads one end has to know the other one as well.
 
 A module may also be imported by its name in a string: as an address such as "penstock.sql.parse:parse", or with
-`import_module`. A string that names a module counts as an import when a function is called.
+`import_module`. A string that names a module is an import by an address.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class When(enum.IntEnum):
     IMPORT = 0
     CALL = 1
     TYPES = 2
+    ADDRESS = 3  # by a string that names the module
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +120,12 @@ def _addresses(tree: ast.AST) -> Iterator[Import]:
         if isinstance(node, ast.JoinedStr):
             first = node.values[0] if node.values else None
             if isinstance(first, ast.Constant) and first.value.endswith("."):
-                yield Import(first.value.rstrip("."), When.CALL, node.lineno)
+                yield Import(first.value.rstrip("."), When.ADDRESS, node.lineno)
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             match = _ADDRESS.fullmatch(node.value)
             if match is not None:
-                yield Import(match[1], When.CALL, node.lineno)
+                yield Import(match[1], When.ADDRESS, node.lineno)
         waiting.extend(ast.iter_child_nodes(node))
 
 
@@ -167,7 +168,7 @@ def arrows(
             if start is None or end is None or start == end:
                 continue
             makers = found[start, end]
-            makers[module.name] = min(each.when, makers.get(module.name, When.TYPES))
+            makers[module.name] = min(each.when, makers.get(module.name, When.ADDRESS))
     return dict(found)
 
 

@@ -245,22 +245,17 @@ MAY_IMPORT = {
 } | _FOUNDATION
 PACKAGES = set(MAY_IMPORT)
 
+# package -> the packages that it may name in an address, `"package.module:name"`: a spec of an operator names the operator
+# that runs it, so a new operator is a spec, an operator, and no line in a list. Whoever names one knows nothing of it.
+MAY_NAME: dict[str, set[str]] = {
+    "graph": {"runtime"},
+    "graph.operator_specs.columnar": {"runtime"},
+}
+
 # The arrows that point up, by module, with the packages at their ends. They are there still and go one by one; a new
 # one is not a way out: move what both sides need below them.
 UPWARD: dict[str, set[str]] = {
     "penstock.catalogs.manager": {"table"},
-    "penstock.graph.operator_specs.columnar.aggregates": {"runtime.columnar"},
-    "penstock.graph.operator_specs.columnar.changes": {"runtime.columnar"},
-    "penstock.graph.operator_specs.columnar.joins": {"runtime.columnar"},
-    "penstock.graph.operator_specs.columnar.ranks": {"runtime.columnar"},
-    "penstock.graph.operator_specs.columnar.sessions": {"runtime.columnar"},
-    "penstock.graph.operator_specs.columnar.sources": {"runtime.columnar"},
-    "penstock.graph.operator_specs.columnar.stateless": {"runtime.columnar"},
-    "penstock.graph.operator_specs.connectors": {"runtime.operators"},
-    "penstock.graph.operator_specs.functions": {"runtime.operators"},
-    "penstock.graph.operator_specs.patterns": {"runtime.cep"},
-    "penstock.graph.operator_specs.two_inputs": {"runtime.operators"},
-    "penstock.graph.operator_specs.windows": {"runtime.operators"},
     "penstock.runtime.records": {"runtime.columnar"},
     "penstock.sql.execution.alter": {"table"},
     "penstock.sql.execution.ddl": {"table"},
@@ -313,6 +308,8 @@ def broken_rules(module) -> list[str]:
             continue
         if target in {package, "errors"} or within(target, MAY_IMPORT[package]):
             continue
+        if each.when is When.ADDRESS and within(target, MAY_NAME.get(package, set())):
+            continue
         if target in UPWARD.get(module.name, set()):
             continue
         broken.append(f"line {each.line}: {package} imports {each.name}")
@@ -325,9 +322,14 @@ def circles(modules) -> list[list[str]]:
     found: list[list[str]] = imports.cycles(
         (start, end)
         for (start, end), makers in arrows.items()
-        if not all(end in UPWARD.get(maker, set()) for maker in makers)
+        if not all(_is_excused(maker, when, start, end) for maker, when in makers.items())
     )
     return found
+
+
+def _is_excused(module: str, when: imports.When, start: str, end: str) -> bool:
+    named = when is When.ADDRESS and within(end, MAY_NAME.get(start, set()))
+    return named or end in UPWARD.get(module, set())
 
 
 @cache
@@ -420,19 +422,19 @@ def module_of(package: str, source: str):
         pytest.param("runtime.task", "from ... import datastream", True, id="relative, package"),
         pytest.param("datastream", "import penstock.table", True, id="upwards, at import time"),
         pytest.param(
-            "graph",
+            "checkpoint",
             'operator = "penstock.runtime.time.timers:TimerQueue"',
             True,
             id="upwards, by an address",
         ),
         pytest.param(
-            "graph",
+            "checkpoint",
             'import_module("penstock.runtime.time.timers")',
             True,
             id="upwards, by the name of a module",
         ),
         pytest.param(
-            "graph",
+            "checkpoint",
             'import_module(f"penstock.runtime.time.{name}")',
             True,
             id="upwards, by a part of a name",
@@ -469,9 +471,17 @@ def module_of(package: str, source: str):
         pytest.param("runtime.task", "from penstock.common import x", False, id="common"),
         pytest.param("runtime.task", "from penstock.errors import RecordError", False, id="errors"),
         pytest.param(
-            "graph", 'getLogger("penstock.runtime.time")', False, id="the name of a logger"
+            "checkpoint", 'getLogger("penstock.runtime.time")', False, id="the name of a logger"
         ),
-        pytest.param("graph", '"penstock.runtime.parallelism"', False, id="the name of an option"),
+        pytest.param(
+            "checkpoint", '"penstock.runtime.parallelism"', False, id="the name of an option"
+        ),
+        pytest.param(
+            "graph",
+            'operator = "penstock.runtime.time.timers:TimerQueue"',
+            False,
+            id="the operator of a spec",
+        ),
         pytest.param("runtime.task", "from . import chain", False, id="relative, own package"),
         pytest.param(
             "runtime.operators", "from penstock.runtime.state.keyed import x", False, id="layers"
