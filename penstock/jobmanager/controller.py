@@ -21,22 +21,13 @@ from penstock.errors import (
 )
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.diagnosis.diagnosable_job import examine
-from penstock.jobmanager.execution.execution_graph import ExecutionJobVertex
-from penstock.jobmanager.job import Job
-from penstock.jobmanager.job_description import (
-    describe_accumulators,
-    describe_places,
-    describe_settings,
-    describe_slots,
-)
+from penstock.jobmanager.diagnosis.findings import Diagnosis
+from penstock.jobmanager.job_description import describe_job, total_accumulators
 from penstock.jobmanager.job_master.failures import explain_exception
 from penstock.jobmanager.job_master.job_master import JobMaster
-from penstock.jobmanager.metrics.live_metrics import LiveMetrics, describe_reports
-from penstock.jobmanager.resources.resource_manager import resource_manager
+from penstock.jobmanager.job_view import JobView
 from penstock.logs.scope import LogScope, working_for
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
-
-_FOREVER_MS = 2**63 - 1  # Flink's value for no interval
 
 
 def _hide_traceback() -> None:
@@ -104,16 +95,7 @@ class LocalJobController:
 
     def get_accumulators(self) -> dict[str, Any]:
         """Return the metrics of all operators, summed over subtasks and completed checkpoints, as `operator.metric`."""
-        names = {
-            operator.operator_id: operator.name
-            for vertex in self.master.job.plan.vertices
-            for operator in vertex.operators
-        }
-        return {
-            f"{names[operator]}.{metric}": value
-            for operator, report in self.master.metrics.items()
-            for metric, (_, value) in report.items()
-        }
+        return total_accumulators(self.master)
 
     def cancel(self) -> Future[None]:
         """Cancel the job at once."""
@@ -196,9 +178,9 @@ class LocalJobController:
         """Return the backlogs of unbounded sources, by vertex, with their units."""
         return self.master.backlogs()
 
-    def diagnose(self, now_ms: int) -> dict[str, Any]:
-        """Return the diagnosis of the job as JSON values; takes about a second."""
-        return examine(self, now_ms).to_json()
+    def diagnose(self, now_ms: int) -> Diagnosis:
+        """Return the diagnosis of the job; takes about a second."""
+        return examine(self, now_ms)
 
     def _error(self) -> str | None:
         """Return the error that the future of the result raises, if the job failed."""
@@ -209,106 +191,6 @@ class LocalJobController:
             return None
         return str(error) if isinstance(error, PenstockError) else explain_exception(error)
 
-    def _totals(self) -> dict[str, Any]:
-        """Return the accumulators of the result as JSON values."""
-        accumulators = self.get_accumulators()
-        plain = (int, float, str, bool, type(None))
-        return {
-            name: value if isinstance(value, plain) else str(value)
-            for name, value in accumulators.items()
-        }
-
-    def describe(self) -> dict[str, Any]:
-        """Return the description of the job as JSON values."""
-        master, job = self.master, self.master.job
-        manifest, status, graph = master.manifest, master.status, master.execution_graph
-        return {
-            "id": job.job_id,
-            "name": job.name,
-            "status": status.name,
-            "start_ms": master.started_ms,
-            "end_ms": master.ended_ms if status.is_terminal_state() else None,
-            "checkpoint_id": 0 if manifest is None else manifest.checkpoint_id,
-            "restarts": master.restarts,
-            "recovery_seconds": list(master.recovery_seconds),
-            "checkpoints": None if job.checkpoints.temporary else master.store.storage.base,
-            "savepoint": master.savepoints.last,
-            "checkpoint_statistics": master.statistics.to_json(),
-            "checkpoint_config": _describe_checkpoints(job),
-            "status_times": {each.name: time for each, time in graph.timestamps},
-            "failure": graph.failure,
-            "exceptions": graph.failures.to_json(),
-            "error": self._error(),
-            "totals": self._totals(),
-            "vertices": [_describe_vertex(vertex, master.live) for vertex in graph.vertices],
-            "edges": _describe_edges(job),
-            "latency": _describe_latency(master),
-            "dropped": [each.to_json() for each in master.dropped()],
-            "suspicious": [each.to_json() for each in master.suspicious()],
-            "settings": describe_settings(job),
-            "places": describe_places(master.slots()),
-            "accumulators": describe_accumulators(job, master.metrics),
-            "slots": describe_slots(resource_manager().use()),
-        }
-
-
-def _describe_checkpoints(job: Job) -> dict[str, Any]:
-    """Return the checkpointing configuration, with the names of Flink's REST API."""
-    checkpoints, barriers = job.checkpoints, job.barriers
-    return {
-        "mode": "exactly_once" if barriers.exactly_once else "at_least_once",
-        "interval": _FOREVER_MS if checkpoints.interval_ms is None else checkpoints.interval_ms,
-        "timeout": _FOREVER_MS if checkpoints.timeout_ms is None else checkpoints.timeout_ms,
-        "min_pause": checkpoints.min_pause_ms,
-        "max_concurrent": checkpoints.max_concurrent,
-        "tolerable_failed_checkpoints": checkpoints.tolerable_failures,
-        "unaligned_checkpoints": barriers.unaligned,
-        "aligned_checkpoint_timeout": barriers.aligned_timeout_ms,
-        "checkpoints_after_tasks_finish": True,
-        "externalization": {
-            "enabled": not checkpoints.temporary,
-            "delete_on_cancellation": checkpoints.temporary or not checkpoints.retain_on_cancel,
-        },
-        "state_changelog_enabled": False,
-        "changelog_periodic_materialization_interval": _FOREVER_MS,
-        "changelog_storage": "none",
-        "state_backend": job.settings.state_backend.name,
-        "checkpoint_storage": "temporary" if checkpoints.temporary else checkpoints.directory,
-    }
-
-
-def _describe_edges(job: Job) -> list[dict[str, Any]]:
-    """Return the edges between vertices, with the partitioner names of Flink's plans."""
-    vertices = job.plan.vertices
-    return [
-        {
-            "source": vertex.id,
-            "target": vertices[output.target_vertex].id,
-            "strategy": output.partitioning.NAME,
-            "side_tag": output.side_tag,
-        }
-        for vertex in vertices
-        for output in vertex.outputs
-    ]
-
-
-def _describe_latency(master: JobMaster) -> dict[str, float] | None:
-    ends = [vertex.id for vertex in master.job.plan.vertices if not vertex.outputs]
-    latency = master.live.latency(ends)
-    return latency.to_json() if latency.count else None
-
-
-def _describe_vertex(vertex: ExecutionJobVertex, live: LiveMetrics) -> dict[str, Any]:
-    start_ms, end_ms = vertex.span()
-    reports = [live.subtask(TaskId(vertex.id, subtask)) for subtask in range(len(vertex.subtasks))]
-    return {
-        **vertex.to_json(),
-        "start_ms": start_ms,
-        "end_ms": end_ms,
-        "figures": None if live.empty else live.vertex(vertex.id).to_json(),
-        **describe_reports(reports),
-        "operators": [
-            {"id": operator.operator_id, "uid": operator.uid, "name": operator.name}
-            for operator in vertex.job_vertex.operators
-        ],
-    }
+    def view(self) -> JobView:
+        """Return the view of the job."""
+        return describe_job(self.master, self._error)

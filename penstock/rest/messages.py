@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
+
+from msgspec import Struct
 
 from penstock.errors import (
     ArgumentError,
@@ -31,6 +33,12 @@ class HttpError(Exception):
         self.headers = dict(headers or {})
 
 
+class Errors(Struct, frozen=True):
+    """An error, usually with a hint."""
+
+    errors: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request. `parameters` are the parts of the path that its route names.
@@ -47,15 +55,13 @@ class Request:
     raw: bytes = b""
     who: str = ""
 
-    def refuse_unknown_fields(self, known: Collection[str]) -> None:
-        """Reject a body with an unknown field: it may be misspelt."""
+    def refuse_unknown_fields(self, body: type[Struct]) -> None:
+        """Reject a body with a field that its type does not have: it may be misspelt."""
+        known = body.__struct_encode_fields__
         unknown = sorted(set(self.body) - set(known))
         if unknown:
-            raise HttpError(
-                HTTPStatus.BAD_REQUEST,
-                f"unknown field '{unknown[0]}'",
-                f"hint: known fields are {', '.join(known)}",
-            )
+            hints = (f"hint: known fields are {', '.join(known)}",) if known else ()
+            raise HttpError(HTTPStatus.BAD_REQUEST, f"unknown field '{unknown[0]}'", *hints)
 
     def text(self, *names: str) -> str | None:
         """Return the first of these fields that the body has, which must be a string."""
@@ -98,7 +104,7 @@ class Response:
 
 def error_response(error: HttpError) -> Response:
     """Return the response for an error."""
-    return Response({"errors": list(error.errors)}, error.status, error.headers)
+    return Response(Errors(list(error.errors)), error.status, error.headers)
 
 
 def as_http_error(error: PenstockError) -> HttpError:

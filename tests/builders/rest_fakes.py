@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.graph.stage import BarrierSettings
 from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.diagnosis.diagnosable_job import examine
+from penstock.jobmanager.execution.execution_graph import Execution, ExecutionVertex
+from penstock.jobmanager.execution.execution_state import ExecutionState
+from penstock.jobmanager.job import CheckpointSettings
+from penstock.jobmanager.job_view import (
+    CheckpointingView,
+    JobView,
+    Lazy,
+    OperatorView,
+    SubtaskReport,
+    VertexView,
+)
 
 NOW = 1_700_000_060_000
 TOKEN = "the token"
@@ -23,7 +36,7 @@ class FakeController:
         self.calls = []
         self.answers = {}
         self.savepoint = None
-        self.more = {}  # of its description
+        self.more = {}  # fields of its view
         self.statistics = CheckpointStatistics()
         self.vertices = [
             self.vertex("v1", "Source: clicks", 2, [("o1", "clicks", "Source: clicks")]),
@@ -33,33 +46,33 @@ class FakeController:
         ]
 
     @staticmethod
-    def vertex(vertex_id, name, parallelism, operators):
-        return {
-            "id": vertex_id,
-            "name": name,
-            "parallelism": parallelism,
-            "max_parallelism": 128,
-            "state": "RUNNING",
-            "start_ms": NOW - 50_000,
-            "end_ms": None,
-            "subtasks": [
-                {
-                    "subtask": number,
-                    "current": {
-                        "attempt": 1,
-                        "state": "RUNNING",
-                        "timestamps": {"DEPLOYING": NOW - 50_000, "RUNNING": NOW - 40_000},
-                        "failure": None,
-                        "checkpoint": 7,
-                        "acknowledged_ms": NOW - 1_000,
-                    },
-                }
-                for number in range(parallelism)
-            ],
-            "operators": [
-                {"id": operator, "uid": uid, "name": name} for operator, uid, name in operators
-            ],
-        }
+    def vertex(vertex_id, name, parallelism, operators, **more):
+        attempt = Execution(
+            1,
+            ExecutionState.RUNNING,
+            ((ExecutionState.DEPLOYING, NOW - 50_000), (ExecutionState.RUNNING, NOW - 40_000)),
+            checkpoint=7,
+            acknowledged_ms=NOW - 1_000,
+        )
+        vertex = VertexView(
+            id=vertex_id,
+            name=name,
+            parallelism=parallelism,
+            max_parallelism=128,
+            state=ExecutionState.RUNNING,
+            start_ms=NOW - 50_000,
+            subtasks=tuple(ExecutionVertex(number, attempt) for number in range(parallelism)),
+            operators=tuple(OperatorView(*operator) for operator in operators),
+        )
+        return replace(vertex, **more)
+
+    def change_vertex(self, number, **changes):
+        """Change fields of one of its vertices."""
+        self.vertices[number] = replace(self.vertices[number], **changes)
+
+    def report(self, number, *reports):
+        """Give the subtasks of one of its vertices their last reports."""
+        self.change_vertex(number, reports=tuple(map(SubtaskReport, reports)))
 
     def get_job_id(self):
         return self.job_id
@@ -91,7 +104,7 @@ class FakeController:
         return {}
 
     def diagnose(self, now_ms):
-        return examine(self, now_ms).to_json()
+        return examine(self, now_ms)
 
     def trigger_savepoint(self, directory):
         return self._answer("trigger_savepoint", (directory,), f"{directory}/savepoint-1")
@@ -106,21 +119,29 @@ class FakeController:
     def rescale(self, *parallelism):
         return self._answer("rescale", parallelism, {"Source: clicks": 2, "Map -> Sink": 4})
 
-    def describe(self):
-        return {
-            "id": str(self.job_id),
-            "name": self.name,
-            "status": self.status.name,
-            "start_ms": NOW - 60_000,
-            "end_ms": NOW - 10_000 if self.status.is_terminal_state() else None,
-            "checkpoint_id": 7,
-            "restarts": 1,
-            "checkpoints": f"/chk/{self.job_id}",
-            "savepoint": self.savepoint,
-            "checkpoint_statistics": self.statistics.to_json(),
-            "checkpoint_config": {"mode": "exactly_once", "interval": 1000},
-            "status_times": {"CREATED": NOW - 60_000, "RUNNING": NOW - 55_000},
-            "failure": None,
-            "vertices": self.vertices,
-            **self.more,
-        }
+    def view(self):
+        view = JobView(
+            id=str(self.job_id),
+            name=self.name,
+            status=self.status,
+            start_ms=NOW - 60_000,
+            end_ms=NOW - 10_000 if self.status.is_terminal_state() else None,
+            checkpoint_id=7,
+            restarts=1,
+            checkpoint_directory=f"/chk/{self.job_id}",
+            savepoint=self.savepoint,
+            timestamps=(
+                (JobStatus.CREATED, NOW - 60_000),
+                (JobStatus.RUNNING, NOW - 55_000),
+            ),
+            checkpointing=Lazy.of(
+                CheckpointingView(
+                    CheckpointSettings(f"/chk/{self.job_id}", temporary=False, interval_ms=1000),
+                    BarrierSettings(),
+                    "hashmap",
+                )
+            ),
+            checkpoints=Lazy(self.statistics.snapshot),
+            vertices=Lazy(lambda: tuple(self.vertices)),
+        )
+        return replace(view, **self.more)

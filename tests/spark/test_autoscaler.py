@@ -113,8 +113,8 @@ def test_a_growing_backlog_is_worked_off_by_more_subtasks_which_are_given_up_aga
     client = env.execute_async("autoscaled")
 
     def parallelism() -> int:
-        (vertex,) = client._controller.describe()["vertices"]
-        return vertex["parallelism"]
+        (vertex,) = client._controller.view().vertices()
+        return vertex.parallelism
 
     wait_until(lambda: parallelism() > 1, seconds=TIMEOUT_S)
     assert parallelism() == 2

@@ -137,7 +137,7 @@ def lines(out: Path, *, hidden: bool = False) -> set[str]:
 
 def own_checkpoints(client: Any) -> int:
     """Return how many checkpoints a job has completed since it was started; its last one may be a restored one."""
-    completed: int = client._controller.describe()["checkpoint_statistics"]["counts"]["completed"]
+    completed: int = client._controller.view().checkpoints().completed_count
     return completed
 
 

@@ -80,9 +80,9 @@ def start(out: Path, directory: Path, parallelism: int, **options: str) -> Any:
 
 
 def wait_for_epochs(client: Any, count: int) -> None:
-    describe = client._controller.describe
-    target = describe()["checkpoint_id"] + count
-    wait_until(lambda: describe()["checkpoint_id"] >= target, seconds=TIMEOUT_S)
+    view = client._controller.view
+    target = view().checkpoint_id + count
+    wait_until(lambda: view().checkpoint_id >= target, seconds=TIMEOUT_S)
 
 
 def written(out: Path) -> list[list[str]]:

@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "kubernetes",
     },
     "replay": {"jobmanager", "runtime", "checkpoint", "graph", "connectors.base"},
-    "rest": {"web", "state", "savepoint", "spark", "runtime", "graph"},
+    "rest": {"web", "jobmanager", "state", "savepoint", "spark", "runtime", "graph"},
     "client": {"rest", "jobmanager", "spark", "graph", "connectors.base"},
     "session": {"client", "rest", "jobmanager", "spark", "graph"},
     # SQL below the names of PyFlink, and the systems that jobs read and write

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,9 +12,6 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import BarrierFigures, TaskAck
 
 _SUMMED: Final = 1000  # percentiles are over this many checkpoints
-_PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
-
-Json = dict[str, Any]
 
 
 class CheckpointStatus(enum.Enum):
@@ -33,6 +30,33 @@ class SubtaskRecord:
     size: int
     written: int
     figures: BarrierFigures
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTotals:
+    """The statistics of a checkpoint over subtasks. Sizes are in bytes."""
+
+    latest_ack_ms: int
+    duration_ms: int
+    size: int  # of all state that it refers to
+    written: int  # new bytes
+    processed_in_flight: int
+    persisted_in_flight: int
+
+    @classmethod
+    def of(
+        cls, triggered_ms: int, latest_ack_ms: int, subtasks: Iterable[SubtaskRecord]
+    ) -> CheckpointTotals:
+        """Add up the statistics of subtasks."""
+        each = list(subtasks)
+        return cls(
+            latest_ack_ms=latest_ack_ms,
+            duration_ms=max(latest_ack_ms - triggered_ms, 0),
+            size=sum(one.size for one in each),
+            written=sum(one.written for one in each),
+            processed_in_flight=sum(one.figures.processed_in_flight for one in each),
+            persisted_in_flight=sum(one.figures.persisted_in_flight for one in each),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +85,87 @@ class CheckpointRecord:
         }
         return dict(sorted(found.items()))
 
-    def totals(self) -> dict[str, int]:
+    def totals(self) -> CheckpointTotals:
         """Return the statistics over all subtasks."""
-        return _totals(self.triggered_ms, self.latest_ack_ms, self.subtasks.values())
+        return CheckpointTotals.of(self.triggered_ms, self.latest_ack_ms, self.subtasks.values())
 
-    def to_json(self) -> Json:
-        """Return the checkpoint as Flink's REST API shows it, with all subtasks of all vertices."""
-        failed = self.status is CheckpointStatus.FAILED
-        unaligned = any(each.figures.unaligned for each in self.subtasks.values())
-        return {
-            "className": self.status.value.lower(),
-            "id": self.number,
-            "status": self.status.value,
-            "is_savepoint": False,
-            "savepointFormat": None,
-            "checkpoint_type": "UNALIGNED_CHECKPOINT" if unaligned else "CHECKPOINT",
-            "trigger_timestamp": self.triggered_ms,
-            **self.totals(),
-            "num_subtasks": sum(self.parallelism.values()),
-            "num_acknowledged_subtasks": len(self.subtasks),
-            "tasks": {vertex: self._vertex_to_json(vertex) for vertex in self.parallelism},
-            **({} if self.path is None else {"external_path": self.path, "discarded": False}),
-            **({"failure_timestamp": self.ended_ms, "failure_message": self.reason} if failed else {}),
-        }  # fmt: skip
+    @property
+    def unaligned(self) -> bool:
+        """Whether a subtask took it unaligned."""
+        return any(each.figures.unaligned for each in self.subtasks.values())
 
-    def _vertex_to_json(self, vertex: str) -> Json:
-        subtasks, count = self.of_vertex(vertex), self.parallelism[vertex]
-        done = len(subtasks) == count
-        times = [each.acknowledged_ms for each in subtasks.values()]
-        return {
-            "id": self.number,
-            "status": (CheckpointStatus.COMPLETED if done else self.status).value,
-            **_totals(self.triggered_ms, max(times, default=-1), subtasks.values()),
-            "num_subtasks": count,
-            "num_acknowledged_subtasks": len(subtasks),
-            "summary": _summary(self.triggered_ms, list(subtasks.values())),
-            "subtasks": [
-                _subtask_to_json(self.triggered_ms, index, subtasks.get(index))
-                for index in range(count)
-            ],
-        }
+    def vertex(self, vertex: str) -> VertexCheckpoint:
+        """Return the part of one vertex."""
+        return VertexCheckpoint(self, vertex)
+
+    def vertices(self) -> list[VertexCheckpoint]:
+        """Return the parts of all vertices."""
+        return [self.vertex(vertex) for vertex in self.parallelism]
+
+
+@dataclass(frozen=True, slots=True)
+class VertexCheckpoint:
+    """One checkpoint in one vertex."""
+
+    checkpoint: CheckpointRecord
+    vertex: str
+
+    @property
+    def parallelism(self) -> int:
+        """The number of subtasks that acknowledge it."""
+        return self.checkpoint.parallelism[self.vertex]
+
+    @property
+    def subtasks(self) -> dict[int, SubtaskRecord]:
+        """The subtasks that have acknowledged, by their index."""
+        return self.checkpoint.of_vertex(self.vertex)
+
+    @property
+    def status(self) -> CheckpointStatus:
+        """Its status: completed when all subtasks of the vertex have acknowledged."""
+        if len(self.subtasks) == self.parallelism:
+            return CheckpointStatus.COMPLETED
+        return self.checkpoint.status
+
+    def totals(self) -> CheckpointTotals:
+        """Return the statistics over the subtasks."""
+        subtasks = self.subtasks.values()
+        latest = max((each.acknowledged_ms for each in subtasks), default=-1)
+        return CheckpointTotals.of(self.checkpoint.triggered_ms, latest, subtasks)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredCheckpoint:
+    """The checkpoint that the job was last restored from."""
+
+    number: int
+    restored_ms: int
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSnapshot:
+    """The statistics of a job's checkpoints at one moment."""
+
+    #: Checkpoints in progress and the last ended ones, the newest first.
+    history: tuple[CheckpointRecord, ...] = ()
+    #: The last completed one; it may be older than the history.
+    completed: CheckpointRecord | None = None
+    #: The last failed one; it may be older than the history.
+    failed: CheckpointRecord | None = None
+    restored: RestoredCheckpoint | None = None
+    #: How often the job was restored from a checkpoint, how many were completed, and how many failed.
+    restored_count: int = 0
+    completed_count: int = 0
+    failed_count: int = 0
+    in_progress_count: int = 0
+    #: Of the last completed checkpoints, for their distribution.
+    totals: tuple[CheckpointTotals, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of all checkpoints."""
+        return self.completed_count + self.failed_count + self.in_progress_count
 
 
 class CheckpointStatistics:
@@ -112,9 +177,9 @@ class CheckpointStatistics:
         self._history: tuple[CheckpointRecord, ...] = ()  # ended checkpoints, oldest first
         self._history_size = history
         self._latest: dict[CheckpointStatus, CheckpointRecord] = {}
-        self._restored: Json | None = None
+        self._restored: RestoredCheckpoint | None = None
         self._counts = {"restored": 0, "completed": 0, "failed": 0}
-        self._totals: tuple[dict[str, int], ...] = ()  # of completed checkpoints
+        self._totals: tuple[CheckpointTotals, ...] = ()  # of completed checkpoints
         # The parts on storage of each subtask's last acknowledgement: other parts of the next one are new.
         self._known: dict[TaskId, frozenset[object]] = {}
 
@@ -160,12 +225,7 @@ class CheckpointStatistics:
         self._known = {}
         if number is not None:
             self._counts["restored"] += 1
-            self._restored = {
-                "id": number,
-                "restore_timestamp": now_ms,
-                "is_savepoint": False,
-                "external_path": path,
-            }
+            self._restored = RestoredCheckpoint(number, now_ms, path)
 
     def _end(
         self, number: int, status: CheckpointStatus, now_ms: int, **changes: Any
@@ -179,37 +239,21 @@ class CheckpointStatistics:
         self._latest[status] = record
         return record
 
-    def to_json(self) -> Json:
-        """Return the statistics as Flink's `/jobs/<id>/checkpoints` shows them, with all subtasks of all vertices."""
-        in_progress = list(self._in_progress.values())
-        counts = dict(self._counts)
-        over = counts["completed"] + counts["failed"]
-        latest = {
-            name: None if (record := self._latest.get(status)) is None else record.to_json()
-            for name, status in _LATEST.items()
-        }
+    def snapshot(self) -> CheckpointSnapshot:
+        """Return the statistics at this moment."""
+        in_progress, counts = list(self._in_progress.values()), dict(self._counts)
         history = sorted([*in_progress, *self._history], key=lambda each: -each.triggered_ms)
-        return {
-            "counts": {
-                **counts,
-                "total": over + len(in_progress),
-                "in_progress": len(in_progress),
-            },
-            "summary": self._summary(),
-            "latest": {**latest, "restored": self._restored},
-            "history": [record.to_json() for record in history],
-        }
-
-    def _summary(self) -> Json:
-        totals = self._totals
-        return {name: _distribution([each[name] for each in totals]) for name in _SUMMED_UP}
-
-
-_LATEST: Final = {"completed": CheckpointStatus.COMPLETED, "failed": CheckpointStatus.FAILED}
-_SUMMED_UP: Final = (
-    "checkpointed_size", "state_size", "end_to_end_duration", "alignment_buffered", "processed_data",
-    "persisted_data",
-)  # fmt: skip
+        return CheckpointSnapshot(
+            history=tuple(history),
+            completed=self._latest.get(CheckpointStatus.COMPLETED),
+            failed=self._latest.get(CheckpointStatus.FAILED),
+            restored=self._restored,
+            restored_count=counts["restored"],
+            completed_count=counts["completed"],
+            failed_count=counts["failed"],
+            in_progress_count=len(in_progress),
+            totals=self._totals,
+        )
 
 
 def _parts(ack: TaskAck) -> Iterator[tuple[object, int]]:
@@ -225,82 +269,3 @@ def _handle_parts(owner: str, handle: StateHandle) -> Iterator[tuple[object, int
     yield handle.name or (owner, handle.kind, handle.size, handle.crc32), handle.size
     for file in handle.files:
         yield file.name, file.size
-
-
-def _totals(
-    triggered_ms: int, latest_ack_ms: int, subtasks: Iterable[SubtaskRecord]
-) -> dict[str, int]:
-    each = list(subtasks)
-    return {
-        "latest_ack_timestamp": latest_ack_ms,
-        "end_to_end_duration": max(latest_ack_ms - triggered_ms, 0),
-        "state_size": sum(one.size for one in each),
-        "checkpointed_size": sum(one.written for one in each),
-        "alignment_buffered": 0,  # Flink still has the field; nothing is buffered for barrier alignment
-        "processed_data": sum(one.figures.processed_in_flight for one in each),
-        "persisted_data": sum(one.figures.persisted_in_flight for one in each),
-    }
-
-
-def _summary(triggered_ms: int, subtasks: Sequence[SubtaskRecord]) -> Json:
-    """Return the distribution of the statistics of a vertex over its subtasks."""
-    figures = [each.figures for each in subtasks]
-    return {
-        "checkpointed_size": _distribution([each.written for each in subtasks]),
-        "state_size": _distribution([each.size for each in subtasks]),
-        "end_to_end_duration": _distribution(
-            [each.acknowledged_ms - triggered_ms for each in subtasks]
-        ),
-        "checkpoint_duration": {
-            "sync": _distribution([each.sync_ms for each in figures]),
-            "async": _distribution([each.async_ms for each in figures]),
-        },
-        "alignment": {
-            "buffered": _distribution([0 for _ in figures]),
-            "processed": _distribution([each.processed_in_flight for each in figures]),
-            "persisted": _distribution([each.persisted_in_flight for each in figures]),
-            "duration": _distribution([each.alignment_ms for each in figures]),
-        },
-        "start_delay": _distribution([each.start_delay_ms for each in figures]),
-    }
-
-
-def _subtask_to_json(triggered_ms: int, index: int, subtask: SubtaskRecord | None) -> Json:
-    if subtask is None:
-        return {
-            "className": "pending",
-            "index": index,
-            "status": "pending_or_failed",
-        }
-    figures = subtask.figures
-    return {
-        "className": "completed",
-        "index": index,
-        "status": "completed",
-        "ack_timestamp": subtask.acknowledged_ms,
-        "end_to_end_duration": subtask.acknowledged_ms - triggered_ms,
-        "checkpointed_size": subtask.written,
-        "state_size": subtask.size,
-        "checkpoint": {"sync": round(figures.sync_ms), "async": round(figures.async_ms)},
-        "alignment": {
-            "buffered": 0,
-            "processed": figures.processed_in_flight,
-            "persisted": figures.persisted_in_flight,
-            "duration": round(figures.alignment_ms),
-        },
-        "start_delay": round(figures.start_delay_ms),
-        "unaligned_checkpoint": figures.unaligned,
-        "aborted": False,
-    }
-
-
-def _distribution(values: Sequence[float]) -> dict[str, int]:
-    """Return the smallest, largest and average value, and percentiles; zeros if there is none."""
-    if not values:
-        return dict.fromkeys(("min", "max", "avg", *_PERCENTILES), 0)
-    ordered = sorted(values)
-    last = len(ordered) - 1
-    spread = {name: ordered[round(share * last)] for name, share in _PERCENTILES.items()}
-    average = sum(ordered) / len(ordered)
-    shown = {"min": ordered[0], "max": ordered[-1], "avg": average, **spread}
-    return {name: round(value) for name, value in shown.items()}

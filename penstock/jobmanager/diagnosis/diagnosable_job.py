@@ -1,4 +1,4 @@
-"""Collects the metrics of a running job: its description, and the results of inspection requests to its subtasks.
+"""Collects the metrics of a running job: its view, and the results of inspection requests to its subtasks.
 
 All requests are sent at once, so the diagnosis takes as long as the longest one: a second, to count keys where there is skew.
 """
@@ -17,6 +17,7 @@ from penstock.jobmanager.diagnosis.diagnose import diagnose
 from penstock.jobmanager.diagnosis.findings import Diagnosis
 from penstock.jobmanager.diagnosis.metrics import Backlog, JobFigures, read_figures
 from penstock.jobmanager.diagnosis.rules.skew import skewed_subtask
+from penstock.jobmanager.job_view import JobView
 from penstock.runtime.inspection.requests import (
     InspectionRequest,
     KeySamples,
@@ -38,8 +39,8 @@ Question = tuple[str, Any, TaskId | SlotId, InspectionRequest]  # purpose, name,
 class DiagnosableJob(Protocol):
     """The controller of a job, as the diagnosis uses it."""
 
-    def describe(self) -> dict[str, Any]:
-        """Return the description of the job."""
+    def view(self) -> JobView:
+        """Return the view of the job."""
 
     def slots(self) -> list[SlotInfo]:
         """Return the running slots that can be inspected."""
@@ -57,7 +58,7 @@ class DiagnosableJob(Protocol):
 def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
     """Diagnose a job."""
     slots = diagnosable.slots()
-    job = read_figures(diagnosable.describe(), now_ms, slots)
+    job = read_figures(diagnosable.view(), now_ms, slots)
     begun = time.monotonic()
     before = diagnosable.backlogs()
     asked = [

@@ -32,19 +32,6 @@ class Finding:
     subtask: int | None = None
     figures: dict[str, Any] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the object as JSON values."""
-        return {
-            "rule": self.rule,
-            "severity": self.severity.name.lower(),
-            "title": self.title,
-            "detail": self.detail,
-            "hint": self.hint,
-            "vertex": self.vertex,
-            "subtask": self.subtask,
-            "figures": self.figures,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
@@ -68,15 +55,6 @@ class Diagnosis:
     def headline(self) -> str:
         """The title of the most severe finding."""
         return self.findings[0].title if self.findings else "no problems found"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object as JSON values."""
-        return {
-            "health": self.health,
-            "headline": self.headline,
-            "findings": [each.to_json() for each in self.findings],
-            "unknown": list(self.unknown),
-        }
 
 
 def percent(share: float) -> str:

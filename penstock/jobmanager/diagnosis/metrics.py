@@ -1,4 +1,4 @@
-"""The metrics of a job, as input of the rules: from its description, and from inspection of its subtasks."""
+"""The metrics of a job, as input of the rules: from its view, and from inspection of its subtasks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.checkpointing.checkpoint_statistics import (
+    CheckpointRecord,
+    CheckpointStatus,
+    SubtaskRecord,
+)
+from penstock.jobmanager.execution.failure_history import FailureEntry
+from penstock.jobmanager.job_view import EdgeView, JobView, Measured, VertexView
 from penstock.jobmanager.metrics.dropped_record_counts import DroppedRecords
 from penstock.jobmanager.metrics.suspicious_record_counts import SuspiciousRecords
 from penstock.runtime.inspection.requests import FrequentKeys, ProcessFacts, SlotInfo, TaskDetail
@@ -16,7 +23,6 @@ from penstock.runtime.task.shared.task_metrics import number
 _SECOND: Final = 1000.0
 _MIN: Final = -(2**63)
 _MAX: Final = 2**63 - 1
-FOREVER_MS: Final = 2**63 - 1  # the description's value for no interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,21 @@ class VertexFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class SubtaskCheckpointFigures:
+    """A checkpoint in one subtask: how long it took, in which phases, and the bytes of its state."""
+
+    duration_ms: int
+    start_delay_ms: float = 0.0
+    alignment_ms: float = 0.0
+    sync_ms: float = 0.0
+    async_ms: float = 0.0
+    size: int = 0
+    written: int = 0  # new bytes
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointFigures:
-    """One ended checkpoint. `vertices` has the statistics of subtasks in the JSON of Flink's REST API."""
+    """One ended checkpoint. `subtasks` has the statistics of those that acknowledged it, and `sizes` the state of its vertices."""
 
     number: int
     triggered_ms: int
@@ -101,7 +120,8 @@ class CheckpointFigures:
     written: int  # new bytes
     failed: bool = False
     reason: str | None = None
-    vertices: Mapping[str, Any] = field(default_factory=dict)
+    subtasks: Mapping[TaskId, SubtaskCheckpointFigures] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)  # by vertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,25 +144,38 @@ class JobFigures:
     """The input of all rules. Unknown values are empty."""
 
     now_ms: int
+    #: The name of a JobStatus.
     status: str
+    #: In topological order.
     vertices: tuple[VertexFigures, ...] = ()
+    #: Whether slots run that can be inspected; False in epoch mode.
     pipelined: bool = False
-    checkpoints: tuple[CheckpointFigures, ...] = ()  # ended, oldest first
+    #: Ended ones, oldest first.
+    checkpoints: tuple[CheckpointFigures, ...] = ()
+    #: None if checkpoints are not triggered periodically.
     interval_ms: int | None = None
+    #: None if a checkpoint may take forever.
     timeout_ms: int | None = None
     unaligned: bool = False
     state_backend: str = "hashmap"
     dropped: tuple[DroppedRecords, ...] = ()
     suspicious: tuple[SuspiciousRecords, ...] = ()
+    #: After failures, since the job was submitted.
     restarts: int = 0
+    #: Since the job was last RUNNING; not negative, although clocks may be set back.
     running_ms: float = 0.0
-    failures: tuple[str, ...] = ()  # the newest first
+    #: The last line of each, the newest first.
+    failures: tuple[str, ...] = ()
     # From inspection:
     slots: tuple[SlotInfo, ...] = ()
+    #: Of tasks that may be skewed.
     keys: Mapping[TaskId, FrequentKeys] = field(default_factory=dict)
+    #: Of sources, and of the first task of other vertices.
     details: Mapping[TaskId, TaskDetail] = field(default_factory=dict)
-    processes: Mapping[str, ProcessFacts] = field(default_factory=dict)  # by "host, pid"
-    backlogs: Mapping[str, Backlog] = field(default_factory=dict)  # by vertex
+    #: By "host, pid".
+    processes: Mapping[str, ProcessFacts] = field(default_factory=dict)
+    #: By vertex; only of sources that were measured twice.
+    backlogs: Mapping[str, Backlog] = field(default_factory=dict)
 
     def vertex(self, vertex: str) -> VertexFigures:
         """Return a vertex by its id."""
@@ -164,80 +197,96 @@ class JobFigures:
         )
 
 
-def read_figures(job: Mapping[str, Any], now_ms: int, slots: Sequence[SlotInfo] = ()) -> JobFigures:
-    """Read the metrics in a controller's description."""
-    statistics, config = job["checkpoint_statistics"], job["checkpoint_config"]
-    history = [each for each in statistics["history"] if each["status"] != "IN_PROGRESS"]
-    edges = job.get("edges", ())
-    started = job["status_times"].get("RUNNING") or job["start_ms"]
-    entries = (job.get("exceptions") or {}).get("entries", ())
+def read_figures(job: JobView, now_ms: int, slots: Sequence[SlotInfo] = ()) -> JobFigures:
+    """Read the metrics in the view of a job."""
+    view = job.checkpointing()
+    history = [
+        each
+        for each in job.checkpoints().history
+        if each.status is not CheckpointStatus.IN_PROGRESS
+    ]
+    edges = job.edges()
+    started = job.status_times.get("RUNNING") or job.start_ms
     return JobFigures(
         now_ms=now_ms,
-        status=job["status"],
-        vertices=tuple(_vertex(each, edges) for each in job["vertices"]),
+        status=job.status.name,
+        vertices=tuple(_vertex(each, edges) for each in job.vertices()),
         pipelined=bool(slots),
         checkpoints=tuple(_checkpoint(each) for each in reversed(history)),
-        interval_ms=_finite(config.get("interval", FOREVER_MS)),
-        timeout_ms=_finite(config.get("timeout", FOREVER_MS)),
-        unaligned=config.get("unaligned_checkpoints", False),
-        state_backend=config.get("state_backend", "hashmap"),
-        dropped=tuple(DroppedRecords.from_json(each) for each in job.get("dropped", ())),
-        suspicious=tuple(SuspiciousRecords.from_json(each) for each in job.get("suspicious", ())),
-        restarts=job["restarts"],
+        interval_ms=view.checkpoints.interval_ms,
+        timeout_ms=view.checkpoints.timeout_ms,
+        unaligned=view.barriers.unaligned,
+        state_backend=view.state_backend,
+        dropped=job.dropped(),
+        suspicious=job.suspicious(),
+        restarts=job.restarts,
         running_ms=max(now_ms - started, 0),
-        failures=tuple(_failure_text(each) for each in entries),
+        failures=tuple(_failure_text(each) for each in reversed(job.failures.entries)),
         slots=tuple(slots),
     )
 
 
-def _finite(millis: int) -> int | None:
-    return None if millis >= FOREVER_MS else millis
+def _failure_text(entry: FailureEntry) -> str:
+    return entry.stacktrace.strip().rpartition("\n")[2] or entry.name
 
 
-def _failure_text(entry: Mapping[str, Any]) -> str:
-    last = str(entry["stacktrace"]).strip().rpartition("\n")[2]
-    return last or str(entry["name"])
-
-
-def _vertex(vertex: Mapping[str, Any], edges: Sequence[Mapping[str, Any]]) -> VertexFigures:
-    arriving = [edge for edge in edges if edge["target"] == vertex["id"]]
-    reports = vertex.get("reports") or ()
-    operators = {each["id"]: each["name"] for each in vertex["operators"]}
+def _vertex(vertex: VertexView, edges: Sequence[EdgeView]) -> VertexFigures:
+    arriving = [edge for edge in edges if edge.target == vertex.id]
+    operators = {each.id: each.name for each in vertex.operators}
     return VertexFigures(
-        id=vertex["id"],
-        name=vertex["name"],
-        parallelism=vertex["parallelism"],
-        max_parallelism=vertex["max_parallelism"],
-        subtasks=tuple(SubtaskFigures.of(report) for report in reports),
-        inputs=tuple(dict.fromkeys(edge["source"] for edge in arriving)),
-        partitioned_by=tuple(dict.fromkeys(edge["strategy"] for edge in arriving)),
+        id=vertex.id,
+        name=vertex.name,
+        parallelism=vertex.parallelism,
+        max_parallelism=vertex.max_parallelism,
+        subtasks=tuple(SubtaskFigures.of(report.metrics) for report in vertex.reports),
+        inputs=tuple(dict.fromkeys(edge.source for edge in arriving)),
+        partitioned_by=tuple(dict.fromkeys(edge.strategy for edge in arriving)),
         operators=operators,
-        shares=_operator_shares(vertex.get("operator_reports") or (), operators),
+        shares=_operator_shares([report.operators for report in vertex.reports], operators),
     )
 
 
 def _operator_shares(
-    reports: Sequence[Mapping[str, Any]], operators: Mapping[str, str]
+    reports: Sequence[Mapping[str, Mapping[str, Measured]]], operators: Mapping[str, str]
 ) -> dict[str, float]:
     """Return the share of each operator of the chain in the measured time, over all subtasks."""
     times: dict[str, float] = {}
     for report in reports:
         for operator, measured in report.items():
-            _, millis = measured.get(names.BUSY, (None, 0.0))
+            millis = measured.get(names.BUSY, (None, 0.0))[1]
             name = operators.get(operator, operator)
             times[name] = times.get(name, 0.0) + millis
     total = sum(times.values())
     return {name: millis / total for name, millis in times.items()} if total else {}
 
 
-def _checkpoint(record: Mapping[str, Any]) -> CheckpointFigures:
+def _checkpoint(record: CheckpointRecord) -> CheckpointFigures:
+    totals = record.totals()
     return CheckpointFigures(
-        number=record["id"],
-        triggered_ms=record["trigger_timestamp"],
-        duration_ms=record["end_to_end_duration"],
-        size=record["state_size"],
-        written=record["checkpointed_size"],
-        failed=record["status"] == "FAILED",
-        reason=record.get("failure_message"),
-        vertices=record["tasks"],
+        number=record.number,
+        triggered_ms=record.triggered_ms,
+        duration_ms=totals.duration_ms,
+        size=totals.size,
+        written=totals.written,
+        failed=record.status is CheckpointStatus.FAILED,
+        reason=record.reason,
+        subtasks={
+            TaskId(part.vertex, index): _subtask(record, subtask)
+            for part in record.vertices()
+            for index, subtask in part.subtasks.items()
+        },
+        sizes={part.vertex: part.totals().size for part in record.vertices()},
+    )
+
+
+def _subtask(record: CheckpointRecord, subtask: SubtaskRecord) -> SubtaskCheckpointFigures:
+    figures = subtask.figures
+    return SubtaskCheckpointFigures(
+        duration_ms=subtask.acknowledged_ms - record.triggered_ms,
+        start_delay_ms=round(figures.start_delay_ms),
+        alignment_ms=round(figures.alignment_ms),
+        sync_ms=round(figures.sync_ms),
+        async_ms=round(figures.async_ms),
+        size=subtask.size,
+        written=subtask.written,
     )

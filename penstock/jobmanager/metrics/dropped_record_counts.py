@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.graph.stage_plan import StageVertex
@@ -44,15 +44,6 @@ class DroppedRecords:
     watermark: int | None = None
     lateness_ms: int | None = None
     unit: str = RECORDS  # what was counted
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object as JSON values."""
-        return {**asdict(self), "reason": REASONS[self.metric]}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> DroppedRecords:
-        """Parse the result of `to_json`."""
-        return cls(**{name: value for name, value in values.items() if name != "reason"})
 
     @property
     def detail(self) -> str:

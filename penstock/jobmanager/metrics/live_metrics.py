@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.graph.task_id import TaskId
@@ -65,10 +65,6 @@ class VertexMetrics:
             bytes_out=total(names.BYTES_OUT_RATE),
             watermark=min(watermarks) if len(watermarks) == len(reports) else None,
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the metrics as JSON values."""
-        return asdict(self)
 
 
 def _watermark(report: Mapping[str, Any]) -> int | None:
@@ -196,24 +192,3 @@ def _added_up(
     found |= {**shares, names.SOFT_BACK_PRESSURED: 0, names.HARD_BACK_PRESSURED: 0}
     names.complete(found, names.counts_of(before), seconds)
     return found
-
-
-def describe_reports(reports: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the reports of subtasks as JSON values, each list with one entry per subtask.
-
-    `reports` are their own metrics by Flink's names, `operator_reports` those of their operators (by operator id and name: kind, value,
-    labels if any), `latencies` the latencies to them (by the id of the source vertex), `processes` their host and the resource use of
-    their process.
-    """
-    return {
-        "reports": [
-            {name: value for name, value in each.items() if isinstance(value, int | float | str)}
-            for each in reports
-        ],
-        "operator_reports": [each.get(names.OPERATORS, {}) for each in reports],
-        "latencies": [
-            {source: found.to_json() for source, found in each.get(names.LATENCY, {}).items()}
-            for each in reports
-        ],
-        "processes": [each.get(names.PROCESS, {}) for each in reports],
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.graph.stage_plan import StageVertex
@@ -34,15 +34,6 @@ class SuspiciousRecords:
     count: int
     records: int  # checked
     example: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> SuspiciousRecords:
-        """Parse the result of `to_json`."""
-        return cls(**values)
 
     @property
     def title(self) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from penstock.rest.flink_json.metric_values import AggregatedMetric, MetricInfo
 from penstock.rest.messages import HttpError, Request
 
 
@@ -26,22 +27,22 @@ _AGGREGATIONS: Final[dict[str, Callable[[Sequence[float]], float]]] = {
 }
 
 
-def listed(metrics: Mapping[str, float], request: Request) -> list[dict[str, str]]:
+def listed(metrics: Mapping[str, float], request: Request) -> list[MetricInfo]:
     """Return the metric names, or the requested values."""
     wanted = request.query.get("get")
     if wanted is None:
-        return [{"id": name} for name in metrics]
-    return [
-        {"id": name, "value": str(metrics[name])} for name in wanted.split(",") if name in metrics
-    ]
+        return [MetricInfo(name) for name in metrics]
+    return [MetricInfo(name, str(metrics[name])) for name in wanted.split(",") if name in metrics]
 
 
-def aggregated(every: Sequence[Mapping[str, float]], request: Request) -> list[dict[str, Any]]:
+def aggregated(
+    every: Sequence[Mapping[str, float]], request: Request
+) -> list[MetricInfo] | list[AggregatedMetric]:
     """Return the metric names, or the requested values aggregated over several processes."""
     wanted = request.query.get("get")
     names = dict.fromkeys(name for metrics in every for name in metrics)
     if wanted is None:
-        return [{"id": name} for name in names]
+        return [MetricInfo(name) for name in names]
     chosen = request.query.get("agg", ",".join(_AGGREGATIONS)).split(",")
     for each in chosen:
         if each not in _AGGREGATIONS:
@@ -54,5 +55,7 @@ def aggregated(every: Sequence[Mapping[str, float]], request: Request) -> list[d
     for name in wanted.split(","):
         values = [float(metrics[name]) for metrics in every if name in metrics]
         if values:
-            found.append({"id": name, **{each: _AGGREGATIONS[each](values) for each in chosen}})
+            found.append(
+                AggregatedMetric(id=name, **{each: _AGGREGATIONS[each](values) for each in chosen})
+            )
     return found

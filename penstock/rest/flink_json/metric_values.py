@@ -1,4 +1,4 @@
-"""Metric values, under the names of Flink's REST API, from a controller's description of a job. Pure functions."""
+"""Metric values, under the names of Flink's REST API, from the view of a job. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-Description = Mapping[str, Any]
-Value = int | float | str
+from msgspec import UNSET, Struct, UnsetType
+
+from penstock.common.job_status import JobStatus
+from penstock.jobmanager.job_view import JobView, Value, VertexView
 
 _UNKNOWN: Final = -1  # Flink's value for the metrics of a checkpoint before the first one
 
@@ -26,27 +28,20 @@ def in_name(operator: str) -> str:
     return operator.translate(_IN_NAMES)
 
 
-def task_values(vertex: Description, subtask: int) -> dict[str, Value]:
+def task_values(vertex: VertexView, subtask: int) -> dict[str, Value]:
     """Return the last reported metrics of a subtask, and those of its operators as `operator.metric`."""
-    found: dict[str, Value] = dict(_at(vertex.get("reports"), subtask))
-    names = {each["id"]: in_name(each["name"]) for each in vertex["operators"]}
-    for operator, measured in _at(vertex.get("operator_reports"), subtask).items():
+    report = vertex.report(subtask)
+    found = report.metrics
+    names = {each.id: in_name(each.name) for each in vertex.operators}
+    for operator, measured in report.operators.items():
         for name, (kind, value, *_) in measured.items():
             found.update(flat(f"{names.get(operator, operator)}.{name}", kind, value))
     return found
 
 
-def _at(reports: Any, subtask: int) -> Mapping[str, Any]:
-    """Return the report of a subtask; empty if there is none."""
-    if not reports or not 0 <= subtask < len(reports):
-        return {}
-    found: Mapping[str, Any] = reports[subtask]
-    return found
-
-
-def vertex_values(vertex: Description) -> Iterator[tuple[int, str, Value]]:
+def vertex_values(vertex: VertexView) -> Iterator[tuple[int, str, Value]]:
     """Yield the last reported metrics of the subtasks of a vertex: subtask, name, value."""
-    for subtask in range(len(vertex.get("reports", ()))):
+    for subtask in range(len(vertex.reports)):
         for name, value in task_values(vertex, subtask).items():
             yield subtask, name, value
 
@@ -70,63 +65,62 @@ def distribution(value: Mapping[str, Any]) -> dict[str, float]:
     return {**figures, "mean": mean}
 
 
-def job_values(job: Description, now: int) -> dict[str, Value]:
+def job_values(job: JobView, now: int) -> dict[str, Value]:
     """Return the metrics of a job as a whole."""
     return {**_life(job, now), **_checkpoints(job), **dict(_latencies(job))}
 
 
-def _life(job: Description, now: int) -> dict[str, Value]:
-    end = now if job["end_ms"] is None else job["end_ms"]
-    times = job.get("status_times", {})
-    running = job["status"] == "RUNNING"
-    began = times.get("RUNNING") or job["start_ms"] or end
+def _life(job: JobView, now: int) -> dict[str, Value]:
+    end = now if job.end_ms is None else job.end_ms
+    times = job.status_times
+    running = job.status is JobStatus.RUNNING
+    began = times.get("RUNNING") or job.start_ms or end
     stopped = max(times.get("FAILING", 0), times.get("RESTARTING", 0)) or end
-    ended = job["end_ms"] is not None
     return {
         "uptime": end - began if running else 0,
-        "downtime": 0 if running or ended else max(0, end - stopped),
+        "downtime": 0 if running or job.ended else max(0, end - stopped),
         "runningTime": end - began if running else 0,
-        "numRestarts": job.get("restarts", 0),
-        "fullRestarts": job.get("restarts", 0),
+        "numRestarts": job.restarts,
+        "fullRestarts": job.restarts,
     }
 
 
-def _checkpoints(job: Description) -> dict[str, Value]:
-    statistics = job.get("checkpoint_statistics") or {}
-    counts, latest = statistics.get("counts", {}), statistics.get("latest", {})
-    last, restored = latest.get("completed") or {}, latest.get("restored") or {}
+def _checkpoints(job: JobView) -> dict[str, Value]:
+    found = job.checkpoints()
+    last, restored = found.completed, found.restored
+    totals = None if last is None else last.totals()
     return {
-        "totalNumberOfCheckpoints": counts.get("total", 0),
-        "numberOfInProgressCheckpoints": counts.get("in_progress", 0),
-        "numberOfCompletedCheckpoints": counts.get("completed", 0),
-        "numberOfFailedCheckpoints": counts.get("failed", 0),
-        "lastCompletedCheckpointId": last.get("id", _UNKNOWN),
-        "lastCheckpointDuration": last.get("end_to_end_duration", _UNKNOWN),
-        "lastCheckpointSize": last.get("checkpointed_size", _UNKNOWN),
-        "lastCheckpointFullSize": last.get("state_size", _UNKNOWN),
-        "lastCheckpointProcessedData": last.get("processed_data", _UNKNOWN),
-        "lastCheckpointPersistedData": last.get("persisted_data", _UNKNOWN),
-        "lastCheckpointExternalPath": last.get("external_path", "n/a"),
-        "lastCheckpointRestoreTimestamp": restored.get("restore_timestamp", _UNKNOWN),
+        "totalNumberOfCheckpoints": found.count,
+        "numberOfInProgressCheckpoints": found.in_progress_count,
+        "numberOfCompletedCheckpoints": found.completed_count,
+        "numberOfFailedCheckpoints": found.failed_count,
+        "lastCompletedCheckpointId": _UNKNOWN if last is None else last.number,
+        "lastCheckpointDuration": _UNKNOWN if totals is None else totals.duration_ms,
+        "lastCheckpointSize": _UNKNOWN if totals is None else totals.written,
+        "lastCheckpointFullSize": _UNKNOWN if totals is None else totals.size,
+        "lastCheckpointProcessedData": _UNKNOWN if totals is None else totals.processed_in_flight,
+        "lastCheckpointPersistedData": _UNKNOWN if totals is None else totals.persisted_in_flight,
+        "lastCheckpointExternalPath": "n/a" if last is None or last.path is None else last.path,
+        "lastCheckpointRestoreTimestamp": _UNKNOWN if restored is None else restored.restored_ms,
     }
 
 
-def _latencies(job: Description) -> Iterator[tuple[str, Value]]:
+def _latencies(job: JobView) -> Iterator[tuple[str, Value]]:
     for labels, figures in latencies(job):
         scope = ".".join(f"{name}.{value}" for name, value in labels.items())
         for part, figure in figures.items():
             yield f"latency.{scope}.latency_{part}", figure
 
 
-def latencies(job: Description) -> Iterator[tuple[dict[str, str], Mapping[str, float]]]:
+def latencies(job: JobView) -> Iterator[tuple[dict[str, str], Mapping[str, float]]]:
     """Yield the latency from each source to each subtask: Flink's labels of both, and the statistics."""
-    heads = {vertex["id"]: vertex["operators"][0]["id"] for vertex in job["vertices"]}
-    for vertex in job["vertices"]:
-        for subtask, found in enumerate(vertex.get("latencies", ())):
-            for source, figures in found.items():
+    heads = {vertex.id: vertex.operators[0].id for vertex in job.vertices()}
+    for vertex in job.vertices():
+        for subtask, report in enumerate(vertex.reports):
+            for source, figures in report.latencies.items():
                 labels = {
                     "source_id": heads.get(source, source),
-                    "operator_id": heads[vertex["id"]],
+                    "operator_id": heads[vertex.id],
                     "operator_subtask_index": str(subtask),
                 }
                 yield labels, figures
@@ -154,16 +148,34 @@ AGGREGATIONS: Final[dict[str, Callable[[list[float]], float]]] = {
 }
 
 
+class MetricInfo(Struct, frozen=True):
+    """The name of a metric, and its value if it was asked for."""
+
+    id: str
+    value: str | UnsetType = UNSET
+
+
+class AggregatedMetric(Struct, frozen=True, kw_only=True):
+    """A metric, aggregated over subtasks or jobs in the ways that were asked for."""
+
+    id: str
+    min: float | UnsetType = UNSET
+    max: float | UnsetType = UNSET
+    sum: float | UnsetType = UNSET
+    avg: float | UnsetType = UNSET
+    skew: float | UnsetType = UNSET
+
+
 def aggregated(
     values: Iterable[tuple[str, Value]], wanted: set[str], aggregations: Iterable[str]
-) -> list[dict[str, Any]]:
+) -> list[AggregatedMetric]:
     """Return the aggregated values of each requested metric; values that are not numbers are skipped."""
     numbers: dict[str, list[float]] = {}
     for name, value in values:
         if name in wanted and is_number(value):
             numbers.setdefault(name, []).append(float(value))
     return [
-        {"id": name, **{each: AGGREGATIONS[each](found) for each in aggregations}}
+        AggregatedMetric(id=name, **{each: AGGREGATIONS[each](found) for each in aggregations})
         for name, found in numbers.items()
     ]
 

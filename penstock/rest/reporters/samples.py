@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.common.job_status import JobStatus
+from penstock.jobmanager.job_view import JobView, Measured, VertexView
 from penstock.rest.flink_json.metric_values import (
-    Description,
     distribution,
     is_number,
     job_values,
@@ -51,7 +51,7 @@ class MetricSample:
 
 
 def samples(
-    jobs: Iterable[Description],
+    jobs: Iterable[JobView],
     now: int,
     process: Mapping[str, Any],
     cluster: Mapping[str, int] | None = None,
@@ -62,18 +62,18 @@ def samples(
     """
     host = {"host": str(process.get("host", ""))}
     found = list(jobs)
-    running = [job for job in found if job["status"] == JobStatus.RUNNING.name]
+    running = [job for job in found if job.status is JobStatus.RUNNING]
     yield MetricSample(JOB_MANAGER, "numRunningJobs", host, len(running))
     yield from _numbers(JOB_MANAGER, cluster or {}, host)
     yield from _numbers(JOB_MANAGER, _figures(process), host)
     seen: set[str] = set()
     for job in found:
-        of_job = {"job_id": job["id"], "job_name": job["name"]}
+        of_job = {"job_id": job.id, "job_name": job.name}
         values = job_values(job, now)
         plain = {name: each for name, each in values.items() if not name.startswith("latency.")}
         yield from _numbers(JOB, plain, {**host, **of_job})
-        if job["end_ms"] is None:
-            for vertex in job["vertices"]:
+        if not job.ended:
+            for vertex in job.vertices():
                 yield from _of_vertex(vertex, of_job, seen)
             yield from _of_latencies(job, of_job)
 
@@ -99,15 +99,13 @@ _NOT_COUNTED: Final = ("PerSecond", "Entries", "Timers", "Jobs", "Checkpoints", 
 
 
 def _of_vertex(
-    vertex: Description, of_job: Mapping[str, str], seen: set[str]
+    vertex: VertexView, of_job: Mapping[str, str], seen: set[str]
 ) -> Iterator[MetricSample]:
-    names = {each["id"]: each["name"] for each in vertex["operators"]}
-    reports = vertex.get("reports", ())
-    operators, processes = vertex.get("operator_reports", ()), vertex.get("processes", ())
-    for subtask, (report, each) in enumerate(zip(reports, vertex["subtasks"], strict=False)):
-        if not report:
+    names = {each.id: each.name for each in vertex.operators}
+    for report, each in zip(vertex.reports, vertex.subtasks, strict=False):
+        if not report.metrics:
             continue
-        process = processes[subtask] if subtask < len(processes) else {}
+        process = report.process
         manager = {
             "host": str(process.get("host", "")),
             "tm_id": f"{process.get('host', '')}-{process.get('pid', '')}",
@@ -118,13 +116,13 @@ def _of_vertex(
         labels = {
             **manager,
             **of_job,
-            "task_id": vertex["id"],
-            "task_name": vertex["name"],
-            "subtask_index": str(subtask),
-            "task_attempt_num": str(each["current"]["attempt"]),
+            "task_id": vertex.id,
+            "task_name": vertex.name,
+            "subtask_index": str(each.subtask),
+            "task_attempt_num": str(each.current.attempt),
         }
-        yield from _numbers(TASK, report, labels)
-        for operator, measured in (operators[subtask] if subtask < len(operators) else {}).items():
+        yield from _numbers(TASK, report.metrics, labels)
+        for operator, measured in report.operators.items():
             of_operator = {
                 **labels,
                 "operator_id": operator,
@@ -134,7 +132,7 @@ def _of_vertex(
 
 
 def _of_operator(
-    measured: Mapping[str, tuple[Any, ...]], labels: Mapping[str, str]
+    measured: Mapping[str, Measured], labels: Mapping[str, str]
 ) -> Iterator[MetricSample]:
     for full, (kind, value, *scoped) in measured.items():
         name, own = (scoped[0], {**labels, **dict(scoped[1])}) if scoped else (full, labels)
@@ -147,7 +145,7 @@ def _of_operator(
             yield MetricSample(OPERATOR, name, own, value, kind == "counter" and _counts(name))
 
 
-def _of_latencies(job: Description, of_job: Mapping[str, str]) -> Iterator[MetricSample]:
+def _of_latencies(job: JobView, of_job: Mapping[str, str]) -> Iterator[MetricSample]:
     for labels, figures in latencies(job):
         scope = (*LATENCY, *labels)
         quantiles = {share: figures[name] for name, share in _QUANTILES.items() if name in figures}

@@ -20,7 +20,7 @@ _figures = ProcessFigures()
 
 def gather(services: Services) -> list[MetricSample]:
     """Return the current metrics of the jobs of this process."""
-    jobs = services.jobs.descriptions()
+    jobs = services.jobs.views()
     return list(samples(jobs, services.now_ms(), _figures.take(), _cluster(services)))
 
 

@@ -3,96 +3,56 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 
-from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routing.routes import Route, Services
-from penstock.rest.routing.schemas import (
-    ANY_OBJECT,
-    INTEGER,
-    TEXT,
-    array,
-    fields,
-    mapping,
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointRecord
+from penstock.rest.flink_json.checkpoints import (
+    CheckpointConfigInfo,
+    CheckpointDetails,
+    CheckpointOverview,
+    VertexCheckpointDetails,
+    known_checkpoints,
 )
-
-Json = dict[str, Any]
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routing.request_targets import find_job
+from penstock.rest.routing.routes import Route, Services
 
 
 def _overview(services: Services, request: Request) -> Response:
-    job = services.jobs.describe(request.parameters["jobid"])
-    statistics, savepoint = job["checkpoint_statistics"], job["savepoint"]
-    latest = {name: record and _brief(record) for name, record in statistics["latest"].items()}
-    latest["savepoint"] = None if savepoint is None else _savepoint(savepoint)
-    return Response(
-        {
-            "counts": statistics["counts"],
-            "summary": statistics["summary"],
-            "latest": latest,
-            "history": [_brief(record) for record in statistics["history"]],
-        }
-    )
+    return Response(CheckpointOverview.of(find_job(services, request)))
 
 
 def _config(services: Services, request: Request) -> Response:
-    return Response(services.jobs.describe(request.parameters["jobid"])["checkpoint_config"])
-
-
-def _brief(record: Json) -> Json:
-    """Return a checkpoint without its subtasks."""
-    return {**record, "tasks": {}} if "tasks" in record else record
-
-
-def _savepoint(path: str) -> Json:
-    return {
-        "className": "completed",
-        "status": "COMPLETED",
-        "is_savepoint": True,
-        "checkpoint_type": "SAVEPOINT",
-        "external_path": path,
-    }
+    return Response(CheckpointConfigInfo.of(find_job(services, request).checkpointing()))
 
 
 def _details(services: Services, request: Request) -> Response:
-    record = _find(services, request)
-    tasks = {
-        vertex: {name: value for name, value in task.items() if name not in ("summary", "subtasks")}
-        for vertex, task in record["tasks"].items()
-    }
-    return Response({**record, "tasks": tasks})
+    return Response(CheckpointDetails.of(_find(services, request), with_vertices=True))
 
 
 def _subtasks(services: Services, request: Request) -> Response:
     record, vertex = _find(services, request), request.parameters["vertexid"]
-    if vertex not in record["tasks"]:
+    if vertex not in record.parallelism:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"unknown vertex {vertex} of checkpoint {record['id']}",
-            f"hint: its vertices are {', '.join(record['tasks'])}",
+            f"unknown vertex {vertex} of checkpoint {record.number}",
+            f"hint: its vertices are {', '.join(record.parallelism)}",
         )
-    return Response(record["tasks"][vertex])
+    return Response(VertexCheckpointDetails.of(record.vertex(vertex), with_subtasks=True))
 
 
-def _find(services: Services, request: Request) -> Json:
-    job, wanted = (
-        services.jobs.describe(request.parameters["jobid"]),
-        request.parameters["checkpointid"],
-    )
-    statistics = job["checkpoint_statistics"]
-    latest = [record for record in statistics["latest"].values() if record and "tasks" in record]
-    known: list[Json] = [*statistics["history"], *latest]
+def _find(services: Services, request: Request) -> CheckpointRecord:
+    job, wanted = find_job(services, request), request.parameters["checkpointid"]
+    known = known_checkpoints(job.checkpoints())
     for record in known:
-        if str(record["id"]) == wanted:
+        if str(record.number) == wanted:
             return record
-    numbers = ", ".join(dict.fromkeys(str(record["id"]) for record in known))
+    numbers = ", ".join(dict.fromkeys(str(record.number) for record in known))
     raise HttpError(
         HTTPStatus.NOT_FOUND,
-        f"unknown checkpoint {wanted} of job '{job['name']}'",
+        f"unknown checkpoint {wanted} of job '{job.name}'",
         f"hint: the last checkpoints are {numbers}" if known else "hint: it has no checkpoints yet",
     )
 
-
-_CHECKPOINT = fields({"id": INTEGER, "status": TEXT, "tasks": mapping(ANY_OBJECT)})
 
 ROUTES = (
     Route(
@@ -100,34 +60,27 @@ ROUTES = (
         "/jobs/:jobid/checkpoints",
         _overview,
         "checkpoint counts, summary statistics, latest checkpoints and history",
-        response=fields(
-            {
-                "counts": mapping(INTEGER),
-                "summary": mapping(ANY_OBJECT),
-                "latest": ANY_OBJECT,
-                "history": array(_CHECKPOINT),
-            }
-        ),
+        response=CheckpointOverview,
     ),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/config",
         _config,
         "the checkpointing configuration",
-        response=fields({"mode": TEXT, "interval": INTEGER}),
+        response=CheckpointConfigInfo,
     ),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/details/:checkpointid",
         _details,
         "statistics of a checkpoint, by vertex",
-        response=_CHECKPOINT,
+        response=CheckpointDetails,
     ),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/details/:checkpointid/subtasks/:vertexid",
         _subtasks,
         "statistics of a checkpoint for every subtask of a vertex",
-        response=fields({"id": INTEGER, "status": TEXT, "subtasks": array(ANY_OBJECT)}),
+        response=VertexCheckpointDetails,
     ),
 )

@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from penstock.rest.messages import Request, Response
+from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
+from penstock.rest.services.diagnoses import JobDiagnosis
 
 
 def _diagnosis(services: Services, request: Request) -> Response:
-    job_id = request.parameters["jobid"]
-    job = services.jobs.describe(job_id)
-    if job["end_ms"] is not None:
-        over = f"the job is {job['status'].lower()}"
-        content: dict[str, Any] = {"health": "ok", "headline": over, "findings": [], "unknown": []}
-        return Response({"timestamp": services.now_ms(), **content})
-    return Response(services.diagnoses.get(services.jobs.running(job_id), services.now_ms()))
+    job = find_job(services, request)
+    if job.ended:
+        headline = f"the job is {job.status.name.lower()}"
+        return Response(JobDiagnosis(services.now_ms(), "ok", headline, [], []))
+    return Response(services.diagnoses.get(services.jobs.running(job.id), services.now_ms()))
 
-
-_TEXT: Final = {"type": "string"}
-_SCHEMA: Final = {
-    "type": "object",
-    "required": ["timestamp", "health", "headline", "findings", "unknown"],
-    "properties": {
-        "timestamp": {"type": "integer"},
-        "health": {"enum": ["ok", "info", "warning", "critical"]},
-        "headline": _TEXT,
-        "findings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["rule", "severity", "title", "detail", "hint"],
-                "properties": {
-                    "rule": _TEXT,
-                    "severity": {"enum": ["info", "warning", "critical"]},
-                    "title": _TEXT,
-                    "detail": _TEXT,
-                    "hint": _TEXT,
-                    "vertex": {"type": ["string", "null"]},
-                    "subtask": {"type": ["integer", "null"]},
-                    "figures": {"type": "object"},
-                },
-            },
-        },
-        "unknown": {"type": "array", "items": _TEXT},
-    },
-}
 
 ROUTES = (
     Route(
@@ -53,6 +22,6 @@ ROUTES = (
         "/penstock/jobs/:jobid/diagnosis",
         _diagnosis,
         "what slows the job down or puts it at risk, with hints: bottleneck, skew, checkpoints, watermarks, state, memory",
-        response=_SCHEMA,
+        response=JobDiagnosis,
     ),
 )

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
 
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.execution.execution_state import ExecutionState
+from penstock.rest.flink_json.parts import Index
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routing.request_targets import find_vertex
 from penstock.rest.routing.routes import Route, Services
-from penstock.rest.services.flame_graphs import TERMINATED, FlameGraphType
+from penstock.rest.services.flame_graphs import TERMINATED, FlameGraph, FlameGraphType
 
 
 def _flame_graph(services: Services, request: Request) -> Response:
     vertex = find_vertex(services, request)
     kind = _kind(request)
-    chosen = _subtask(request, vertex["parallelism"])
-    subtasks = range(vertex["parallelism"]) if chosen is None else [chosen]
+    chosen = _subtask(request, vertex.parallelism)
+    subtasks = range(vertex.parallelism) if chosen is None else [chosen]
     running = [
-        TaskId(vertex["id"], each["subtask"])
-        for each in vertex["subtasks"]
-        if each["subtask"] in subtasks and each["current"]["state"] == "RUNNING"
+        TaskId(vertex.id, each.subtask)
+        for each in vertex.subtasks
+        if each.subtask in subtasks and each.current.state is ExecutionState.RUNNING
     ]
     if not running:
-        return Response({"endTimestamp": TERMINATED})
+        return Response(FlameGraph(end_timestamp=TERMINATED))
     controller = services.jobs.running(request.parameters["jobid"])
     return Response(services.flame_graphs.get(controller, running, kind, services.now_ms()))
 
@@ -52,23 +53,6 @@ def _subtask(request: Request, parallelism: int) -> int | None:
     return int(given)
 
 
-_SCHEMA: Final = {
-    "type": "object",
-    "required": ["endTimestamp"],
-    "properties": {
-        "endTimestamp": {"type": "integer"},
-        "data": {
-            "type": "object",
-            "required": ["name", "value", "children"],
-            "properties": {
-                "name": {"type": "string"},
-                "value": {"type": "integer"},
-                "children": {"type": "array"},
-            },
-        },
-    },
-}
-
 ROUTES = (
     Route(
         "GET",
@@ -77,9 +61,9 @@ ROUTES = (
         "where the subtasks of a vertex spend their time: `?type=full|on_cpu|off_cpu&subtaskindex=0`; "
         "`endTimestamp` is -3 while the first samples are taken",
         query={
-            "type": {"enum": [kind.value for kind in FlameGraphType]},
-            "subtaskindex": {"type": "integer", "minimum": 0},
+            "type": FlameGraphType,
+            "subtaskindex": Index,
         },
-        response=_SCHEMA,
+        response=FlameGraph,
     ),
 )

@@ -2,73 +2,154 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from msgspec import Struct, field
+
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointRecord
+from penstock.jobmanager.job_view import EdgeView, JobView, OperatorView, VertexView
+from penstock.rest.flink_json.jobs import DroppedRecordsOfOperator
+from penstock.rest.flink_json.parts import Id, Span
 from penstock.rest.messages import Request, Response
+from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
 
-Json = dict[str, Any]
+
+class GraphVertex(Struct, frozen=True, kw_only=True):
+    """A vertex with its load. Shares are from 0 to 1, rates per second; null before its subtasks have reported."""
+
+    id: str
+    name: str
+    #: Whether no edge leads to it.
+    source: bool
+    parallelism: int
+    max_parallelism: int = field(name="maxParallelism")
+    status: str
+    start_time: int = field(name="start-time")
+    end_time: int = field(name="end-time")
+    operators: tuple[OperatorView, ...]
+    #: Shares are averages over the subtasks that have reported, and add up to 1.
+    busy: float | None = None
+    back_pressured: float | None = field(name="backPressured", default=None)
+    idle: float | None = None
+    #: Rates are sums over the subtasks.
+    records_in: float | None = field(name="recordsInPerSecond", default=None)
+    records_out: float | None = field(name="recordsOutPerSecond", default=None)
+    bytes_in: float | None = field(name="bytesInPerSecond", default=None)
+    bytes_out: float | None = field(name="bytesOutPerSecond", default=None)
+    #: The lowest of its subtasks; null until all of them have one.
+    watermark: int | None = None
+
+    @classmethod
+    def of(cls, vertex: VertexView, *, source: bool) -> GraphVertex:
+        """Return a vertex."""
+        metrics = vertex.metrics
+        known = {}
+        if metrics.reported:
+            known = {name: getattr(metrics, name) for name in _METRICS}
+        return cls(
+            id=vertex.id,
+            name=vertex.name,
+            source=source,
+            parallelism=vertex.parallelism,
+            max_parallelism=vertex.max_parallelism,
+            status=vertex.state.name,
+            start_time=vertex.start_ms or -1,
+            end_time=vertex.end_ms or -1,
+            operators=vertex.operators,
+            **known,
+        )
 
 
-def _graph(services: Services, request: Request) -> Response:
-    job = services.jobs.describe(request.parameters["jobid"])
-    return Response(job_graph(job, services.now_ms()))
+_METRICS = (
+    "busy", "back_pressured", "idle", "records_in", "records_out", "bytes_in", "bytes_out", "watermark",
+)  # fmt: skip
 
 
-def job_graph(job: Json, now: int) -> Json:
-    """Return the graph of a job, as the web page shows it, from the job's description."""
-    edges = job.get("edges", [])
-    targets = {edge["target"] for edge in edges}
-    vertices = [_vertex(vertex, vertex["id"] not in targets) for vertex in job["vertices"]]
-    end = job["end_ms"]
-    return {
-        "jid": job["id"],
-        "name": job["name"],
-        "state": job["status"],
-        "now": now,
-        "start-time": job["start_ms"],
-        "end-time": -1 if end is None else end,
-        "duration": (now if end is None else end) - job["start_ms"],
-        "restarts": job["restarts"],
-        "failures": _failures(job),
-        "latency": job.get("latency"),
-        "dropped": job.get("dropped", []),
-        "checkpoint": _checkpoint(job["checkpoint_statistics"]),
-        "vertices": vertices,
-        "edges": _edges(edges, {vertex["id"]: vertex for vertex in vertices}),
-    }
+class GraphEdge(Struct, frozen=True, kw_only=True):
+    """An edge with its throughput, null if it is unknown."""
+
+    source: str
+    target: str
+    strategy: str
+    side_tag: str | None = field(name="sideTag")
+    watermark: int | None
+    records: float | None = field(name="recordsPerSecond")
+    bytes: float | None = field(name="bytesPerSecond")
 
 
-def _vertex(vertex: Json, source: bool) -> Json:
-    figures = vertex.get("figures") or {}
-    known = bool(figures.get("reported"))
+class GraphCheckpoint(Struct, frozen=True):
+    """The last completed checkpoint."""
 
-    def figure(name: str) -> float | None:
-        return figures[name] if known else None
+    id: int
+    completed: int
+    duration: int
+    size: int
 
-    return {
-        "id": vertex["id"],
-        "name": vertex["name"],
-        "source": source,
-        "parallelism": vertex["parallelism"],
-        "maxParallelism": vertex["max_parallelism"],
-        "status": vertex["state"],
-        "start-time": vertex["start_ms"] or -1,
-        "end-time": vertex["end_ms"] or -1,
-        "operators": vertex["operators"],
-        "busy": figure("busy"),
-        "backPressured": figure("back_pressured"),
-        "idle": figure("idle"),
-        "recordsInPerSecond": figure("records_in"),
-        "recordsOutPerSecond": figure("records_out"),
-        "bytesInPerSecond": figure("bytes_in"),
-        "bytesOutPerSecond": figure("bytes_out"),
-        "watermark": figure("watermark"),
-    }
+    @classmethod
+    def of(cls, record: CheckpointRecord) -> GraphCheckpoint:
+        """Return a checkpoint."""
+        totals = record.totals()
+        return cls(record.number, totals.latest_ack_ms, totals.duration_ms, totals.size)
 
 
-def _edges(edges: list[Json], vertices: dict[str, Json]) -> list[Json]:
-    """Return the edges with their throughput, as far as it is known.
+class JobGraphInfo(Struct, frozen=True, kw_only=True):
+    """The graph of a job, as the web page draws it."""
+
+    jid: Id
+    name: str
+    state: str
+    now: int
+    start_time: int = field(name="start-time")
+    #: -1 until the job has ended.
+    end_time: int = field(name="end-time")
+    duration: int
+    restarts: int
+    #: For the counter on the tab.
+    failures: int
+    #: To the last vertices, over the last seconds; null without latency markers.
+    latency: dict[str, float] | None
+    dropped: list[DroppedRecordsOfOperator]
+    #: The last completed one.
+    checkpoint: GraphCheckpoint | None
+    #: In topological order.
+    vertices: list[GraphVertex]
+    #: Both ends are ids in `vertices`.
+    edges: list[GraphEdge]
+
+    @classmethod
+    def of(cls, job: JobView, now: int) -> JobGraphInfo:
+        """Return the graph of a job."""
+        edges, latency, completed = job.edges(), job.latency(), job.checkpoints().completed
+        targets = {edge.target for edge in edges}
+        vertices = [GraphVertex.of(each, source=each.id not in targets) for each in job.vertices()]
+        span = Span.of(job.start_ms, job.end_ms, now)
+        return cls(
+            jid=job.id,
+            name=job.name,
+            state=job.status.name,
+            now=now,
+            start_time=span.start,
+            end_time=span.end,
+            duration=span.duration,
+            restarts=job.restarts,
+            failures=len(job.failures.entries) or int(job.failure is not None),
+            latency=None if latency is None else dict(latency),
+            dropped=[DroppedRecordsOfOperator.of(each) for each in job.dropped()],
+            checkpoint=None if completed is None else GraphCheckpoint.of(completed),
+            vertices=vertices,
+            edges=list(_edges(edges, {vertex.id: vertex for vertex in vertices})),
+        )
+
+
+class _Flow(NamedTuple):
+    records: float | None = None
+    bytes: float | None = None
+
+
+def _edges(edges: Sequence[EdgeView], vertices: Mapping[str, GraphVertex]) -> Iterator[GraphEdge]:
+    """Yield the edges with their throughput, as far as it is known.
 
     Subtasks count input and output records, but not by edge. If the receiver has one input, its count is the edge's; otherwise the
     sender's count is, if it has one output; otherwise the throughput is unknown.
@@ -76,54 +157,28 @@ def _edges(edges: list[Json], vertices: dict[str, Json]) -> list[Json]:
     ins: dict[str, set[str]] = {}
     outs: dict[str, set[str]] = {}
     for edge in edges:
-        ins.setdefault(edge["target"], set()).add(edge["source"])
-        outs.setdefault(edge["source"], set()).add(edge["target"])
-    return [
-        {
-            "source": edge["source"],
-            "target": edge["target"],
-            "strategy": edge["strategy"],
-            "sideTag": edge.get("side_tag"),
-            "watermark": vertices[edge["source"]]["watermark"],
-            **_flow(edge, vertices, ins, outs),
-        }
-        for edge in edges
-    ]
+        ins.setdefault(edge.target, set()).add(edge.source)
+        outs.setdefault(edge.source, set()).add(edge.target)
+    for edge in edges:
+        source, target = vertices[edge.source], vertices[edge.target]
+        flow = _Flow()
+        if len(ins[edge.target]) == 1:
+            flow = _Flow(target.records_in, target.bytes_in)
+        elif len(outs[edge.source]) == 1:
+            flow = _Flow(source.records_out, source.bytes_out)
+        yield GraphEdge(
+            source=edge.source,
+            target=edge.target,
+            strategy=edge.strategy,
+            side_tag=edge.side_tag,
+            watermark=source.watermark,
+            records=flow.records,
+            bytes=flow.bytes,
+        )
 
 
-def _flow(
-    edge: Json, vertices: dict[str, Json], ins: dict[str, set[str]], outs: dict[str, set[str]]
-) -> Json:
-    source, target = vertices[edge["source"]], vertices[edge["target"]]
-    if len(ins[edge["target"]]) == 1:
-        return {
-            "recordsPerSecond": target["recordsInPerSecond"],
-            "bytesPerSecond": target["bytesInPerSecond"],
-        }
-    if len(outs[edge["source"]]) == 1:
-        return {
-            "recordsPerSecond": source["recordsOutPerSecond"],
-            "bytesPerSecond": source["bytesOutPerSecond"],
-        }
-    return {"recordsPerSecond": None, "bytesPerSecond": None}
-
-
-def _checkpoint(statistics: Json) -> Json | None:
-    latest = statistics["latest"].get("completed")
-    if not latest:
-        return None
-    return {
-        "id": latest["id"],
-        "completed": latest["latest_ack_timestamp"],
-        "duration": latest["end_to_end_duration"],
-        "size": latest["state_size"],
-    }
-
-
-def _failures(job: Json) -> int:
-    """Return the number of failures, for the counter on the tab."""
-    remembered = (job.get("exceptions") or {}).get("entries")
-    return len(remembered) if remembered else int(job["failure"] is not None)
+def _graph(services: Services, request: Request) -> Response:
+    return Response(JobGraphInfo.of(find_job(services, request), services.now_ms()))
 
 
 ROUTES = (
@@ -132,5 +187,6 @@ ROUTES = (
         "/penstock/jobs/:jobid/graph",
         _graph,
         "the job graph: vertices with their load, edges with their throughput",
+        response=JobGraphInfo,
     ),
 )

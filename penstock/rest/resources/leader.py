@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from msgspec import Struct
+
 from penstock.rest.client.rest_client import parse_address
+from penstock.rest.flink_json.parts import Empty
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routing.routes import Role, Route, Services
-from penstock.rest.routing.schemas import ANY_OBJECT, TEXT, fields
+
+
+class Leader(Struct, frozen=True):
+    """The leader's address, null if it is this process, empty if unknown; and the known standbys."""
+
+    leader: str | None
+    standbys: list[str]
 
 
 def _leader(services: Services, _request: Request) -> Response:
-    return Response({"leader": services.elsewhere(), "standbys": services.peers.addresses()})
+    return Response(Leader(services.elsewhere(), services.peers.addresses()))
 
 
 def _heartbeat(services: Services, request: Request) -> Response:
@@ -20,10 +29,8 @@ def _heartbeat(services: Services, request: Request) -> Response:
         raise HttpError(HTTPStatus.BAD_REQUEST, "missing parameter 'address'")
     parse_address(address)
     services.peers.note(address)
-    return Response({})
+    return Response(Empty())
 
-
-_ADDRESSES = {"type": "array", "items": TEXT}
 
 ROUTES = (
     Route(
@@ -31,7 +38,7 @@ ROUTES = (
         "/penstock/leader",
         _leader,
         "the leader: `leader` is null if it is this process, empty if unknown; and the known standbys",
-        response=fields({"leader": {"type": ["string", "null"]}, "standbys": _ADDRESSES}),
+        response=Leader,
         answered_by_standbys=True,
     ),
     # Pages send their token to these addresses, so adding one requires the token. It is not a POST because the audit log is for
@@ -42,7 +49,7 @@ ROUTES = (
         _heartbeat,
         "heartbeat of a standby: `?address=host:port`",
         role=Role.WRITE,
-        query={"address": TEXT},
-        response=ANY_OBJECT,
+        query={"address": str},
+        response=Empty,
     ),
 )

@@ -11,22 +11,19 @@ import functools
 import itertools
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
+from msgspec import Meta
 
-from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routing.routes import (
-    Role,
-    Route,
-    RouteTable,
-    Services,
-    call,
-)
+from penstock.jobmanager.job_view import JobView
+from penstock.rest.messages import Errors, HttpError, Request, Response
+from penstock.rest.routing.router import ApiRoute, find_route, in_order
+from penstock.rest.routing.routes import Role, Route, Services, call
 from penstock.rest.services.published_jobs import Controller, PublishedJobs
 
 MOST_PATHS: Final = 80  # a page shows a few; the page of a large job, a few for each vertex
@@ -43,7 +40,6 @@ class WatchedResource:
     path: str
     route: Route | None = None
     request: Request | None = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
     refusal: HttpError | None = None
 
 
@@ -86,24 +82,24 @@ _numbers = itertools.count()
 
 
 class JobsAtOneMoment(PublishedJobs):
-    """The jobs during one update: a job that several resources need is described once."""
+    """The jobs during one update: several resources get the same view of a job."""
 
     def __init__(self, jobs: PublishedJobs) -> None:
         super().__init__()
         self._jobs = jobs
-        self._known: dict[str, dict[str, Any]] = {}
-        self._all: list[dict[str, Any]] | None = None
+        self._known: dict[str, JobView] = {}
+        self._all: list[JobView] | None = None
 
-    def descriptions(self) -> list[dict[str, Any]]:
-        """Return the descriptions of all jobs."""
+    def views(self) -> list[JobView]:
+        """Return the views of all jobs."""
         if self._all is None:
-            self._all = self._jobs.descriptions()
+            self._all = self._jobs.views()
         return self._all
 
-    def describe(self, job_id: str) -> dict[str, Any]:
-        """Return the description of one job."""
+    def view(self, job_id: str) -> JobView:
+        """Return the view of one job."""
         if job_id not in self._known:
-            self._known[job_id] = self._jobs.describe(job_id)
+            self._known[job_id] = self._jobs.view(job_id)
         return self._known[job_id]
 
     def running(self, job_id: str) -> Controller:
@@ -151,7 +147,7 @@ def _find(path: str) -> WatchedResource:
     """Return the watched resource of a path; only JSON resources that need no more than the read role can be watched."""
     try:
         parts = urlsplit(path)
-        route, parameters = _table().find("GET", parts.path)
+        route, parameters = find_route(_routes(), "GET", parts.path)
         if route.needs != Role.READ or route.media_type != "application/json":
             raise HttpError(HTTPStatus.BAD_REQUEST, f"{parts.path} cannot be watched")
     except ValueError:
@@ -161,14 +157,14 @@ def _find(path: str) -> WatchedResource:
     except HttpError as error:
         return WatchedResource(path, refusal=error)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    return WatchedResource(path, route, Request("GET", parts.path, query), parameters)
+    return WatchedResource(path, route, Request("GET", parts.path, query, parameters=parameters))
 
 
 @functools.cache
-def _table() -> RouteTable:
+def _routes() -> list[ApiRoute]:
     from penstock.rest import resources  # it imports this module
 
-    return RouteTable(resources.ROUTES)
+    return [ApiRoute(route) for route in in_order(resources.ROUTES)]
 
 
 async def _events(
@@ -209,13 +205,13 @@ def _answer(services: Services, watched: WatchedResource) -> bytes:
             raise watched.refusal
         assert watched.route is not None
         assert watched.request is not None
-        response = call(watched.route, services, watched.request, watched.parameters)
+        response = call(watched.route, services, watched.request)
         status, content = response.status, response.content
     except HttpError as error:
-        status, content = error.status, {"errors": list(error.errors)}
+        status, content = error.status, Errors(list(error.errors))
     except Exception as error:  # noqa: BLE001 - the failure of one resource must not end the others
         status = HTTPStatus.INTERNAL_SERVER_ERROR
-        content = {"errors": [f"{type(error).__name__}: {error}"]}
+        content = Errors([f"{type(error).__name__}: {error}"])
     event = {"path": watched.path, "status": int(status), "content": content}
     return msgspec.json.encode(event, enc_hook=str)
 
@@ -226,7 +222,7 @@ ROUTES = (
         "/penstock/live",
         _live,
         'the content of resources, each when it has changed, as server-sent events: `?paths=["/jobs/overview"]`',
-        query={"paths": {"type": "string", "description": "a JSON list of paths"}},
+        query={"paths": Annotated[str, Meta(description="a JSON list of paths")]},
         media_type="text/event-stream",
     ),
 )

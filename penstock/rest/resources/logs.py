@@ -10,6 +10,7 @@ from typing import Final
 from penstock.logs.lines import FORMATS, JSON
 from penstock.logs.log_buffer import LogEntry, log_book
 from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
 
 _USUAL: Final = 1_000
@@ -18,7 +19,7 @@ _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def _logs(services: Services, request: Request) -> Response:
-    job_id = str(services.jobs.describe(request.parameters["jobid"])["id"])
+    job_id = find_job(services, request).id
     after, limit = _number(request, "after", 0), _number(request, "limit", _USUAL)
     if limit > _MOST:
         raise HttpError(HTTPStatus.BAD_REQUEST, f"limit must be at most {_MOST}, not {limit}")

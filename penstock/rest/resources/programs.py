@@ -5,23 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from penstock.options import WEB_SUBMIT
 from penstock.options.option_checks import check_setting
+from penstock.rest.flink_json.jobs import Plan
+from penstock.rest.flink_json.parts import Empty, Id
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routing.routes import Role, Route, Services
-from penstock.rest.routing.schemas import (
-    ANY_OBJECT,
-    FLAG,
-    ID,
-    INTEGER,
-    TEXT,
-    array,
-    body,
-    fields,
-    mapping,
-)
 from penstock.rest.services.programs import (
     MAX_PROGRAM_BYTES,
     UploadedProgram,
@@ -30,23 +23,73 @@ from penstock.rest.services.programs import (
     run_program,
 )
 
-_RUN_FIELDS: Final = {
-    "entryClass": TEXT,  # sent by Flink's page; a Python program has no entry class
-    "programArgs": TEXT,
-    "programArgsList": array(TEXT),
-    "parallelism": {"type": "integer", "minimum": 1},
-    "savepointPath": TEXT,
-    "allowNonRestoredState": FLAG,
-    "claimMode": {"type": "string", "enum": ["CLAIM", "NO_CLAIM"]},
-    "flinkConfiguration": mapping(TEXT),
-}
+
+class RunRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How to run a program. Flink's page sends `entryClass`; a Python program has none."""
+
+    entry_class: str = field(name="entryClass", default="")
+    arguments: str = field(name="programArgs", default="")
+    argument_list: list[str] = field(name="programArgsList", default=[])
+    parallelism: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    savepoint_path: str = field(name="savepointPath", default="")
+    allow_non_restored_state: bool = field(name="allowNonRestoredState", default=False)
+    claim_mode: Literal["CLAIM", "NO_CLAIM"] | UnsetType = field(name="claimMode", default=UNSET)
+    configuration: dict[str, str] = field(name="flinkConfiguration", default={})
+
+
+class ProgramEntry(Struct, frozen=True):
+    """The entry point of a program."""
+
+    name: str
+    description: str | None = None
+
+
+class ProgramInfo(Struct, frozen=True):
+    """An uploaded program."""
+
+    id: str
+    name: str
+    uploaded: int
+    entry: list[ProgramEntry]
+
+    @classmethod
+    def of(cls, program: UploadedProgram) -> ProgramInfo:
+        """Return a program."""
+        entry = ProgramEntry(program.name.removesuffix(".py"))
+        return cls(program.id, program.name, program.uploaded_ms, [entry])
+
+
+class ProgramList(Struct, frozen=True):
+    """`/jars`."""
+
+    address: str
+    files: list[ProgramInfo]
+
+
+class ProgramUpload(Struct, frozen=True):
+    """A program that was uploaded."""
+
+    filename: str
+    status: str = "success"
+
+
+class SubmittedJob(Struct, frozen=True):
+    """The job of a program that was started."""
+
+    jobid: Id
+
+
+class ProgramPlan(Struct, frozen=True):
+    """The plan of a program."""
+
+    plan: Plan
 
 
 def _list(services: Services, request: Request) -> Response:
     address = f"http://{request.headers.get('host', 'localhost')}"
     takes = services.session is not None and services.web.submit
     programs = services.programs.all() if takes else []
-    return Response({"address": address, "files": [each.to_json() for each in programs]})
+    return Response(ProgramList(address, [ProgramInfo.of(each) for each in programs]))
 
 
 def _require_session(services: Services) -> None:
@@ -68,29 +111,29 @@ def _upload(services: Services, request: Request) -> Response:
     _require_session(services)
     name, content = file_of_form(request.headers.get("content-type", ""), request.raw)
     program = services.programs.add(name, content)
-    return Response({"filename": str(program.path), "status": "success"})
+    return Response(ProgramUpload(str(program.path)))
 
 
 def _remove(services: Services, request: Request) -> Response:
     services.programs.remove(request.parameters["jarid"])
-    return Response({})
+    return Response(Empty())
 
 
 def _run(services: Services, request: Request) -> Response:
     _require_session(services)
     program, options, arguments = _given(services, request)
-    return Response({"jobid": run_program(program, options, arguments)})
+    return Response(SubmittedJob(run_program(program, options, arguments)))
 
 
 def _plan(services: Services, request: Request) -> Response:
     _require_session(services)
     program, options, arguments = _given(services, request)
-    return Response({"plan": plan_of(program, options, arguments)})
+    return Response(ProgramPlan(plan_of(program, options, arguments)))
 
 
 def _given(services: Services, request: Request) -> tuple[UploadedProgram, list[str], list[str]]:
     """Return the program to run, with options of the command line and arguments of the program."""
-    request.refuse_unknown_fields(tuple(_RUN_FIELDS))
+    request.refuse_unknown_fields(RunRequest)
     program = services.programs.find(request.parameters["jarid"])
     values: Mapping[str, Any] = request.body
     options: list[str] = []
@@ -137,17 +180,13 @@ def _wrong(name: str, wanted: str) -> HttpError:
     return HttpError(HTTPStatus.BAD_REQUEST, f"field '{name}' must be {wanted}")
 
 
-_PLAN = fields({"plan": ANY_OBJECT})
-
 ROUTES = (
     Route(
         "GET",
         "/jars",
         _list,
         "the uploaded programs",
-        response=fields(
-            {"address": TEXT, "files": array(fields({"id": TEXT, "uploaded": INTEGER}))}
-        ),
+        response=ProgramList,
     ),
     Route(
         "POST",
@@ -156,16 +195,16 @@ ROUTES = (
         "upload a program to a session: a form with a Python file, as sent by `curl -F jarfile=@job.py`",
         takes_bytes=True,
         max_body_bytes=MAX_PROGRAM_BYTES,
-        response=fields({"filename": TEXT, "status": TEXT}),
+        response=ProgramUpload,
     ),
-    Route("DELETE", "/jars/:jarid", _remove, "delete a program"),
+    Route("DELETE", "/jars/:jarid", _remove, "delete a program", response=Empty),
     Route(
         "POST",
         "/jars/:jarid/run",
         _run,
         "run a program in its own process, which submits its job to the session",
-        body=body(_RUN_FIELDS),
-        response=fields({"jobid": ID}),
+        body=RunRequest,
+        response=SubmittedJob,
     ),
     Route(
         "GET",
@@ -173,14 +212,14 @@ ROUTES = (
         _plan,
         "the plan of a program",
         role=Role.WRITE,  # the program is executed to get its plan
-        response=_PLAN,
+        response=ProgramPlan,
     ),
     Route(
         "POST",
         "/jars/:jarid/plan",
         _plan,
         "the plan of a program, with arguments and options as for run",
-        body=body(_RUN_FIELDS),
-        response=_PLAN,
+        body=RunRequest,
+        response=ProgramPlan,
     ),
 )

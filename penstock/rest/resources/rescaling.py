@@ -5,41 +5,75 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from penstock.jobmanager.job_view import VertexView
+from penstock.rest.flink_json.parts import Empty, Id
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.resources.savepoints import trigger_id
+from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
-from penstock.rest.routing.schemas import (
-    ANY_OBJECT,
-    ID,
-    TRIGGER_ID,
-    body,
-    fields,
-    mapping,
-    nullable,
-    operation,
-)
+from penstock.rest.services.operations import Outcome, Standing, TriggerId
 from penstock.rest.services.published_jobs import Controller
 
 _RESCALE = "rescale"
 
 
+Parallelism = Annotated[int, Meta(ge=1, le=32768)]
+
+
+class Bounds(Struct, frozen=True):
+    """The parallelism that a vertex may have."""
+
+    lower: int = field(name="lowerBound")
+    upper: int = field(name="upperBound")
+
+
+class Requirement(Struct, frozen=True):
+    """The resource requirements of a vertex."""
+
+    parallelism: Bounds
+
+
+class BoundsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parallelism that a vertex shall have, which is the upper bound; -1 is the maximum parallelism."""
+
+    lower: Parallelism = field(name="lowerBound", default=1)
+    upper: Annotated[int, Meta(ge=-1)] = field(name="upperBound", default=-1)
+
+
+class RequirementRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The resource requirements that a vertex shall have."""
+
+    parallelism: BoundsRequest
+
+
+class RescaleRequestBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Rescale all vertices, or some by their uid, name or id. `triggerId` is chosen by the client."""
+
+    parallelism: Parallelism | None = None
+    vertices: dict[str, Parallelism] | None = None
+    trigger_id: Id | None = field(name="triggerId", default=None)
+
+
+class RescaleOutcome(Outcome, frozen=True, kw_only=True):
+    """The outcome of a rescaling: the parallelism by vertex name."""
+
+    parallelism: dict[str, Parallelism] | UnsetType = UNSET
+
+
 def _requirements(services: Services, request: Request) -> Response:
-    job = services.jobs.describe(request.parameters["jobid"])
-    return Response(
-        {
-            vertex["id"]: {"parallelism": {"lowerBound": 1, "upperBound": vertex["parallelism"]}}
-            for vertex in job["vertices"]
-        }
-    )
+    vertices = find_job(services, request).vertices()
+    return Response({vertex.id: Requirement(Bounds(1, vertex.parallelism)) for vertex in vertices})
 
 
 def _require(services: Services, request: Request) -> Response:
     """Rescale to the upper bounds. There is no slot pool to wait for: Spark runs tasks one after another if necessary."""
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
-    vertices = {vertex["id"]: vertex for vertex in services.jobs.describe(job_id)["vertices"]}
+    vertices = {vertex.id: vertex for vertex in find_job(services, request).vertices()}
     wanted = {}
     for vertex_id, requirement in request.body.items():
         if vertex_id not in vertices:
@@ -50,14 +84,14 @@ def _require(services: Services, request: Request) -> Response:
     changed = {
         vertex_id: number
         for vertex_id, number in wanted.items()
-        if number != vertices[vertex_id]["parallelism"]
+        if number != vertices[vertex_id].parallelism
     }
     if changed:
         controller.rescale(changed)
-    return Response({})
+    return Response(Empty())
 
 
-def _upper_bound(vertex_id: str, requirement: Any, vertex: Mapping[str, Any]) -> int:
+def _upper_bound(vertex_id: str, requirement: Any, vertex: VertexView) -> int:
     bounds = requirement.get("parallelism") if isinstance(requirement, Mapping) else None
     if not isinstance(bounds, Mapping):
         raise HttpError(
@@ -68,18 +102,18 @@ def _upper_bound(vertex_id: str, requirement: Any, vertex: Mapping[str, Any]) ->
     lower = _number(bounds.get("lowerBound", 1), "lowerBound")
     upper = bounds.get("upperBound", -1)
     # In Flink, -1 means the maximum parallelism
-    upper = vertex["max_parallelism"] if upper == -1 else _number(upper, "upperBound")
-    if not lower <= upper <= vertex["max_parallelism"]:
+    upper = vertex.max_parallelism if upper == -1 else _number(upper, "upperBound")
+    if not lower <= upper <= vertex.max_parallelism:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
             f"invalid parallelism of vertex {vertex_id}: {lower} to {upper}",
-            f"hint: lowerBound <= upperBound <= {vertex['max_parallelism']}, its maximum parallelism",
+            f"hint: lowerBound <= upperBound <= {vertex.max_parallelism}, its maximum parallelism",
         )
     return upper
 
 
 def _rescale(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(("parallelism", "vertices", "triggerId"))
+    request.refuse_unknown_fields(RescaleRequestBody)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
     parallelism, some = request.body.get("parallelism"), request.body.get("vertices") or {}
@@ -92,7 +126,7 @@ def _rescale(services: Services, request: Request) -> Response:
             "the request has no parallelism",
             'hint: write {"parallelism": 4} or {"vertices": {"<uid, name or id>": 4}}',
         )
-    known = names_of(services.jobs.describe(job_id)["vertices"]) if some else []
+    known = names_of(find_job(services, request).vertices()) if some else []
     for name, number in some.items():
         _number(number, name)
         if name not in known:
@@ -104,7 +138,7 @@ def _rescale(services: Services, request: Request) -> Response:
 
 def _rescale_all(services: Services, request: Request) -> Response:
     """Rescale through Flink's old route: one parallelism for all vertices, in the query."""
-    request.refuse_unknown_fields(())
+    request.refuse_unknown_fields(Empty)
     job_id = request.parameters["jobid"]
     given = request.query.get("parallelism", "")
     if not given.isascii() or not given.isdigit() or not int(given[:9]) > 0:
@@ -126,15 +160,20 @@ def _status(services: Services, request: Request) -> Response:
         _RESCALE,
         request.parameters["jobid"],
         request.parameters["triggerid"],
-        lambda parallelism: {"parallelism": dict(parallelism)},
+        lambda parallelism: RescaleOutcome(parallelism=dict(parallelism)),
     )
 
 
-def names_of(vertices: Sequence[Mapping[str, Any]]) -> list[str]:
+def names_of(vertices: Sequence[VertexView]) -> list[str]:
     """Return all names of vertices, those that people would use first."""
-    operators = [operator for vertex in vertices for operator in vertex["operators"]]
-    names = [operator[field] for field in ("uid", "name", "id") for operator in operators]
-    names += [vertex[field] for field in ("name", "id") for vertex in vertices]
+    operators = [operator for vertex in vertices for operator in vertex.operators]
+    names = [
+        *(operator.uid for operator in operators),
+        *(operator.name for operator in operators),
+        *(operator.id for operator in operators),
+        *(vertex.name for vertex in vertices),
+        *(vertex.id for vertex in vertices),
+    ]
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -152,61 +191,50 @@ def _number(value: Any, name: str) -> int:
     return value
 
 
-_PARALLELISM = {"type": "integer", "minimum": 1, "maximum": 32768}
-_BOUNDS = body({"lowerBound": _PARALLELISM, "upperBound": {"type": "integer", "minimum": -1}})
-_REQUIREMENT = body({"parallelism": _BOUNDS}, ["parallelism"])
-_STANDING = operation({"parallelism": mapping(_PARALLELISM)})
-
 ROUTES = (
     Route(
         "GET",
         "/jobs/:jobid/resource-requirements",
         _requirements,
         "the parallelism of every vertex, in the format of the next route",
-        response=mapping(fields({"parallelism": ANY_OBJECT})),
+        response=dict[str, Requirement],
     ),
     Route(
         "PUT",
         "/jobs/:jobid/resource-requirements",
         _require,
         'rescale to the upper bounds: `{"<vertex id>": {"parallelism": {"lowerBound", "upperBound"}}}`',
-        body={**mapping(_REQUIREMENT), "minProperties": 1},
-        response=ANY_OBJECT,
+        body=Annotated[dict[str, RequirementRequest], Meta(min_length=1)],
+        response=Empty,
     ),
     Route(
         "POST",
         "/jobs/:jobid/rescale",
         _rescale,
         'rescale: `{"parallelism": 4, "vertices": {"<uid, name or id>": 2}}`; one of them is enough',
-        body=body(
-            {
-                "parallelism": nullable(_PARALLELISM),
-                "vertices": nullable(mapping(_PARALLELISM)),
-                "triggerId": nullable(ID),
-            }
-        ),
-        response=TRIGGER_ID,
+        body=RescaleRequestBody,
+        response=TriggerId,
     ),
     Route(
         "GET",
         "/jobs/:jobid/rescale/:triggerid",
         _status,
         "the status of a rescaling; `operation.parallelism` is the result",
-        response=_STANDING,
+        response=Standing[RescaleOutcome],
     ),
     Route(
         "PATCH",
         "/jobs/:jobid/rescaling",
         _rescale_all,
         "rescale all vertices: `?parallelism=4`",
-        query={"parallelism": _PARALLELISM},
-        response=TRIGGER_ID,
+        query={"parallelism": Parallelism},
+        response=TriggerId,
     ),
     Route(
         "GET",
         "/jobs/:jobid/rescaling/:triggerid",
         _status,
         "the status of a rescaling, as above",
-        response=_STANDING,
+        response=Standing[RescaleOutcome],
     ),
 )

@@ -4,25 +4,52 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from penstock.rest.flink_json.parts import Id
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routing.routes import Route, Services
-from penstock.rest.routing.schemas import (
-    FLAG,
-    ID,
-    TEXT,
-    TRIGGER_ID,
-    body,
-    choice,
-    nullable,
-    operation,
-)
-from penstock.rest.services.operations import run_in_background
+from penstock.rest.services.operations import Outcome, Standing, TriggerId, run_in_background
 
 _SAVEPOINT = "savepoint"
 _DISPOSAL = "disposal"
 _TRIGGER_ID = re.compile(r"[0-9a-fA-F]{32}")
+
+
+_Path = Annotated[str, Meta(min_length=1, pattern="^[^\\u0000]*$")]
+_Format = Literal["CANONICAL", "NATIVE"]
+
+
+class SavepointTriggerRequestBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Take a savepoint. `triggerId` is chosen by the client, so that it may repeat the request."""
+
+    target_directory: _Path | None = field(name="target-directory", default=None)
+    cancel_job: bool | None = field(name="cancel-job", default=None)
+    format_type: _Format | None = field(name="formatType", default=None)
+    trigger_id: Id | None = field(name="triggerId", default=None)
+
+
+class StopWithSavepointRequestBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Stop with a savepoint."""
+
+    target_directory: _Path | None = field(name="targetDirectory", default=None)
+    drain: bool | None = None
+    format_type: _Format | None = field(name="formatType", default=None)
+    trigger_id: Id | None = field(name="triggerId", default=None)
+
+
+class SavepointDisposalRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Delete a savepoint."""
+
+    path: _Path = field(name="savepoint-path")
+
+
+class SavepointOutcome(Outcome, frozen=True, kw_only=True):
+    """The outcome of a savepoint or a stop: the path of the savepoint."""
+
+    location: str | UnsetType = UNSET
 
 
 def trigger_id(request: Request) -> str | None:
@@ -45,7 +72,7 @@ def _check_format(request: Request) -> None:
 
 
 def _trigger(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(("target-directory", "cancel-job", "formatType", "triggerId"))
+    request.refuse_unknown_fields(SavepointTriggerRequestBody)
     _check_format(request)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
@@ -65,7 +92,7 @@ def _trigger(services: Services, request: Request) -> Response:
 
 
 def _stop(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(("targetDirectory", "drain", "formatType", "triggerId"))
+    request.refuse_unknown_fields(StopWithSavepointRequestBody)
     _check_format(request)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
@@ -83,12 +110,12 @@ def _status(services: Services, request: Request) -> Response:
         _SAVEPOINT,
         request.parameters["jobid"],
         request.parameters["triggerid"],
-        lambda path: {"location": path},
+        lambda path: SavepointOutcome(location=path),
     )
 
 
 def _dispose(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(("savepoint-path",))
+    request.refuse_unknown_fields(SavepointDisposalRequest)
     path = request.text("savepoint-path")
     if path is None:
         raise HttpError(HTTPStatus.BAD_REQUEST, "missing field 'savepoint-path'")
@@ -103,15 +130,9 @@ def _rm(path: str) -> Any:
 
 def _disposal_status(services: Services, request: Request) -> Response:
     return services.operations.status(
-        _DISPOSAL, None, request.parameters["triggerid"], lambda _: {}
+        _DISPOSAL, None, request.parameters["triggerid"], lambda _: Outcome()
     )
 
-
-_PATH = {"type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$"}
-_COMMON = {
-    "formatType": nullable(choice("CANONICAL", "NATIVE")),
-    "triggerId": nullable(ID),
-}
 
 ROUTES = (
     Route(
@@ -119,37 +140,37 @@ ROUTES = (
         "/jobs/:jobid/savepoints",
         _trigger,
         'take a savepoint: `{"target-directory", "cancel-job"}`',
-        body=body({"target-directory": nullable(_PATH), "cancel-job": nullable(FLAG), **_COMMON}),
-        response=TRIGGER_ID,
+        body=SavepointTriggerRequestBody,
+        response=TriggerId,
     ),
     Route(
         "POST",
         "/jobs/:jobid/stop",
         _stop,
         'stop with a savepoint: `{"targetDirectory", "drain"}`',
-        body=body({"targetDirectory": nullable(_PATH), "drain": nullable(FLAG), **_COMMON}),
-        response=TRIGGER_ID,
+        body=StopWithSavepointRequestBody,
+        response=TriggerId,
     ),
     Route(
         "GET",
         "/jobs/:jobid/savepoints/:triggerid",
         _status,
         "the status of a savepoint or a stop; `operation.location` is the path of the savepoint",
-        response=operation({"location": TEXT}),
+        response=Standing[SavepointOutcome],
     ),
     Route(
         "POST",
         "/savepoint-disposal",
         _dispose,
         'delete a savepoint: `{"savepoint-path"}`',
-        body=body({"savepoint-path": _PATH}, ["savepoint-path"]),
-        response=TRIGGER_ID,
+        body=SavepointDisposalRequest,
+        response=TriggerId,
     ),
     Route(
         "GET",
         "/savepoint-disposal/:triggerid",
         _disposal_status,
         "the status of a deletion",
-        response=operation({}),
+        response=Standing[Outcome],
     ),
 )

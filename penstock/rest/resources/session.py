@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import Literal
 
+from msgspec import Struct, field
+
+from penstock.rest.flink_json.jobs import SubmittedJobResult
+from penstock.rest.flink_json.parts import Empty, Id
 from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
 from penstock.rest.services.job_session import JobSession
 
 MAX_SUBMISSION_BYTES = 256 << 20
+
+
+class Submitted(Struct, frozen=True):
+    """A job that was submitted, and the options of the submission that have no effect."""
+
+    jobid: Id
+    ignored_options: list[str] = field(name="ignored-options")
 
 
 def _session(services: Services) -> JobSession:
@@ -30,19 +42,11 @@ def _submit(services: Services, request: Request) -> Response:
     session = _session(services)
     job_id = session.submit(request.body)
     ignored = session.ignored_options(request.body)
-    return Response({"jobid": job_id, "ignored-options": ignored}, HTTPStatus.ACCEPTED)
+    return Response(Submitted(job_id, ignored), HTTPStatus.ACCEPTED)
 
 
 def _result(services: Services, request: Request) -> Response:
-    job = services.jobs.describe(request.parameters["jobid"])
-    ended: dict[str, Any] = {}
-    if job["end_ms"] is not None:
-        ended = {
-            "runtime_ms": job["end_ms"] - job["start_ms"],
-            "error": job.get("error"),
-            "accumulators": job.get("totals") or {},
-        }
-    return Response({"id": job["id"], "name": job["name"], "status": job["status"], **ended})
+    return Response(SubmittedJobResult.of(find_job(services, request)))
 
 
 def _shut_down(services: Services, request: Request) -> Response:
@@ -55,7 +59,7 @@ def _shut_down(services: Services, request: Request) -> Response:
             "hint: jobs=cancel cancels the jobs, jobs=keep leaves them to another JobManager",
         )
     session.shut_down(keeps_jobs=jobs == "keep")
-    return Response({}, HTTPStatus.ACCEPTED)
+    return Response(Empty(), HTTPStatus.ACCEPTED)
 
 
 ROUTES = (
@@ -72,14 +76,22 @@ ROUTES = (
         _submit,
         "submit a job, as `penstock run --session` does",
         max_body_bytes=MAX_SUBMISSION_BYTES,
+        response=Submitted,
     ),
-    Route("GET", "/penstock/jobs/:jobid/result", _result, "the state of a job, and its result"),
+    Route(
+        "GET",
+        "/penstock/jobs/:jobid/result",
+        _result,
+        "the state of a job, and its result",
+        response=SubmittedJobResult,
+    ),
     Route(
         "DELETE",
         "/cluster",
         _shut_down,
         "shut a session down; its jobs are cancelled (`?jobs=keep`: left to another JobManager)",
-        query={"jobs": {"type": "string", "enum": ["cancel", "keep"]}},
+        query={"jobs": Literal["cancel", "keep"]},
+        response=Empty,
         answered_by_standbys=True,
     ),
 )

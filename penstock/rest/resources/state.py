@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
+
+from msgspec import Meta
 
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.rest.flink_json.parts import Index
 from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Role, Route, Services
 from penstock.state import Snapshot, browsing
 
@@ -57,18 +61,16 @@ def _chosen(snapshot: Snapshot, operator: str, state: str | None, *, explode: bo
 
 
 def _look(services: Services, request: Request, look: Callable[[Snapshot], T]) -> T:
-    job = services.jobs.describe(request.parameters["jobid"])
-    directory = job.get("checkpoints")
+    job = find_job(services, request)
+    directory = job.checkpoint_directory
     if directory is None:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"job '{job['name']}' has no checkpoint directory",
+            f"job '{job.name}' has no checkpoint directory",
             "hint: set execution.checkpointing.dir and execution.checkpointing.interval",
         )
-    if not job["checkpoint_id"]:
-        raise HttpError(
-            HTTPStatus.NOT_FOUND, f"job '{job['name']}' has no completed checkpoint yet"
-        )
+    if not job.checkpoint_id:
+        raise HttpError(HTTPStatus.NOT_FOUND, f"job '{job.name}' has no completed checkpoint yet")
     try:
         return browsing.latest(directory, look)
     except ArgumentError as error:  # an unknown operator or state
@@ -94,8 +96,6 @@ def _flag(request: Request, name: str) -> bool:
     return given == "true"
 
 
-_INTEGER: Final = {"type": "integer", "minimum": 0}
-
 ROUTES = (
     Route(
         "GET",
@@ -112,11 +112,11 @@ ROUTES = (
         "Python literal, `explode=true` returns one row per element",
         role=Role.WRITE,
         query={
-            "table": {"type": "string"},
-            "offset": _INTEGER,
-            "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ROWS},
-            "key": {"type": "string"},
-            "explode": {"type": "boolean"},
+            "table": str,
+            "offset": Index,
+            "limit": Annotated[int, Meta(ge=1, le=_MOST_ROWS)],
+            "key": str,
+            "explode": bool,
         },
     ),
 )

@@ -5,7 +5,16 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from penstock.rest.flink_json.metric_lists import aggregated, listed
+from penstock.rest.flink_json.metric_values import AggregatedMetric, MetricInfo
+from penstock.rest.flink_json.taskmanagers import (
+    LogList,
+    LogUrl,
+    TaskManagerDetails,
+    TaskManagerList,
+    ThreadDumpInfo,
+)
 from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
 from penstock.rest.services.log_files import log_list, log_text
 from penstock.rest.services.taskmanagers import TaskManager, TaskManagers
@@ -15,7 +24,7 @@ _LOG, _OUT = "taskmanager.log", "taskmanager.out"
 
 def _list(services: Services, _request: Request) -> Response:
     found = TaskManagers.now(services.jobs)
-    return Response({"taskmanagers": [each.to_json() for each in found.all]})
+    return Response(TaskManagerList([each.info() for each in found.all]))
 
 
 def _find(services: Services, request: Request) -> TaskManager:
@@ -52,11 +61,11 @@ def _all_metrics(services: Services, request: Request) -> Response:
 
 
 def _threads(services: Services, request: Request) -> Response:
-    return Response({"threadInfos": _find(services, request).threads()})
+    return Response(ThreadDumpInfo(_find(services, request).threads()))
 
 
 def _logs(services: Services, request: Request) -> Response:
-    return Response({"logs": log_list(_find(services, request).id, _LOG, _OUT)})
+    return Response(log_list(_find(services, request).id, _LOG, _OUT))
 
 
 def _log(services: Services, request: Request) -> Response:
@@ -79,29 +88,58 @@ def _file(services: Services, request: Request) -> Response:
 
 
 def _log_url(services: Services, request: Request) -> Response:
-    services.jobs.describe(request.parameters["jobid"])
-    return Response({"url": f"#/task-manager/{_find(services, request).id}/logs"})
+    find_job(services, request)
+    return Response(LogUrl(f"#/task-manager/{_find(services, request).id}/logs"))
 
 
 _ONE = "/taskmanagers/:taskmanagerid"
 _TEXT = "text/plain"
 
 ROUTES = (
-    Route("GET", "/taskmanagers", _list, "the TaskManagers: Spark's executors"),
     Route(
-        "GET", "/taskmanagers/metrics", _all_metrics, "their aggregated metrics: `?get=...&agg=max`"
+        "GET",
+        "/taskmanagers",
+        _list,
+        "the TaskManagers: Spark's executors",
+        response=TaskManagerList,
     ),
-    Route("GET", _ONE, _details, "one TaskManager, with the slots that jobs have allocated on it"),
-    Route("GET", f"{_ONE}/metrics", _metrics, "its metrics: names, and values with `?get=...`"),
-    Route("GET", f"{_ONE}/logs", _logs, "its logs"),
+    Route(
+        "GET",
+        "/taskmanagers/metrics",
+        _all_metrics,
+        "their aggregated metrics: `?get=...&agg=max`",
+        response=list[AggregatedMetric],
+    ),
+    Route(
+        "GET",
+        _ONE,
+        _details,
+        "one TaskManager, with the slots that jobs have allocated on it",
+        response=TaskManagerDetails,
+    ),
+    Route(
+        "GET",
+        f"{_ONE}/metrics",
+        _metrics,
+        "its metrics: names, and values with `?get=...`",
+        response=list[MetricInfo],
+    ),
+    Route("GET", f"{_ONE}/logs", _logs, "its logs", response=LogList),
     Route("GET", f"{_ONE}/logs/:file", _file, "one of its logs", media_type=_TEXT),
     Route("GET", f"{_ONE}/log", _log, "the last log lines of its tasks", media_type=_TEXT),
     Route("GET", f"{_ONE}/stdout", _out, "the standard output of its tasks", media_type=_TEXT),
-    Route("GET", f"{_ONE}/thread-dump", _threads, "the thread dump of its tasks"),
+    Route(
+        "GET",
+        f"{_ONE}/thread-dump",
+        _threads,
+        "the thread dump of its tasks",
+        response=ThreadDumpInfo,
+    ),
     Route(
         "GET",
         "/jobs/:jobid/taskmanagers/:taskmanagerid/log-url",
         _log_url,
         "the address of its log",
+        response=LogUrl,
     ),
 )

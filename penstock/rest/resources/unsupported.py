@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from msgspec import Struct, field
+
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routing.routes import Handler, Route, Services
 
@@ -11,8 +13,14 @@ _PROFILER = "the profiler is the JVM's, and tasks run in Python"
 _FLAME = "hint: /jobs/<id>/vertices/<id>/flamegraph shows where a subtask spends its time"
 
 
+class DataSets(Struct, frozen=True):
+    """Cluster data sets, which are not supported."""
+
+    data_sets: tuple[()] = field(name="dataSets", default=())
+
+
 def _no_data_sets(_services: Services, _request: Request) -> Response:
-    return Response({"dataSets": []})  # cluster data sets are not supported
+    return Response(DataSets())
 
 
 def _missing(reason: str, *hints: str) -> Handler:
@@ -58,7 +66,7 @@ _TABLE = (
 )
 
 ROUTES = (
-    Route("GET", "/datasets", _no_data_sets, "cluster data sets: always empty"),
+    Route("GET", "/datasets", _no_data_sets, "cluster data sets: always empty", response=DataSets),
     *(
         Route(method, path, _missing(reason, *hints), f"404: {reason}")
         for method, path, reason, *hints in _TABLE

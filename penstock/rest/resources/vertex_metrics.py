@@ -5,34 +5,38 @@ Subtasks report once a second in pipelined mode, and after each epoch in epoch m
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-from penstock.rest.flink_json import vertex_shapes
+from penstock.jobmanager.job_view import Value
 from penstock.rest.flink_json.metric_values import (
     AGGREGATIONS,
+    AggregatedMetric,
+    MetricInfo,
     aggregated,
     is_number,
     task_values,
     vertex_values,
 )
+from penstock.rest.flink_json.vertices import BackPressure
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routing.request_targets import find_subtask, find_vertex
-from penstock.rest.routing.routes import Route, Schema, Services
+from penstock.rest.routing.request_targets import find_subtask_of, find_vertex
+from penstock.rest.routing.routes import Route, Services
 
 _MOST_SUBTASKS: Final = 1 << 15  # in a range: Flink's upper bound of the parallelism
 
 
 def _back_pressure(services: Services, request: Request) -> Response:
     vertex = find_vertex(services, request)
-    return Response(vertex_shapes.back_pressure(vertex, services.now_ms()))
+    return Response(BackPressure.of(vertex, services.now_ms()))
 
 
 def _watermarks(services: Services, request: Request) -> Response:
     found = vertex_values(find_vertex(services, request))
     return Response(
         [
-            {"id": f"{subtask}.{name}", "value": str(value)}
+            MetricInfo(f"{subtask}.{name}", str(value))
             for subtask, name, value in found
             if name == "currentInputWatermark"
         ]
@@ -45,8 +49,9 @@ def _metrics(services: Services, request: Request) -> Response:
 
 
 def _of_subtask(services: Services, request: Request) -> Response:
-    vertex, subtask = find_subtask(services, request)
-    return listed(request, task_values(vertex, subtask["subtask"]))
+    vertex = find_vertex(services, request)
+    subtask = find_subtask_of(vertex, request).subtask
+    return listed(request, task_values(vertex, subtask))
 
 
 def _of_subtasks(services: Services, request: Request) -> Response:
@@ -83,20 +88,20 @@ def _of_coordinators(services: Services, request: Request) -> Response:
     return Response([])
 
 
-def listed(request: Request, values: dict[str, Any]) -> Response:
+def listed(request: Request, values: Mapping[str, Value]) -> Response:
     """Respond with the names of all metrics, or with the values requested by `get`."""
     wanted = _wanted(request)
     if wanted is None:
-        return Response([{"id": name} for name in values])
-    return Response([{"id": name, "value": str(values[name])} for name in wanted if name in values])
+        return Response([MetricInfo(name) for name in values])
+    return Response([MetricInfo(name, str(values[name])) for name in wanted if name in values])
 
 
-def added_up(request: Request, values: list[tuple[str, Any]]) -> Response:
+def added_up(request: Request, values: Sequence[tuple[str, Value]]) -> Response:
     """Respond with the names of all numeric metrics, or with the aggregated values requested by `get`."""
     wanted, aggregations = _wanted(request), _aggregations(request)
     if wanted is None:
         numbers = dict.fromkeys(name for name, value in values if is_number(value))
-        return Response([{"id": name} for name in numbers])
+        return Response([MetricInfo(name) for name in numbers])
     return Response(aggregated(values, set(wanted), aggregations))
 
 
@@ -118,25 +123,8 @@ def _aggregations(request: Request) -> list[str]:
     return chosen
 
 
-_TEXT: Final[Schema] = {"type": "string"}
-GET: Final = {"get": _TEXT}
-GET_AND_AGG: Final = {"get": _TEXT, "agg": _TEXT}
-VALUES: Final[Schema] = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["id"],
-        "properties": {"id": _TEXT, "value": _TEXT},
-    },
-}
-AGGREGATED: Final[Schema] = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["id"],
-        "properties": {"id": _TEXT, **{each: {"type": "number"} for each in AGGREGATIONS}},
-    },
-}
+GET: Final[Mapping[str, object]] = {"get": str}
+GET_AND_AGG: Final[Mapping[str, object]] = {"get": str, "agg": str}
 
 _VERTEX = "/jobs/:jobid/vertices/:vertexid"
 
@@ -146,13 +134,14 @@ ROUTES = (
         f"{_VERTEX}/backpressure",
         _back_pressure,
         "busy, idle and back-pressured shares of the subtasks of a vertex",
+        response=BackPressure,
     ),
     Route(
         "GET",
         f"{_VERTEX}/watermarks",
         _watermarks,
         "the watermark of each subtask",
-        response=VALUES,
+        response=list[MetricInfo],
     ),
     Route(
         "GET",
@@ -160,15 +149,15 @@ ROUTES = (
         _metrics,
         "the metric names of all subtasks; values with `?get=0.busyTimeMsPerSecond,...`",
         query=GET,
-        response=VALUES,
+        response=list[MetricInfo],
     ),
     Route(
         "GET",
         f"{_VERTEX}/subtasks/metrics",
         _of_subtasks,
         "metrics aggregated over all subtasks: `?get=numRecordsIn&agg=min,max,sum,avg,skew&subtasks=0,2-4`",
-        query={**GET_AND_AGG, "subtasks": _TEXT},
-        response=AGGREGATED,
+        query={**GET_AND_AGG, "subtasks": str},
+        response=list[AggregatedMetric],
     ),
     Route(
         "GET",
@@ -176,7 +165,7 @@ ROUTES = (
         _of_subtask,
         "the metric names of one subtask; values with `?get=busyTimeMsPerSecond,...`",
         query=GET,
-        response=VALUES,
+        response=list[MetricInfo],
     ),
     Route(
         "GET",
@@ -184,6 +173,6 @@ ROUTES = (
         _of_coordinators,
         "metrics of operator coordinators: always empty",
         query=GET,
-        response=VALUES,
+        response=list[MetricInfo],
     ),
 )

@@ -2,69 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
 
+from penstock.jobmanager.execution.execution_graph import Execution, ExecutionVertex
+from penstock.jobmanager.job_view import JobView, VertexView
 from penstock.rest.messages import HttpError, Request
 from penstock.rest.routing.routes import Services
 
-Json = dict[str, Any]
+
+def find_job(services: Services, request: Request) -> JobView:
+    """Return the job that a request names."""
+    return services.jobs.view(request.parameters["jobid"])
 
 
-def find_vertex(services: Services, request: Request) -> Json:
-    """Return the description of the vertex that a request names."""
-    return find_vertex_of(services.jobs.describe(request.parameters["jobid"]), request)
+def find_vertex(services: Services, request: Request) -> VertexView:
+    """Return the vertex that a request names."""
+    return find_vertex_of(find_job(services, request), request)
 
 
-def find_vertex_of(job: Json, request: Request) -> Json:
-    """Return the description of the vertex of a job that a request names."""
-    wanted = request.parameters["vertexid"]
-    for vertex in job["vertices"]:
-        if vertex["id"] == wanted:
-            found: Json = vertex
-            return found
-    known = ", ".join(vertex["id"] for vertex in job["vertices"])
+def find_vertex_of(job: JobView, request: Request) -> VertexView:
+    """Return the vertex of a job that a request names."""
+    wanted, vertices = request.parameters["vertexid"], job.vertices()
+    for vertex in vertices:
+        if vertex.id == wanted:
+            return vertex
     raise HttpError(
         HTTPStatus.NOT_FOUND,
-        f"unknown vertex {wanted} of job '{job['name']}'",
-        f"hint: its vertices are {known}",
+        f"unknown vertex {wanted} of job '{job.name}'",
+        f"hint: its vertices are {', '.join(vertex.id for vertex in vertices)}",
     )
 
 
-def find_subtask(services: Services, request: Request) -> tuple[Json, Json]:
-    """Return the descriptions of the vertex and of its subtask that a request names."""
-    vertex = find_vertex(services, request)
-    return vertex, find_subtask_of(vertex, request)
-
-
-def find_subtask_of(vertex: Json, request: Request) -> Json:
-    """Return the description of the subtask of a vertex that a request names."""
+def find_subtask_of(vertex: VertexView, request: Request) -> ExecutionVertex:
+    """Return the subtask of a vertex that a request names."""
     wanted = request.parameters["subtaskindex"]
-    found: Json | None = _numbered(vertex["subtasks"], "subtask", wanted)
-    if found is None:
-        raise HttpError(
-            HTTPStatus.NOT_FOUND,
-            f"unknown subtask {wanted} of '{vertex['name']}'",
-            f"hint: its subtasks are 0 to {len(vertex['subtasks']) - 1}",
-        )
-    return found
+    for subtask in vertex.subtasks:
+        if str(subtask.subtask) == wanted:
+            return subtask
+    raise HttpError(
+        HTTPStatus.NOT_FOUND,
+        f"unknown subtask {wanted} of '{vertex.name}'",
+        f"hint: its subtasks are 0 to {len(vertex.subtasks) - 1}",
+    )
 
 
-def find_attempt_of(subtask: Json, request: Request) -> Json:
-    """Return the description of the attempt of a subtask that a request names."""
-    wanted = request.parameters["attempt"]
-    attempts = [*subtask.get("history", ()), subtask["current"]]
-    found: Json | None = _numbered(attempts, "attempt", wanted)
-    if found is None:
-        known = ", ".join(str(each["attempt"]) for each in attempts)
-        raise HttpError(
-            HTTPStatus.NOT_FOUND,
-            f"unknown attempt {wanted} of subtask {subtask['subtask']}",
-            f"hint: its last attempts are {known}",
-        )
-    return found
-
-
-def _numbered(choices: Sequence[Json], name: str, wanted: str) -> Json | None:
-    return next((each for each in choices if str(each[name]) == wanted), None)
+def find_attempt_of(subtask: ExecutionVertex, request: Request) -> Execution:
+    """Return the attempt of a subtask that a request names."""
+    wanted, attempts = request.parameters["attempt"], [*subtask.history, subtask.current]
+    for attempt in attempts:
+        if str(attempt.attempt) == wanted:
+            return attempt
+    known = ", ".join(str(each.attempt) for each in attempts)
+    raise HttpError(
+        HTTPStatus.NOT_FOUND,
+        f"unknown attempt {wanted} of subtask {subtask.subtask}",
+        f"hint: its last attempts are {known}",
+    )

@@ -1,17 +1,15 @@
-"""The route table, and the lookup of a request's handler."""
+"""Routes: a method, a path, a handler, and what its requests and responses look like."""
 
 from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
-from penstock.rest.messages import VERSION, HttpError, Request, Response, as_http_error
+from penstock.rest.messages import Request, Response, as_http_error
 from penstock.rest.services.diagnoses import Diagnoses
 from penstock.rest.services.flame_graphs import FlameGraphs
 from penstock.rest.services.operations import Operations
@@ -62,29 +60,36 @@ class Role(enum.IntEnum):
     WRITE = 2
 
 
-Schema = Mapping[str, Any]  # JSON Schema, as in OpenAPI 3.1
-
-
 @dataclass(frozen=True, slots=True)
 class Route:
     """One method of one path. Parts of the path that begin with ':' are parameters; a last one with '*' matches the rest of the path.
 
     Without `role`, GET requires READ and other methods require WRITE. A body is a JSON object, unless `takes_bytes`: then it is in
-    `request.raw`. `query`, `body` and `response` are schemas for the OpenAPI document.
+    `request.raw`. `query`, `body` and `response` are types, from which the OpenAPI document has its schemas.
     """
 
     method: str
+    #: Without its version; unique together with `method`.
     path: str
+    #: Called in a thread; it may block.
     handler: Handler
+    #: For the OpenAPI document.
     summary: str
+    #: None: `needs` follows from the method.
     role: Role | None = None
-    query: Mapping[str, Schema] = field(default_factory=dict)
-    body: Schema | None = None
-    response: Schema | None = None
+    #: Types of the parameters in the query, by name. Handlers check them; others are ignored.
+    query: Mapping[str, object] = field(default_factory=dict)
+    #: A Struct that forbids unknown fields, or a mapping. None: there is none, or it is not JSON.
+    body: object = None
+    #: None: not JSON, or it depends on the job.
+    response: object = None
     takes_bytes: bool = False
+    #: A longer body is refused before it is read, if the client says its length.
     max_body_bytes: int = MAX_BODY_BYTES
+    #: Of a successful response; errors are always JSON.
     media_type: str = "application/json"
-    answered_by_standbys: bool = False  # answered by standbys too, not redirected to the leader
+    #: Answered by standbys too, not redirected to the leader.
+    answered_by_standbys: bool = False
 
     @property
     def needs(self) -> Role:
@@ -98,69 +103,10 @@ class Route:
         """The parts of the path."""
         return self.path.strip("/").split("/")
 
-    def match(self, segments: list[str]) -> dict[str, str] | None:
-        """Return the parameters if the path matches, else None."""
-        expected = self.segments
-        parameters = {}
-        if expected[-1].startswith("*"):
-            rest = len(expected) - 1
-            parameters[expected[-1][1:]] = "/".join(segments[rest:])
-            expected, segments = expected[:rest], segments[:rest]
-        if len(expected) != len(segments):
-            return None
-        for name, segment in zip(expected, segments, strict=True):
-            if name.startswith(":"):
-                if not segment:
-                    return None
-                parameters[name[1:]] = segment
-            elif name != segment:
-                return None
-        return parameters
 
-
-class RouteTable:
-    """Finds the route of a request. If several match, the one with more literal parts from the left is used."""
-
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self.routes = tuple(sorted(routes, key=_specificity))
-
-    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Return the route and the parameters of a path as it was sent, with or without a version."""
-        allowed = []
-        segments = split(path)
-        for route in self.routes:
-            parameters = route.match(segments)
-            if parameters is None:
-                continue
-            if route.method == method:
-                return route, parameters
-            allowed.append(route.method)
-        if allowed:
-            methods = ", ".join(sorted(set(allowed)))
-            raise HttpError(
-                HTTPStatus.METHOD_NOT_ALLOWED,
-                f"{method} is not allowed for {path}, only {methods}",
-                headers={"Allow": methods},
-            )
-        raise HttpError(HTTPStatus.NOT_FOUND, f"unknown path {path}")
-
-
-def split(path: str) -> list[str]:
-    """Return the parts of a path as it was sent, without its version."""
-    if path == VERSION or path.startswith(f"{VERSION}/"):
-        path = path.removeprefix(VERSION)
-    return [unquote(part) for part in path.strip("/").split("/")]
-
-
-def _specificity(route: Route) -> list[int]:
-    return [{":": 1, "*": 2}.get(part[:1], 0) for part in route.segments]
-
-
-def call(
-    route: Route, services: Services, request: Request, parameters: Mapping[str, str]
-) -> Response:
+def call(route: Route, services: Services, request: Request) -> Response:
     """Call the handler of a route; its errors become HttpErrors."""
     try:
-        return route.handler(services, replace(request, parameters=parameters))
+        return route.handler(services, request)
     except PenstockError as error:
         raise as_http_error(error) from error

@@ -16,8 +16,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from penstock.rest.server.app import ABORT, PEER
+from penstock.rest.server.admission import PEER
 from penstock.rest.server.limits import RequestLimits
+from penstock.rest.server.middleware import ABORT
 
 
 def _canned(status: HTTPStatus, error: str, *headers: str) -> bytes:

@@ -39,10 +39,11 @@ class RestServer:
         security: SecuritySettings | None = None,
     ) -> None:
         self.services = services
+        #: None until the first client connects: they load slowly.
         self._routes = routes
         self._limits = limits or RequestLimits()
         security = security or SecuritySettings()
-        # Errors in these settings are raised here, before a client connects.
+        #: Errors in these settings are raised here, before a client connects.
         self.access = security.access(
             token,
             open_to_readers=is_loopback(bind_address),
@@ -51,13 +52,18 @@ class RestServer:
         self._tls = None if security.tls is None else security.tls.context()
         self._audit = Audit(security.audit_file)
         self._in_flight_requests = InFlightRequests()
+        #: Listens from here until `close`, also while no thread accepts connections.
         self.socket = _listen(bind_address, ports)
+        #: The address that it is bound to: the port is never 0.
         self.server_address = self.socket.getsockname()
         host = address or {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind_address, bind_address)  # noqa: S104
         port = self.server_address[1]
+        #: What clients connect to: `rest.address`, or the bound address if that is not a wildcard.
         self.client_address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.scheme = "http" if self._tls is None else "https"
+        #: What is written to `_end` ends the thread, which waits for `_ending`.
         self._ending, self._end = socket.socketpair()
+        #: None before `start`.
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -84,20 +90,24 @@ class RestServer:
         return self._ending not in ready
 
     def _serve(self) -> None:
-        from penstock.rest.server.serving import Server
+        import asyncio
+
+        from penstock.rest.server.application import create_application
+        from penstock.rest.server.serving import serve
 
         if self._routes is None:
             from penstock.rest.resources import ROUTES
 
             self._routes = ROUTES
-        Server(
+        application = create_application(
             self.services,
             self.access,
             self._routes,
             self._limits,
             self._in_flight_requests,
             self._audit,
-        ).run_on(self.socket, self._ending, self._tls)
+        )
+        asyncio.run(serve(application, self._limits, self.socket, self._ending, self._tls))
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Wait until no requests are in flight, for at most `timeout_s`; return whether there are none."""

@@ -1,71 +1,50 @@
-"""uvicorn, in a thread of this process."""
+"""uvicorn, in a thread of this process, on a socket that listens already."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
-from penstock.rest.routing.routes import Route, Services
-from penstock.rest.security.access import Access
-from penstock.rest.security.audit import Audit
-from penstock.rest.server.app import Application
 from penstock.rest.server.connection import Connection
-from penstock.rest.server.in_flight_requests import InFlightRequests
 from penstock.rest.server.limits import RequestLimits
 
 
-class Server:
-    """Serves an application on a socket until it is stopped."""
-
-    def __init__(
-        self,
-        services: Services,
-        access: Access,
-        routes: Iterable[Route],
-        limits: RequestLimits,
-        in_flight_requests: InFlightRequests,
-        audit: Audit,
-    ) -> None:
-        self._parts = (services, access, routes, limits, in_flight_requests, audit)
-        self._limits = limits
-
-    def run_on(
-        self, listening: socket.socket, ending: socket.socket, tls: ssl.SSLContext | None = None
-    ) -> None:
-        """Serve the connections of one socket until the other socket becomes readable."""
-        asyncio.run(self._run(listening, ending, tls))
-
-    async def _run(
-        self, listening: socket.socket, ending: socket.socket, tls: ssl.SSLContext | None
-    ) -> None:
-        connection: Any = type("Connection", (Connection,), {"limits": self._limits})
-        config = uvicorn.Config(
-            Application(*self._parts),
-            http=connection,
-            ws="none",
-            loop="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            backlog=1024,
-            h11_max_incomplete_event_size=self._limits.head_bytes,
-            timeout_keep_alive=10**6,  # Connection has its own timers
-        )
-        server = _Uvicorn(config, tls, self._limits.arrival_s)
-        asyncio.get_running_loop().add_reader(ending, server.ended.set)
-        await server.serve([listening])
+async def serve(
+    application: ASGIApp,
+    limits: RequestLimits,
+    listening: socket.socket,
+    ending: socket.socket,
+    tls: ssl.SSLContext | None = None,
+) -> None:
+    """Serve the connections of one socket until the other socket becomes readable."""
+    connection: Any = type("Connection", (Connection,), {"limits": limits})
+    config = uvicorn.Config(
+        application,
+        http=connection,
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=1024,
+        h11_max_incomplete_event_size=limits.head_bytes,
+        timeout_keep_alive=10**6,  # Connection has its own timers
+    )
+    server = UvicornServer(config, tls, limits.arrival_s)
+    asyncio.get_running_loop().add_reader(ending, server.ended.set)
+    await server.serve([listening])
 
 
-class _Uvicorn(uvicorn.Server):
+class UvicornServer(uvicorn.Server):
     """uvicorn's server, without a periodic tick while it is idle, and with an immediate shutdown."""
 
     def __init__(

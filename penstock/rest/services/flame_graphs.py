@@ -6,12 +6,15 @@ however many pages there are.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType, field
 
 from penstock.errors import PenstockError, UnsupportedOperationError
 from penstock.graph.task_id import TaskId
@@ -38,12 +41,34 @@ class FlameGraphType(enum.Enum):
     OFF_CPU = "off_cpu"
 
 
-def tree(kind: FlameGraphType, sampled: Iterable[Stacks]) -> dict[str, Any]:
-    """Return samples as a tree: a node has a name, the number of its samples, and its children.
+class FlameNode(Struct):
+    """A node of a flame graph: a function, the number of its samples, and its callees by name."""
+
+    name: str
+    value: int
+    children: list[FlameNode]
+
+
+class FlameGraphProblem(Struct, frozen=True):
+    """Why there is no graph."""
+
+    reason: str
+
+
+class FlameGraph(Struct, frozen=True, kw_only=True):
+    """A flame graph; without `data` the timestamp says why."""
+
+    end_timestamp: int = field(name="endTimestamp")
+    data: FlameNode | UnsetType = UNSET
+    penstock: FlameGraphProblem | UnsetType = UNSET
+
+
+def tree(kind: FlameGraphType, sampled: Iterable[Stacks]) -> FlameNode:
+    """Return samples as a tree.
 
     >>> stacks = Stacks(4, {("a", "b"): (2, 0), ("a", "c"): (0, 1)})
-    >>> tree(FlameGraphType.ON_CPU, [stacks])
-    {'name': 'root', 'value': 2, 'children': [{'name': 'a', 'value': 2, 'children': [{'name': 'b', 'value': 2, 'children': []}]}]}
+    >>> tree(FlameGraphType.ON_CPU, [stacks]).children
+    [FlameNode(name='a', value=2, children=[FlameNode(name='b', value=2, children=[])])]
     """
     root = _Node("root")
     for stacks in sampled:
@@ -55,14 +80,14 @@ def tree(kind: FlameGraphType, sampled: Iterable[Stacks]) -> dict[str, Any]:
             }[kind]
             if count:
                 root.add(stack, count)
-    return root.to_json()
+    return root.sorted()
 
 
 @dataclass(slots=True)
 class _Node:
     name: str
     value: int = 0
-    children: dict[str, _Node] = field(default_factory=dict)
+    children: dict[str, _Node] = dataclasses.field(default_factory=dict)
 
     def add(self, stack: Sequence[str], count: int) -> None:
         node = self
@@ -71,13 +96,9 @@ class _Node:
             node = node.children.setdefault(name, _Node(name))
             node.value += count
 
-    def to_json(self) -> dict[str, Any]:
+    def sorted(self) -> FlameNode:
         children = sorted(self.children.values(), key=lambda each: each.name)
-        return {
-            "name": self.name,
-            "value": self.value,
-            "children": [each.to_json() for each in children],
-        }
+        return FlameNode(self.name, self.value, [each.sorted() for each in children])
 
 
 @dataclass(slots=True)
@@ -85,8 +106,8 @@ class _Graph:
     """The graph of some subtasks: the last samples, and those being taken."""
 
     ended_ms: int = WAITING
-    sampled: list[Stacks] = field(default_factory=list)
-    asked: list[Future[Stacks]] = field(default_factory=list)
+    sampled: list[Stacks] = dataclasses.field(default_factory=list)
+    asked: list[Future[Stacks]] = dataclasses.field(default_factory=list)
     refusal: PenstockError | None = None
 
 
@@ -100,7 +121,7 @@ class FlameGraphs:
 
     def get(
         self, controller: Controller, tasks: Sequence[TaskId], kind: FlameGraphType, now_ms: int
-    ) -> dict[str, Any]:
+    ) -> FlameGraph:
         """Return the graph of some subtasks of a job, and start to sample them if it is old."""
         chosen = tuple(tasks[:_MOST_SUBTASKS])
         with self._lock:
@@ -119,13 +140,13 @@ class FlameGraphs:
             sampled, ended_ms, refusal = list(graph.sampled), graph.ended_ms, graph.refusal
         if refusal is not None:
             never = isinstance(refusal, UnsupportedOperationError)
-            return {
-                "endTimestamp": DISABLED if never else TERMINATED,
-                "penstock": {"reason": str(refusal)},
-            }
+            return FlameGraph(
+                end_timestamp=DISABLED if never else TERMINATED,
+                penstock=FlameGraphProblem(str(refusal)),
+            )
         if ended_ms == WAITING:
-            return {"endTimestamp": WAITING}
-        return {"endTimestamp": ended_ms, "data": tree(kind, sampled)}
+            return FlameGraph(end_timestamp=WAITING)
+        return FlameGraph(end_timestamp=ended_ms, data=tree(kind, sampled))
 
 
 def _collect(graph: _Graph, now_ms: int) -> None:

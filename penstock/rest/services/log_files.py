@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from penstock.logs.lines import TEXT
 from penstock.logs.log_buffer import LogEntry, log_book
+from penstock.rest.flink_json.taskmanagers import LogInfo, LogList
 from penstock.rest.messages import Response
 
 _LONGEST: Final = 5_000_000  # the last characters of a log that are sent
@@ -26,12 +27,12 @@ def log_text(source: str, *, printed: bool = False) -> Response:
     return Response(text, media_type="text/plain; charset=UTF-8")
 
 
-def log_list(source: str, log: str, printed: str) -> list[dict[str, Any]]:
+def log_list(source: str, log: str, printed: str) -> LogList:
     """Return the names, sizes and modification times of the logs of a process."""
     found = []
     for name, is_printed in ((log, False), (printed, True)):
         entries = lines_of(source, printed=is_printed)
         size = sum(len(entry.line.in_format(TEXT)) + 1 for entry in entries)
         changed = entries[-1].line.time_ms if entries else 0
-        found.append({"name": name, "size": size, "mtime": changed})
-    return found
+        found.append(LogInfo(name, size, changed))
+    return LogList(found)

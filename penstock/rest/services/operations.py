@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 import traceback
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType, field
 
 from penstock.errors import PenstockError
+from penstock.rest.flink_json.parts import Id
 from penstock.rest.messages import HttpError, Response
 
 KEPT_OPERATIONS = 1000
+
+
+class TriggerId(Struct, frozen=True):
+    """The id of an operation that was started."""
+
+    request_id: Id = field(name="request-id")
+
+
+class OperationStatus(Struct, frozen=True):
+    """Whether an operation has ended."""
+
+    id: Literal["IN_PROGRESS", "COMPLETED"]
+
+
+class OperationFailure(Struct, frozen=True, kw_only=True):
+    """Why an operation failed."""
+
+    class_name: str = field(name="class")
+    message: str
+    stack_trace: str = field(name="stack-trace")
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """The outcome of an operation: its result, in fields of subclasses, or why it failed."""
+
+    failure_cause: OperationFailure | UnsetType = field(name="failure-cause", default=UNSET)
+
+
+T = TypeVar("T", bound=Outcome)
+
+
+class Standing(Struct, Generic[T], frozen=True):
+    """The status of an operation, and its outcome when it has ended."""
+
+    status: OperationStatus
+    operation: T | None
 
 
 @dataclass(slots=True)
@@ -24,7 +64,7 @@ class Operation:
 
     resource: str
     job_id: str | None
-    result: Future[Any] = field(default_factory=Future)
+    result: Future[Any] = dataclasses.field(default_factory=Future)
     fetched: bool = False
     done_at: float | None = None  # on the monotonic clock
 
@@ -71,7 +111,7 @@ class Operations:
                 with self._changed:
                     self._operations.pop(trigger_id, None)
                 raise
-        return Response({"request-id": trigger_id}, HTTPStatus.ACCEPTED)
+        return Response(TriggerId(trigger_id), HTTPStatus.ACCEPTED)
 
     def _evict_old(self) -> None:
         excess = len(self._operations) - KEPT_OPERATIONS
@@ -95,19 +135,19 @@ class Operations:
         resource: str,
         job_id: str | None,
         trigger_id: str,
-        describe: Callable[[Any], dict[str, Any]],
+        describe: Callable[[Any], Outcome],
     ) -> Response:
-        """Respond with the status of an operation, in Flink's JSON; `describe` converts its result to JSON."""
+        """Respond with the status of an operation, in Flink's JSON; `describe` returns its result as an answer has it."""
         with self._changed:
             operation = self._operations.get(trigger_id)
         if operation is None or (operation.resource, operation.job_id) != (resource, job_id):
             raise HttpError(HTTPStatus.NOT_FOUND, f"unknown operation {trigger_id}")
         if not operation.result.done():
-            return Response({"status": {"id": "IN_PROGRESS"}, "operation": None})
+            return Response(Standing(OperationStatus("IN_PROGRESS"), None))
         error = operation.result.exception()
         outcome = describe(operation.result.result()) if error is None else _failure(error)
         return Response(
-            {"status": {"id": "COMPLETED"}, "operation": outcome},
+            Standing(OperationStatus("COMPLETED"), outcome),
             sent=lambda: self._fetched(operation),
         )
 
@@ -141,13 +181,12 @@ def run_in_background(call: Callable[[], Any]) -> Future[Any]:
     return future
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
+def _failure(error: BaseException) -> Outcome:
     own = isinstance(error, PenstockError)
-    kind = f"{type(error).__module__}.{type(error).__qualname__}"
-    return {
-        "failure-cause": {
-            "class": kind,
-            "message": str(error) if own else f"{type(error).__name__}: {error}",
-            "stack-trace": "".join(traceback.format_exception(error)),
-        }
-    }
+    return Outcome(
+        failure_cause=OperationFailure(
+            class_name=f"{type(error).__module__}.{type(error).__qualname__}",
+            message=str(error) if own else f"{type(error).__name__}: {error}",
+            stack_trace="".join(traceback.format_exception(error)),
+        )
+    )

@@ -18,8 +18,11 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from penstock.processes import temporary
 from penstock.rest import processes
+from penstock.rest.flink_json.jobs import Plan, PlanInput, PlanNode
 from penstock.rest.messages import HttpError
 
 MAX_PROGRAM_BYTES: Final = 64 << 20
@@ -37,11 +40,6 @@ class UploadedProgram:
     name: str
     path: Path
     uploaded_ms: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the program as `/jars` lists it."""
-        entry = {"name": self.name.removesuffix(".py"), "description": None}
-        return {"id": self.id, "name": self.name, "uploaded": self.uploaded_ms, "entry": [entry]}
 
 
 class Programs:
@@ -161,39 +159,24 @@ def run_program(program: UploadedProgram, options: Sequence[str], arguments: Seq
     return found[0]
 
 
-def plan_of(
-    program: UploadedProgram, options: Sequence[str], arguments: Sequence[str]
-) -> dict[str, Any]:
+def plan_of(program: UploadedProgram, options: Sequence[str], arguments: Sequence[str]) -> Plan:
     """Return the plan of a program, which is run up to its first job."""
     output = _penstock(["plan", "--json", *options, str(program.path), *arguments], None)
     shown: dict[str, Any] = json.loads(output[output.index("{") :])
-    return {
-        "jid": "0" * 32,
-        "name": shown["name"],
-        "type": "STREAMING",
-        "nodes": [_node(each) for each in shown["nodes"]],
-    }
+    return Plan("0" * 32, shown["name"], "STREAMING", [_node(each) for each in shown["nodes"]])
 
 
-def _node(node: Mapping[str, Any]) -> dict[str, Any]:
-    inputs = [
-        {
-            "num": number,
-            "id": str(each["id"]),
-            "ship_strategy": each.get("ship_strategy", "FORWARD"),
-            "exchange": "pipelined_bounded",
-        }
-        for number, each in enumerate(node.get("predecessors", ()))
-    ]
-    return {
-        "id": str(node["id"]),
-        "parallelism": node.get("parallelism", 1),
-        "operator": "",
-        "operator_strategy": "",
-        "description": node.get("contents") or node.get("type", ""),
-        "optimizer_properties": {},
-        **({"inputs": inputs} if inputs else {}),
-    }
+def _node(node: Mapping[str, Any]) -> PlanNode:
+    return PlanNode(
+        id=str(node["id"]),
+        parallelism=node.get("parallelism", 1),
+        description=node.get("contents") or node.get("type", ""),
+        inputs=[
+            PlanInput(number, str(each["id"]), each.get("ship_strategy", "FORWARD"))
+            for number, each in enumerate(node.get("predecessors", ()))
+        ]
+        or UNSET,
+    )
 
 
 def _penstock(arguments: Sequence[str], token: str | None) -> str:

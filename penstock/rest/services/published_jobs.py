@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.diagnosis.findings import Diagnosis
+from penstock.jobmanager.job_view import JobView
 from penstock.rest.messages import HttpError
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 
@@ -49,24 +51,24 @@ class Controller(Protocol):
     def slots(self) -> list[SlotInfo]:
         """Return the running slots that can be inspected."""
 
-    def diagnose(self, now_ms: int, /) -> dict[str, Any]:
-        """Return the diagnosis of the job as JSON data; takes about a second."""
+    def diagnose(self, now_ms: int, /) -> Diagnosis:
+        """Return the diagnosis of the job; takes about a second."""
 
-    def describe(self) -> dict[str, Any]:
-        """Return the description of the job as JSON data."""
+    def view(self) -> JobView:
+        """Return the view of the job."""
 
 
 class PublishedJobs:
     """The jobs of this process.
 
-    Of an ended job only the last description is kept, so that its resources can be freed, as soon as it is withdrawn or another
+    Of an ended job only the last view is kept, so that its resources can be freed, as soon as it is withdrawn or another
     job is published; and only of the last 100 jobs.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[str, Controller] = {}  # until they are withdrawn
-        self._ended: dict[str, dict[str, Any]] = {}
+        self._ended: dict[str, JobView] = {}
 
     def publish(self, controller: Controller) -> None:
         """Add a job. A job that resumes an ended one under the same id replaces it."""
@@ -80,18 +82,18 @@ class PublishedJobs:
     def withdraw(self, controller: Controller) -> None:
         """Release a job. It stays visible if it has ended."""
         job_id = str(controller.get_job_id())
-        description = None
+        view = None
         try:
             if controller.get_job_status().is_terminal_state():
-                description = controller.describe()
+                view = controller.view().collected()
         except Exception:  # noqa: BLE001 - the controller must be released in any state
             _log.warning("job %s could not be described when it ended", job_id, exc_info=True)
         with self._lock:
             if self._running.get(job_id) is not controller:
                 return
             del self._running[job_id]
-            if description is not None:
-                self._ended[job_id] = description
+            if view is not None:
+                self._ended[job_id] = view
                 while len(self._ended) > ENDED_JOBS:
                     del self._ended[next(iter(self._ended))]
 
@@ -108,20 +110,20 @@ class PublishedJobs:
             controllers = list(self._running.values())
         return [each for each in controllers if not each.get_job_status().is_terminal_state()]
 
-    def descriptions(self) -> list[dict[str, Any]]:
-        """Return the descriptions of all jobs, the newest first."""
+    def views(self) -> list[JobView]:
+        """Return the views of all jobs, the newest first."""
         with self._lock:
             controllers = list(self._running.values())
             ended = list(self._ended.values())
-        return [controller.describe() for controller in controllers[::-1]] + ended[::-1]
+        return [controller.view() for controller in controllers[::-1]] + ended[::-1]
 
-    def describe(self, job_id: str) -> dict[str, Any]:
-        """Return the description of one job."""
+    def view(self, job_id: str) -> JobView:
+        """Return the view of one job."""
         with self._lock:
             controller = self._running.get(job_id)
             ended = self._ended.get(job_id)
         if controller is not None:
-            return controller.describe()
+            return controller.view()
         if ended is not None:
             return ended
         raise self._unknown(job_id)
@@ -132,8 +134,8 @@ class PublishedJobs:
             controller = self._running.get(job_id)
         if controller is not None and not controller.get_job_status().is_terminal_state():
             return controller
-        job = self.describe(job_id)
-        raise HttpError(HTTPStatus.CONFLICT, f"job '{job['name']}' ({job_id}) is {job['status']}")
+        job = self.view(job_id)
+        raise HttpError(HTTPStatus.CONFLICT, f"job '{job.name}' ({job_id}) is {job.status.name}")
 
     def _unknown(self, job_id: str) -> HttpError:
         with self._lock:

@@ -12,14 +12,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.errors import PenstockError
+from penstock.jobmanager.job_view import SubtaskPlace
 from penstock.logs.log_buffer import LOCAL
+from penstock.rest.flink_json.taskmanagers import (
+    AllocatedSlotInfo,
+    GarbageCollectorInfo,
+    HardwareDescription,
+    MemoryConfiguration,
+    MemoryMetrics,
+    ResourceProfile,
+    TaskManagerDetails,
+    TaskManagerExtensions,
+    TaskManagerInfo,
+    ThreadDumpEntry,
+)
+from penstock.rest.flink_json.vertices import Location
 from penstock.rest.services.published_jobs import Controller, PublishedJobs
 from penstock.runtime.inspection.requests import SlotId, SlotInfo, ThreadDump, ThreadInfo
 from penstock.runtime.inspection.stacks import dump_threads
 from penstock.spark.executors import SparkExecutor, executors
 from penstock.spark.logs import taskmanager_of_process
 
-_MEGABYTE: Final = 1 << 20
 _TIMEOUT_S: Final = 5.0  # for the thread dump of a slot
 _NO_SLOTS: Final = "No slots to inspect: thread dumps are only available for jobs in pipelined mode; in epoch mode tasks are short-lived."
 
@@ -44,8 +57,26 @@ class TaskManager:
         """Its id."""
         return self.executor.id
 
-    def to_json(self) -> dict[str, Any]:
+    def info(self) -> TaskManagerInfo:
         """Return the TaskManager as `/taskmanagers` lists it."""
+        return TaskManagerInfo(**self._fields())
+
+    def details(self) -> TaskManagerDetails:
+        """Return the TaskManager as `/taskmanagers/<id>` shows it."""
+        share = self.executor.max_memory // max(self.executor.slots, 1)
+        slots = [
+            AllocatedSlotInfo(
+                str(each.controller.get_job_id()),
+                ResourceProfile.of(1, share),
+                len(each.slot.tasks),
+            )
+            for each in self.residents
+        ]
+        return TaskManagerDetails(
+            **self._fields(), allocated_slots=slots, metrics=_memory_metrics(self.executor)
+        )
+
+    def _fields(self) -> dict[str, Any]:
         executor = self.executor
         host, _, port = executor.address.rpartition(":")
         free = max(executor.slots - executor.busy_slots, 0)
@@ -53,33 +84,16 @@ class TaskManager:
         return {
             "id": executor.id,
             "path": f"spark://{executor.address}",
-            "dataPort": int(port) if port.isdigit() else -1,
-            "jmxPort": -1,
-            "timeSinceLastHeartbeat": executor.added_ms,
-            "slotsNumber": executor.slots,
-            "freeSlots": free,
-            "assignedTasks": sum(len(each.slot.tasks) for each in self.residents),
-            "totalResource": _resource(executor.slots, executor.max_memory),
-            "freeResource": _resource(free, unused),
+            "data_port": int(port) if port.isdigit() else -1,
+            "heartbeat_ms": executor.added_ms,
+            "slots": executor.slots,
+            "free_slots": free,
+            "assigned_tasks": sum(len(each.slot.tasks) for each in self.residents),
+            "total_resource": ResourceProfile.of(executor.slots, executor.max_memory),
+            "free_resource": ResourceProfile.of(free, unused),
             "hardware": _hardware(host, executor, unused),
-            "memoryConfiguration": _memory(executor),
-            "penstock": {"host": host, "logs": executor.logs},
-        }
-
-    def details(self) -> dict[str, Any]:
-        """Return the TaskManager as `/taskmanagers/<id>` shows it."""
-        share = self.executor.max_memory // max(self.executor.slots, 1)
-        return {
-            **self.to_json(),
-            "allocatedSlots": [
-                {
-                    "jobId": str(each.controller.get_job_id()),
-                    "resource": _resource(1, share),
-                    "assignedTasks": len(each.slot.tasks),
-                }
-                for each in self.residents
-            ],
-            "metrics": _memory_metrics(self.executor),
+            "memory": MemoryConfiguration.of(executor.max_memory),
+            "penstock": TaskManagerExtensions(host, executor.logs),
         }
 
     def metrics(self) -> dict[str, float]:
@@ -99,40 +113,40 @@ class TaskManager:
             ),
         }
 
-    def threads(self) -> list[dict[str, str]]:
-        """Return the thread dump of its processes, in Flink's JSON."""
+    def threads(self) -> list[ThreadDumpEntry]:
+        """Return the thread dump of its processes."""
         if self.id == LOCAL:
             return describe_threads(dump_threads())
-        found: list[dict[str, str]] = []
+        found: list[ThreadDumpEntry] = []
         seen: set[tuple[str, int]] = set()
         for each in self.residents:
             place = each.slot.host, each.slot.process
             if place not in seen:
                 seen.add(place)
                 found += _ask(each)
-        return found or [{"threadName": "none", "stringifiedThreadInfo": _NO_SLOTS}]
+        return found or [ThreadDumpEntry("none", _NO_SLOTS)]
 
 
-def _ask(resident: AllocatedSlot) -> list[dict[str, str]]:
+def _ask(resident: AllocatedSlot) -> list[ThreadDumpEntry]:
     slot = resident.slot
     try:
         dump = resident.controller.inspect(slot.id, ThreadDump()).result(_TIMEOUT_S)
     except (PenstockError, TimeoutError) as error:
         problem = f"process {slot.process}: {error or 'no response'}"
-        return [{"threadName": str(slot.id), "stringifiedThreadInfo": problem}]
+        return [ThreadDumpEntry(str(slot.id), problem)]
     return describe_threads(dump, f"process {slot.process}, ")
 
 
-def describe_threads(threads: tuple[ThreadInfo, ...], where: str = "") -> list[dict[str, str]]:
-    """Return threads in Flink's JSON."""
+def describe_threads(threads: tuple[ThreadInfo, ...], where: str = "") -> list[ThreadDumpEntry]:
+    """Return threads with their stacks as text."""
     return [
-        {
-            "threadName": each.name,
-            "stringifiedThreadInfo": f'"{where}{each.name}" Id={each.ident}'
+        ThreadDumpEntry(
+            each.name,
+            f'"{where}{each.name}" Id={each.ident}'
             + (" runs subtasks" if each.runs_tasks else "")
             + "".join(f"\n\tat {line}" for line in each.stack)
             + "\n\n",
-        }
+        )
         for each in threads
     ]
 
@@ -174,20 +188,20 @@ def place_of(slot: SlotInfo, known: tuple[SparkExecutor, ...]) -> str:
     return taskmanager_of_process(slot.process) or "unknown"
 
 
-def with_ids(places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the locations of subtasks, from a job's description, each with the id of its TaskManager."""
+def locations_of(places: Sequence[SubtaskPlace]) -> dict[int, Location]:
+    """Return where subtasks run, with the ids of their TaskManagers."""
     if not places:
-        return []
+        return {}
     found = executors()
     known = (_this_process(),) if found is None else tuple(found)
     nowhere = SlotId(0, 0)
-    return [
-        {
-            **place,
-            "taskmanager": place_of(SlotInfo(nowhere, place["host"], place["process"], ()), known),
-        }
-        for place in places
-    ]
+    # Of several places of a subtask the first counts.
+    return {
+        place.subtask: Location(
+            place.host, place_of(SlotInfo(nowhere, place.host, place.process, ()), known)
+        )
+        for place in reversed(places)
+    }
 
 
 def _this_process() -> SparkExecutor:
@@ -202,66 +216,30 @@ def _this_process() -> SparkExecutor:
     )
 
 
-def _resource(cores: float, memory: int) -> dict[str, Any]:
-    return {
-        "cpuCores": float(cores),
-        "taskHeapMemory": memory // _MEGABYTE,
-        "taskOffHeapMemory": 0,
-        "managedMemory": 0,
-        "networkMemory": 0,
-        "extendedResources": {},
-    }
-
-
-def _hardware(host: str, executor: SparkExecutor, free: int) -> dict[str, int]:
+def _hardware(host: str, executor: SparkExecutor, free: int) -> HardwareDescription:
     here = host in {"127.0.0.1", "localhost", "::1", socket.gethostname()}
-    return {
-        "cpuCores": (os.cpu_count() or 1) if here else executor.slots,
-        "physicalMemory": _physical_memory() if here else executor.max_memory,
-        "freeMemory": free,
-        "managedMemory": 0,
-    }
-
-
-def _memory(executor: SparkExecutor) -> dict[str, int]:
-    unset = dict.fromkeys(
-        ("frameworkHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory"), 0
+    return HardwareDescription(
+        cpu_cores=(os.cpu_count() or 1) if here else executor.slots,
+        physical_memory=_physical_memory() if here else executor.max_memory,
+        free_memory=free,
     )
-    return {
-        **unset,
-        "taskHeap": executor.max_memory,
-        "jvmMetaspace": 0,
-        "jvmOverhead": 0,
-        "totalFlinkMemory": executor.max_memory,
-        "totalProcessMemory": executor.max_memory,
-    }
 
 
-def _memory_metrics(executor: SparkExecutor) -> dict[str, Any]:
+def _memory_metrics(executor: SparkExecutor) -> MemoryMetrics:
     memory = executor.memory
-    unknown = (
-        "nonHeapMax", "directCount", "directMax", "mappedCount", "mappedMax",
-        "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed",
-        "nettyShuffleMemorySegmentsTotal", "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed",
-        "nettyShuffleMemoryTotal",
-    )  # fmt: skip
-    return {
-        **dict.fromkeys(unknown, 0),
-        "heapUsed": memory.get("JVMHeapMemory", executor.used_memory),
-        "heapCommitted": executor.max_memory,
-        "heapMax": executor.max_memory,
-        "nonHeapUsed": memory.get("JVMOffHeapMemory", 0),
-        "nonHeapCommitted": memory.get("JVMOffHeapMemory", 0),
-        "directUsed": memory.get("DirectPoolMemory", 0),
-        "mappedUsed": memory.get("MappedPoolMemory", 0),
-        "garbageCollectors": [
-            {
-                "name": "All",
-                "count": _collections(memory, "Count"),
-                "time": _collections(memory, "Time"),
-            }
-        ],
-    }
+    collector = GarbageCollectorInfo(
+        "All", _collections(memory, "Count"), _collections(memory, "Time")
+    )
+    return MemoryMetrics(
+        heap_used=memory.get("JVMHeapMemory", executor.used_memory),
+        heap_committed=executor.max_memory,
+        heap_max=executor.max_memory,
+        non_heap_used=memory.get("JVMOffHeapMemory", 0),
+        non_heap_committed=memory.get("JVMOffHeapMemory", 0),
+        direct_used=memory.get("DirectPoolMemory", 0),
+        mapped_used=memory.get("MappedPoolMemory", 0),
+        garbage_collectors=[collector],
+    )
 
 
 def _collections(memory: Mapping[str, int], what: str) -> int:

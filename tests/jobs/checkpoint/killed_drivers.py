@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from penstock.common import Types
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointRecord
 from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.testing import MiniCluster
 from penstock.testing.faults import moments, watched_steps
@@ -64,7 +65,7 @@ def run(directory: Path, way: Way, act: Any) -> None:
         master = cluster.masters[0]
         if moment == "before commit_sink" and (latest := latest_completed(master)) is not None:
             with (directory / "in-flight").open("a") as file:
-                file.write(f"{latest['persisted_data']}\n")
+                file.write(f"{latest.totals().persisted_in_flight}\n")
         act(master, moment)
 
     with MiniCluster(mode=way.mode) as cluster, watched_steps(watch):
@@ -78,9 +79,9 @@ def written(pair: tuple[int, int], pause_s: float) -> str:
     return f"{pair[0]},{pair[1]}"
 
 
-def latest_completed(master: JobMaster) -> Any:
-    """Return the figures of the last completed checkpoint, or None."""
-    return master.statistics.to_json()["latest"]["completed"]
+def latest_completed(master: JobMaster) -> CheckpointRecord | None:
+    """Return the last completed checkpoint."""
+    return master.statistics.snapshot().completed
 
 
 def dies_at(moment: str, occurrence: int) -> Any:

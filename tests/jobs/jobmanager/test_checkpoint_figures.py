@@ -18,6 +18,11 @@ from penstock.connectors.base.source import (
     SourceSplit,
 )
 from penstock.datastream import AsyncDataStream, AsyncFunction, MapFunction
+from penstock.jobmanager.checkpointing.checkpoint_statistics import (
+    CheckpointRecord,
+    CheckpointStatus,
+)
+from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.testing import MiniCluster
 from tests.builders.counting_job import KEYS, Counting, Total, environment
 from tests.builders.steps import at_step, before_each_trigger
@@ -108,9 +113,8 @@ def test_each_unaligned_checkpoint_tells_of_the_records_in_flight() -> None:
     ):
         client = _start(env, AsyncDataStream.unordered_wait(stream, Answered(), Time.hours(1), 1))
         client.get_job_execution_result().exception(120)
-    found = cluster.masters[0].statistics.to_json()["history"]
-    completed = {each["id"]: each for each in found if each["status"] == "COMPLETED"}
-    assert {number: completed[number]["persisted_data"] > 0 for number in held} == dict.fromkeys(
+    found = {each.number: each.totals() for each in _completed(cluster.masters[0])}
+    assert {number: found[number].persisted_in_flight > 0 for number in held} == dict.fromkeys(
         held, True
     )
     assert len(held) == LAST
@@ -132,9 +136,10 @@ def test_a_checkpoint_tells_what_it_took_in_each_subtask(unaligned):
 
     def waited() -> bool:
         """Whether a checkpoint found what it is about: records that wait, or barriers that do."""
-        figure = "persisted_data" if unaligned else "processed_data"
-        history = cluster.masters[0].statistics.to_json()["history"]
-        return any(each[figure] for each in history if each["status"] == "COMPLETED")
+        totals = [each.totals() for each in _completed(cluster.masters[0])]
+        if unaligned:
+            return any(each.persisted_in_flight for each in totals)
+        return any(each.processed_in_flight for each in totals)
 
     def before(number: int) -> None:
         if number >= LAST and waited():
@@ -143,23 +148,26 @@ def test_a_checkpoint_tells_what_it_took_in_each_subtask(unaligned):
     with MiniCluster(mode="pipelined") as cluster, before_each_trigger(before):
         client = _start(env, stream)
         client.get_job_execution_result().exception(120)
-    found = cluster.masters[0].statistics.to_json()
-    completed = [each for each in found["history"] if each["status"] == "COMPLETED"]
+    completed = _completed(cluster.masters[0])
     assert len(completed) >= 3
-    assert found["counts"]["completed"] >= len(completed)
-    kinds = {each["checkpoint_type"] for each in completed}
-    assert kinds == ({"UNALIGNED_CHECKPOINT"} if unaligned else {"CHECKPOINT"})
+    assert cluster.masters[0].statistics.snapshot().completed_count >= len(completed)
+    assert {each.unaligned for each in completed} == {unaligned}
     for record in completed:
-        assert record["num_acknowledged_subtasks"] == record["num_subtasks"]
-        assert 0 < record["checkpointed_size"] <= record["state_size"]
-        assert record["end_to_end_duration"] >= 0
-        assert unaligned or not record["persisted_data"]
-        subtasks = [each for task in record["tasks"].values() for each in task["subtasks"]]
-        assert all(each["status"] == "completed" for each in subtasks)
-        assert max(each["start_delay"] for each in subtasks) <= record["end_to_end_duration"] + 5
+        totals = record.totals()
+        assert len(record.subtasks) == sum(record.parallelism.values())
+        assert 0 < totals.written <= totals.size
+        assert totals.duration_ms >= 0
+        assert unaligned or not totals.persisted_in_flight
+        delays = [each.figures.start_delay_ms for each in record.subtasks.values()]
+        assert round(max(delays)) <= totals.duration_ms + 5
     # Where barriers overtake, records in flight are kept; else records of one input were processed while the other was waited for.
-    assert any(each["persisted_data"] > 0 for each in completed) is unaligned
-    assert unaligned or max(each["processed_data"] for each in completed) > 0
+    assert any(each.totals().persisted_in_flight > 0 for each in completed) is unaligned
+    assert unaligned or max(each.totals().processed_in_flight for each in completed) > 0
+
+
+def _completed(master: JobMaster) -> list[CheckpointRecord]:
+    history = master.statistics.snapshot().history
+    return [each for each in history if each.status is CheckpointStatus.COMPLETED]
 
 
 def _start(env: Any, stream: Any) -> Any:

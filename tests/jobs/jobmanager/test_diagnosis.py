@@ -112,8 +112,8 @@ def controller():
 
 
 def _records_in(controller):
-    vertices = controller.describe()["vertices"]
-    return [report.get("numRecordsIn", 0) for report in vertices[1]["reports"]]
+    vertices = controller.view().vertices()
+    return [report.number("numRecordsIn") for report in vertices[1].reports]
 
 
 def test_all_faults_of_a_job_are_reported(controller, monkeypatch):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 
 import pytest
+from msgspec import to_builtins
 
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.diagnosis.metrics import read_figures
 from penstock.jobmanager.diagnosis.rules.late import late_records
-from penstock.rest.flink_json import shapes
-from penstock.rest.resources.job_graph import job_graph
+from penstock.rest.flink_json.jobs import JobDetails
+from penstock.rest.resources.job_graph import JobGraphInfo
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
@@ -53,7 +54,7 @@ def _windows():
     )
     client = env.execute_async("windows")
     client.get_job_execution_result().result(60)
-    return client._controller.describe()
+    return client._controller.view()
 
 
 @pytest.mark.parametrize("mode", ["epochs", "pipelined"])
@@ -64,7 +65,7 @@ def test_late_records_are_mentioned_with_their_number_and_lateness(mode, caplog)
     said = [line for line in caplog.messages if "dropped" in line]
     assert len(said) == 1
     assert "operator 'sums' dropped 2 of 8 records: they are late (up to 8.0 s behind" in said[0]
-    (found,) = job["dropped"]
+    (found,) = to_builtins(JobDetails.of(job, NOW))["penstock"]["dropped"]
     known = {name: found[name] for name in ("name", "metric", "reason", "dropped", "records")}
     assert known == {
         "name": "sums",
@@ -74,8 +75,7 @@ def test_late_records_are_mentioned_with_their_number_and_lateness(mode, caplog)
         "records": 8,
     }
     assert found["lateness_ms"] == 8000
-    assert shapes.details(job, NOW)["penstock"]["dropped"] == [found]
-    assert job_graph(job, NOW)["dropped"] == [found]
+    assert to_builtins(JobGraphInfo.of(job, NOW))["dropped"] == [found]
     (finding,) = late_records(read_figures(job, NOW))
     assert finding.title == "'sums' dropped 25 % of its records: they are late"
 

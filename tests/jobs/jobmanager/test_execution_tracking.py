@@ -12,7 +12,11 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.execution.execution_graph import HISTORY, ExecutionGraph, generate
 from penstock.jobmanager.execution.execution_state import ExecutionState
-from penstock.jobmanager.execution.failure_history import KEPT_FAILURES
+from penstock.jobmanager.execution.failure_history import (
+    KEPT_FAILURES,
+    FailureEntry,
+    FailureHistory,
+)
 from penstock.jobmanager.job_master.execution_tracking import (
     acknowledged,
     deployed,
@@ -186,7 +190,7 @@ def test_the_cause_of_a_failure_is_shown_at_its_subtask() -> None:
     ]
     assert "ZeroDivisionError" in failed.failure
     assert "ZeroDivisionError" in graph.failure
-    assert LocalJobController(cluster.masters[0]).describe()["failure"] == graph.failure
+    assert LocalJobController(cluster.masters[0]).view().failure == graph.failure
 
 
 def test_a_restart_makes_new_attempts_and_keeps_the_old_ones() -> None:
@@ -253,8 +257,8 @@ def test_a_job_that_is_done_has_finished_in_all_its_subtasks() -> None:
         env.execute("numbers")
     graph = cluster.masters[0].execution_graph
     assert (graph.status, set(all_states(graph))) == (J.FINISHED, {"FINISHED"})
-    for vertex in LocalJobController(cluster.masters[0]).describe()["vertices"]:
-        assert vertex["start_ms"] <= vertex["end_ms"]
+    for vertex in LocalJobController(cluster.masters[0]).view().vertices():
+        assert vertex.start_ms <= vertex.end_ms
 
 
 def tasks_of(graph, place):
@@ -303,21 +307,20 @@ def test_a_failure_is_remembered_with_its_time_class_and_subtask(graph):
     graph = follow(graph, J.FAILING, 7, error)
     graph = follow(graph, J.FAILED, 8, error)
 
-    assert graph.failures.to_json() == {
-        "entries": [
-            {
-                "timestamp": 7,
-                "name": "shop.NoStock",
-                "stacktrace": text,
-                "vertex": task.vertex,
-                "subtask": 1,
-                "attempt": 0,
-                "task": f"{graph.vertices[1].job_vertex.name} (2/2)",
-                "tasks": None,
-            }
-        ],
-        "truncated": False,
-    }
+    assert graph.failures == FailureHistory(
+        (
+            FailureEntry(
+                timestamp=7,
+                name="shop.NoStock",
+                stacktrace=text,
+                vertex=task.vertex,
+                subtask=1,
+                attempt=0,
+                task=f"{graph.vertices[1].job_vertex.name} (2/2)",
+            ),
+        ),
+        1,
+    )
 
 
 def test_a_failure_outside_of_tasks_is_remembered_too(graph):
@@ -331,15 +334,13 @@ def test_a_failure_outside_of_tasks_is_remembered_too(graph):
     assert "no such file" in entry.stacktrace
 
 
-def test_the_last_failures_are_remembered_the_newest_first(graph):
+def test_the_last_failures_are_remembered(graph):
     for time in range(KEPT_FAILURES + 3):
         graph = follow(graph, J.RUNNING, time)
         graph = follow(graph, J.FAILING, time, ExecutionFailedError(f"failure {time}"))
         graph = follow(graph, J.RESTARTING, time)
 
-    reported = graph.failures.to_json()
+    kept = graph.failures
 
-    assert [entry["timestamp"] for entry in reported["entries"]] == list(
-        range(KEPT_FAILURES + 2, 2, -1)
-    )
-    assert reported["truncated"]
+    assert [entry.timestamp for entry in kept.entries] == list(range(3, KEPT_FAILURES + 3))
+    assert kept.count == KEPT_FAILURES + 3

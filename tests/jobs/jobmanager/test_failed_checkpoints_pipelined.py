@@ -12,6 +12,7 @@ import pytest
 
 from penstock.common import JobStatus
 from penstock.datastream import MapFunction
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointSnapshot
 from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.testing import MiniCluster
 from penstock.testing.storage_faults import StorageFaults, storage_faults
@@ -61,12 +62,12 @@ def run(
 
     def before(number: int) -> None:
         master = cluster.masters[0]
-        counts = master.statistics.to_json()["counts"]
+        counts = master.statistics.snapshot()
         act(number)
-        if counts["failed"]:
+        if counts.failed_count:
             GIVEN_UP.set()
         # A savepoint may be given up too.
-        if counts["completed"] >= COMPLETED and all(each.done() for each in stopping):
+        if counts.completed_count >= COMPLETED and all(each.done() for each in stopping):
             stopping.append(master.request_savepoint(str(directory / "s"), stops=True, drains=True))
 
     found: Counter[Any] = Counter()
@@ -80,7 +81,7 @@ def run(
     return found, cluster.masters[0]
 
 
-def check(found: Counter[Any], master: JobMaster) -> dict[str, Any]:
+def check(found: Counter[Any], master: JobMaster) -> CheckpointSnapshot:
     """The output is that of all numbers up to some, each once; return what was counted."""
     sums: Counter[int] = Counter()
     expected: Counter[Any] = Counter()
@@ -89,8 +90,7 @@ def check(found: Counter[Any], master: JobMaster) -> dict[str, Any]:
         expected[number % KEYS, sums[number % KEYS]] += 1
     assert found == expected
     assert master.status is JobStatus.FINISHED
-    counts: dict[str, Any] = master.statistics.to_json()["counts"]
-    return counts
+    return master.statistics.snapshot()
 
 
 def left_over(directory: Path) -> list[str]:
@@ -110,7 +110,7 @@ def test_state_that_cannot_be_written_now_and_then_costs_checkpoints_only(backen
         execution__checkpointing__tolerable_failed_checkpoints="1000",
     )
     counts = check(found, master)
-    assert counts["failed"] > 0
+    assert counts.failed_count > 0
     assert master.restarts == 0
     assert left_over(tmp_path) == []
 
@@ -128,7 +128,7 @@ def test_a_manifest_that_fails_costs_one_checkpoint_and_its_output_comes_with_th
     counts = check(found, master)
     assert master.restarts == 0
     assert len(list(tmp_path.glob("checkpoints/*/chk-*/_metadata"))) == 1
-    assert counts["failed"] == 2
+    assert counts.failed_count == 2
 
 
 def test_a_checkpoint_that_takes_too_long_is_given_up_and_the_job_goes_on(tmp_path):
@@ -143,7 +143,7 @@ def test_a_checkpoint_that_takes_too_long_is_given_up_and_the_job_goes_on(tmp_pa
         execution__checkpointing__tolerable_failed_checkpoints="1000000",
     )
     counts = check(found, master)
-    assert counts["failed"] > 0
+    assert counts.failed_count > 0
     assert master.restarts == 0
     assert "expired before completing: timeout of 300 ms" in _failure(master)
 
@@ -160,6 +160,6 @@ def test_one_failure_more_than_is_tolerated_restarts_the_job(tmp_path):
 
 
 def _failure(master: JobMaster) -> str:
-    failed = master.statistics.to_json()["latest"]["failed"]
-    message: str = failed["failure_message"]
-    return message
+    failed = master.statistics.snapshot().failed
+    assert failed is not None
+    return failed.reason or ""

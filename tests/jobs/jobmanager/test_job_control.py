@@ -225,7 +225,7 @@ def test_what_others_read_of_a_job_does_not_go_back_while_it_is_rescaled(
 
     def look(runner: EpochRunner, manifest: Manifest | None) -> None:
         if masters:
-            seen.append(LocalJobController(masters[0]).describe()["checkpoint_id"])
+            seen.append(LocalJobController(masters[0]).view().checkpoint_id)
         restore(runner, manifest)
 
     monkeypatch.setattr(EpochRunner, "restore", look)
@@ -385,7 +385,7 @@ def test_a_cancelled_job_is_cancelling_until_nothing_of_it_is_left(
             seen.append(master.status)
             master.cancel()
             seen.append(master.status)
-            assert LocalJobController(master).describe()["end_ms"] is None
+            assert LocalJobController(master).view().end_ms is None
 
     _, master = run(act, execution__checkpointing__dir=str(tmp_path))
     assert [*seen, master.status] == [
@@ -394,7 +394,7 @@ def test_a_cancelled_job_is_cancelling_until_nothing_of_it_is_left(
         JobStatus.CANCELLING,
         JobStatus.CANCELED,
     ]
-    assert LocalJobController(master).describe()["end_ms"] is not None
+    assert LocalJobController(master).view().end_ms is not None
 
 
 class CancelsItself(MapFunction):

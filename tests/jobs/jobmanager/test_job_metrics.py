@@ -21,38 +21,40 @@ def job(request, tmp_path_factory):
         client.cancel().exception(60)
 
 
+def vertex_of(controller, vertex):
+    return controller.view().vertices()[vertex]
+
+
 def reports(controller, vertex):
-    return controller.describe()["vertices"][vertex]
+    """The metrics of all subtasks."""
+    return [each.metrics for each in vertex_of(controller, vertex).reports]
 
 
 def operators(controller, vertex):
     """By the name of the operator what the first subtask's has measured."""
-    return operators_of(reports(controller, vertex))
+    return operators_of(vertex_of(controller, vertex))
 
 
 def operators_of(described):
-    ids = {each["id"]: each["name"] for each in described["operators"]}
-    return {ids[each]: found for each, found in described["operator_reports"][0].items()}
+    ids = {each.id: each.name for each in described.operators}
+    return {ids[each]: found for each, found in described.reports[0].operators.items()}
 
 
 def test_a_running_job_tells_what_flink_tells(job):
     controller, mode = job
     wait_until(
-        lambda: all(
-            report.get("numLateRecordsDropped", 0) > 3
-            for report in reports(controller, 2)["reports"]
-        )
+        lambda: all(report.get("numLateRecordsDropped", 0) > 3 for report in reports(controller, 2))
     )
-    (dropped,) = controller.describe()["dropped"]
-    assert dropped["metric"] == "numLateRecordsDropped"
-    assert 6 < dropped["dropped"] <= dropped["records"]
-    assert dropped["watermark"] > 1_000_000_000_000
-    assert dropped["lateness_ms"] >= 0
-    started = controller.describe()["start_ms"]
+    (dropped,) = controller.view().dropped()
+    assert dropped.metric == "numLateRecordsDropped"
+    assert 6 < dropped.dropped <= dropped.records
+    assert dropped.watermark > 1_000_000_000_000
+    assert dropped.lateness_ms >= 0
+    started = controller.view().start_ms
 
     def while_it_works():
         """Rates are those of some moments, in which others may have had the processors."""
-        found = [vertex["reports"] for vertex in controller.describe()["vertices"][:3]]
+        found = [reports(controller, vertex) for vertex in range(3)]
         rates = [report["numRecordsInPerSecond"] for each in found[1:] for report in each]
         return found if found[0][0]["busyTimeMsPerSecond"] > 200 and min(rates) > 0 else None
 
@@ -73,7 +75,7 @@ def test_a_running_job_tells_what_flink_tells(job):
     assert all(report["stateSizeBytes"] > 0 for report in waiting)
     if mode == "pipelined":
         assert all(0 <= report["buffers.inPoolUsage"] <= 1 for report in (*waiting, *sums))
-        assert any(reports(controller, 2)["latencies"])
+        assert any(each.latencies for each in vertex_of(controller, 2).reports)
 
 
 def test_of_a_chain_the_time_goes_to_the_operator_that_takes_it(job):
@@ -83,10 +85,10 @@ def test_of_a_chain_the_time_goes_to_the_operator_that_takes_it(job):
 
     def busy_times():
         """Return those of the operators and of the subtask, at the same moment."""
-        described = reports(controller, 0)
+        described = vertex_of(controller, 0)
         found = operators_of(described).items()
         busy = {name: measured["busyTimeMsPerSecond"][1] for name, measured in found}
-        return busy, described["reports"][0]
+        return busy, described.reports[0].metrics
 
     def is_most_of_it():
         busy, report = busy_times()
@@ -128,8 +130,8 @@ def test_what_user_functions_measure_is_seen_while_the_job_runs(job):
 def test_the_page_names_every_metric_of_a_subtask_and_its_program_runs(job, capsys):
     page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
     controller, _ = job
-    wait_until(lambda: all(reports(controller, vertex)["reports"][0] for vertex in range(3)))
-    names = {name for vertex in range(3) for name in reports(controller, vertex)["reports"][0]}
+    wait_until(lambda: all(reports(controller, vertex)[0] for vertex in range(3)))
+    names = {name for vertex in range(3) for name in reports(controller, vertex)[0]}
     assert {name for name in names if f"`{name}`" not in page} == set()
     program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     exec(compile(program, "metrics.md", "exec"), {"__name__": "page"})

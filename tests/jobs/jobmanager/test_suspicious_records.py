@@ -94,7 +94,7 @@ def test_timestamps_in_seconds_are_mentioned_once_with_both_dates(mode: str) -> 
         _timed(env, [SECONDS[0]] * 10).key_by(lambda _: 0).window(windows).reduce(max).print()
         client = env.execute_async("windows")
         client.get_job_execution_result().result(60)
-        job = client._controller.describe()
+        job = client._controller.view()
     (line,) = said  # how many subtasks have reported by then, is a matter of time
     assert re.sub(r"first \d+ records", "first records", line) == (
         "the timestamps of 'with time' do not look like milliseconds: 1700000000 is 1970-01-20 16:13:20, but "

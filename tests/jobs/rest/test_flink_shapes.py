@@ -6,12 +6,11 @@ import pytest
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.datastream.connectors import DataGeneratorSource
-from penstock.rest.messages import Request
-from penstock.rest.resources import ROUTES
-from penstock.rest.routing.routes import RouteTable, Services, call
+from penstock.rest.routing.routes import Services
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.flink_shapes import flink_shapes, lacks
+from tests.builders.rest_calls import get
 from tests.builders.waiting import wait_until
 
 _NOT_YET = {}
@@ -40,8 +39,7 @@ class Asking:
     def _get(self, path):
         path, _, query = path.partition("?")
         pairs = dict(each.split("=") for each in query.split("&") if each)
-        route, parameters = RouteTable(ROUTES).find("GET", path)
-        return call(route, self._services, Request("GET", path, pairs), parameters).content
+        return get(self._services, path, pairs)
 
     def __call__(self, path):
         if ":taskmanagerid" in path and ":taskmanagerid" not in self._names:

@@ -8,11 +8,11 @@ import pytest
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors import DataGeneratorSource
-from penstock.rest.messages import HttpError, Request
-from penstock.rest.resources import ROUTES
-from penstock.rest.routing.routes import RouteTable, Services, call
+from penstock.rest.messages import HttpError
+from penstock.rest.routing.routes import Services
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
+from tests.builders.rest_calls import get
 from tests.builders.waiting import wait_until
 
 _log = logging.getLogger("of.the.user")
@@ -30,8 +30,7 @@ class Api:
         self.job_id = job_id
 
     def __call__(self, path, **query):
-        route, parameters = RouteTable(ROUTES).find("GET", path)
-        return call(route, self._services, Request("GET", path, query), parameters).content
+        return get(self._services, path, query)
 
     def logs(self, **query):
         return self(f"/penstock/jobs/{self.job_id}/logs", **query)

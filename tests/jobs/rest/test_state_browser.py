@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
@@ -55,9 +56,9 @@ def directory(tmp_path_factory):
 @pytest.fixture
 def controller(directory):
     controller = FakeController(job_id=JOB)
-    describe = controller.describe
+    view = controller.view
     controller.directory = str(directory)
-    controller.describe = lambda: {**describe(), "checkpoints": controller.directory}
+    controller.view = lambda: replace(view(), checkpoint_directory=controller.directory)
     return controller
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from penstock.cli import main
+from penstock.jobmanager.diagnosis.findings import Diagnosis
 from penstock.rest import processes
 from penstock.rest.routing.routes import Services
 from penstock.rest.server.rest_server import RestServer
@@ -22,9 +24,9 @@ def controller(tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "100")
     controller = FakeController("clicks", JOB)
-    describe = controller.describe
     controller.restarts = 4
-    controller.describe = lambda: {**describe(), "restarts": controller.restarts}
+    view = controller.view
+    controller.view = lambda: replace(view(), restarts=controller.restarts)
     services = Services(now_ms=lambda: NOW)
     services.jobs.publish(controller)
     server = RestServer(services, TOKEN)
@@ -75,9 +77,9 @@ def test_a_job_that_is_not_there_is_an_error(controller, capsys):
 def test_a_diagnosis_is_made_once_for_all_who_ask_within_some_seconds():
     made = []
     controller = FakeController("clicks", JOB)
-    controller.diagnose = lambda now_ms: (made.append(now_ms), {"health": "ok"})[1]
+    controller.diagnose = lambda now_ms: (made.append(now_ms), Diagnosis(()))[1]
     kept = Diagnoses()
     for now in (NOW, NOW + 10, NOW + FRESH_MS):
-        assert kept.get(controller, now)["timestamp"] == NOW
-    assert kept.get(controller, NOW + FRESH_MS + 1)["health"] == "ok"
+        assert kept.get(controller, now).timestamp == NOW
+    assert kept.get(controller, NOW + FRESH_MS + 1).health == "ok"
     assert made == [NOW, NOW + FRESH_MS + 1]

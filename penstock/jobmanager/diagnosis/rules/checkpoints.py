@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, percent, size
-from penstock.jobmanager.diagnosis.metrics import CheckpointFigures, JobFigures
+from penstock.jobmanager.diagnosis.metrics import (
+    CheckpointFigures,
+    JobFigures,
+    SubtaskCheckpointFigures,
+)
 
 _SLOW_OF_INTERVAL: Final = 0.5
 _SLOW_OF_TIMEOUT: Final = 0.5
@@ -47,7 +51,7 @@ class _Part:
     millis: float
     phase: str
     phase_millis: float
-    figures: Mapping[str, Any]
+    figures: SubtaskCheckpointFigures
 
 
 def slow_checkpoints(job: JobFigures) -> Iterator[Finding]:
@@ -82,11 +86,11 @@ def _of_what(job: JobFigures, of_interval: float, of_timeout: float) -> str:
     return f", {percent(of_interval)} of the interval of {duration(job.interval_ms)}"
 
 
-_PHASES: Final[dict[str, Callable[[Mapping[str, Any]], float]]] = {
-    "start delay": lambda each: each["start_delay"],
-    "alignment": lambda each: each["alignment"]["duration"],
-    "sync": lambda each: each["checkpoint"]["sync"],
-    "async": lambda each: each["checkpoint"]["async"],
+_PHASES: Final[dict[str, Callable[[SubtaskCheckpointFigures], float]]] = {
+    "start delay": lambda each: each.start_delay_ms,
+    "alignment": lambda each: each.alignment_ms,
+    "sync": lambda each: each.sync_ms,
+    "async": lambda each: each.async_ms,
 }
 _MEANINGS: Final = {
     "start delay": "until the first barrier arrived (start delay)",
@@ -114,25 +118,14 @@ def _hint(job: JobFigures, slowest: _Part | None) -> str:
     return _HINTS[slowest.phase]
 
 
-def _subtasks(checkpoint: CheckpointFigures) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for vertex, figures in checkpoint.vertices.items():
-        for each in figures["subtasks"]:
-            if each["status"] == "completed":
-                yield vertex, each
-
-
 def _slowest(checkpoint: CheckpointFigures) -> _Part | None:
-    found = max(
-        _subtasks(checkpoint), key=lambda each: each[1]["end_to_end_duration"], default=None
-    )
+    found = max(checkpoint.subtasks.items(), key=lambda each: each[1].duration_ms, default=None)
     if found is None:
         return None
-    vertex, figures = found
+    task, figures = found
     millis = {phase: float(read(figures)) for phase, read in _PHASES.items()}
     phase = max(millis, key=millis.__getitem__)
-    return _Part(
-        vertex, figures["index"], figures["end_to_end_duration"], phase, millis[phase], figures
-    )
+    return _Part(task.vertex, task.subtask, figures.duration_ms, phase, millis[phase], figures)
 
 
 def _where(job: JobFigures, checkpoint: CheckpointFigures, slowest: _Part | None) -> str:
@@ -143,13 +136,13 @@ def _where(job: JobFigures, checkpoint: CheckpointFigures, slowest: _Part | None
         f"subtask {slowest.subtask} of '{label}' was the slowest; it spent {duration(slowest.phase_millis)} "
         f"{_MEANINGS[slowest.phase]}"
     )
-    written = slowest.figures["checkpointed_size"]
+    written = slowest.figures.written
     if slowest.phase == "async" and slowest.phase_millis > 0 and written:
         text += f", {size(written)} at {size(written / slowest.phase_millis * 1000)} per second"
-    sizes = [each["state_size"] for _, each in _subtasks(checkpoint)]
+    sizes = [each.size for each in checkpoint.subtasks.values()]
     average = sum(sizes) / len(sizes)
-    if average and slowest.figures["state_size"] > _UNEVEN * average:
-        text += f"; it has {percent(slowest.figures['state_size'] / sum(sizes))} of all state"
+    if average and slowest.figures.size > _UNEVEN * average:
+        text += f"; it has {percent(slowest.figures.size / sum(sizes))} of all state"
     return text
 
 
@@ -165,12 +158,9 @@ def large_checkpoints(job: JobFigures) -> Iterator[Finding]:
     if last.written < _LARGE:
         return
     share = last.written / max(last.size, 1)
-    by_vertex = {
-        vertex: sum(
-            each["checkpointed_size"] for each in figures["subtasks"] if "state_size" in each
-        )
-        for vertex, figures in last.vertices.items()
-    }
+    by_vertex = dict.fromkeys(last.sizes, 0)
+    for task, figures in last.subtasks.items():
+        by_vertex[task.vertex] = by_vertex.get(task.vertex, 0) + figures.written
     worst = max(by_vertex, key=by_vertex.__getitem__, default=None)
     text = f"it wrote {percent(min(share, 1.0))} of the state of {size(last.size)}"
     if worst is not None and _known(job, worst):

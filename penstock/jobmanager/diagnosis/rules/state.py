@@ -73,8 +73,6 @@ def _grown_most(first: CheckpointFigures, last: CheckpointFigures) -> str | None
     """Return the vertex whose state has grown most."""
 
     def grown(vertex: str) -> int:
-        before: int = first.vertices.get(vertex, {}).get("state_size", 0)
-        after: int = last.vertices[vertex]["state_size"]
-        return after - before
+        return last.sizes[vertex] - first.sizes.get(vertex, 0)
 
-    return max(last.vertices, key=grown, default=None)
+    return max(last.sizes, key=grown, default=None)

@@ -119,16 +119,16 @@ def test_another_dispatcher_goes_on_with_the_jobs_of_a_suspended_one(tmp_path):
     first.recover()
     job_id = first.submit(submission_of(endless, checkpoints))
     job = seen.controllers[job_id]
-    while job.describe()["checkpoint_id"] < 3:
+    while job.view().checkpoint_id < 3:
         pass
     first.suspend()
-    checkpoint_id = job.describe()["checkpoint_id"]
+    checkpoint_id = job.view().checkpoint_id
     assert seen.wait_for_end(job_id) == "SUSPENDED"
 
     second, store, now = create_dispatcher(FileJobStore(str(tmp_path / "jobs")))
     assert second.recover() == [job_id]
     job = now.controllers[job_id]
-    while job.describe()["checkpoint_id"] <= checkpoint_id:
+    while job.view().checkpoint_id <= checkpoint_id:
         assert job.get_job_status().name in {"CREATED", "RUNNING"}
     second.cancel_all()
 

@@ -13,6 +13,7 @@ from penstock.jobmanager.diagnosis.metrics import (
     Backlog,
     CheckpointFigures,
     JobFigures,
+    SubtaskCheckpointFigures,
     SubtaskFigures,
     VertexFigures,
 )
@@ -256,17 +257,19 @@ def test_without_a_backlog_event_time_tells_it_if_the_source_is_held_up():
 
 
 def acked(index=0, millis=100, *, delay=0, align=0, sync=0, upload=0, size=MB, written=MB):
-    return {
-        "index": index, "status": "completed", "end_to_end_duration": millis, "start_delay": delay,
-        "alignment": {"duration": align}, "checkpoint": {"sync": sync, "async": upload},
-        "state_size": size, "checkpointed_size": written,
-    }  # fmt: skip
+    return index, SubtaskCheckpointFigures(millis, delay, align, sync, upload, size, written)
 
 
 def checkpoint(number=1, millis=100, *subtasks, size=MB, written=MB, **more):
-    vertices = {"count": {"state_size": size, "subtasks": list(subtasks)}}
     return CheckpointFigures(
-        number, NOW - 100_000 + number * 10_000, millis, size, written, vertices=vertices, **more
+        number,
+        NOW - 100_000 + number * 10_000,
+        millis,
+        size,
+        written,
+        subtasks={TaskId("count", index): figures for index, figures in subtasks},
+        sizes={"count": size},
+        **more,
     )
 
 
@@ -544,7 +547,7 @@ def test_what_matters_most_comes_first():
     )
     assert [each.rule for each in found.findings] == ["restarts", "growing-state"]
     assert (found.health, found.headline) == ("critical", "the job was restarted 3 times")
-    assert found.to_json()["findings"][1]["severity"] == "warning"
+    assert found.findings[1].severity is Severity.WARNING
     assert found.unknown == ("memory: no slot answered",)
 
 

@@ -13,7 +13,6 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.metrics.live_metrics import (
     LATENCY_WINDOW_MS,
     LiveMetrics,
-    describe_reports,
 )
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.pipelined.slot_messages import SlotReport
@@ -118,15 +117,6 @@ def test_histograms_of_several_subtasks_count_together():
 
 def test_a_latency_that_clocks_of_two_machines_make_negative_took_no_time():
     assert LatencyHistogram([-5.0]).quantile(0.5) < 0.02
-
-
-def test_a_report_is_described_with_flinks_names():
-    report = {"numRecordsIn": 3, "latency": {"s": LatencyHistogram([1.0])}}
-    described = describe_reports([report, {}])
-    assert described["reports"] == [{"numRecordsIn": 3}, {}]
-    latency = described["latencies"][0]["s"]
-    assert latency["count"] == 1
-    assert latency["min"] == latency["mean"] == latency["p99"] == latency["max"] > 0
 
 
 def checkpoint_id(records, busy_ms, **measured):

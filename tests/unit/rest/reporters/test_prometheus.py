@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.jobmanager.metrics.live_metrics import describe_reports
+from penstock.common.job_status import JobStatus
 from penstock.rest.reporters.prometheus import expose
 from penstock.rest.reporters.samples import samples
 from penstock.runtime.task.shared.task_metrics import LatencyHistogram
@@ -34,14 +36,14 @@ REPORT = {
 @pytest.fixture
 def controller():
     found = FakeController(name="my job")
-    found.vertices[0] |= describe_reports([REPORT, {**REPORT, "numRecordsIn": 20}])
+    found.report(0, REPORT, {**REPORT, "numRecordsIn": 20})
     return found
 
 
 def exposed(controller, accepts="", **options):
     process = {"host": "driver", "Status.JVM.Threads.Count": 9}
     cluster = {"taskSlotsTotal": 8, "taskSlotsAvailable": 3, "numRegisteredTaskManagers": 1}
-    found = samples([controller.describe()], NOW, process, cluster)
+    found = samples([controller.view()], NOW, process, cluster)
     content, media_type = expose(found, accepts, **options)
     return content.decode(), media_type
 
@@ -132,7 +134,7 @@ def test_a_client_that_wants_openmetrics_gets_it(controller):
 
 
 def test_an_ended_job_tells_that_it_has_ended_and_nothing_of_its_subtasks(controller):
-    job = {**controller.describe(), "end_ms": NOW, "status": "FINISHED"}
+    job = replace(controller.view(), end_ms=NOW, status=JobStatus.FINISHED)
     content, _ = expose(samples([job], NOW, {}), "")
     assert b"flink_taskmanager_job_task" not in content
     assert b'flink_jobmanager_numRunningJobs{host=""} 0.0' in content
@@ -140,7 +142,7 @@ def test_an_ended_job_tells_that_it_has_ended_and_nothing_of_its_subtasks(contro
 
 def test_names_that_become_the_same_are_reported_once(controller):
     operators = {"o1": {"a.b": ("gauge", 1), "a_b": ("gauge", 2)}}
-    controller.vertices[0] |= describe_reports([{"numRecordsIn": 1, "operators": operators}])
+    controller.report(0, {"numRecordsIn": 1, "operators": operators})
     text, _ = exposed(controller)
     lines = [
         line

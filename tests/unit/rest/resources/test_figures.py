@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.runtime.task.shared.task_metrics import LatencyHistogram
 from tests.builders.rest_fakes import NOW
 
 ID = "a" * 32
@@ -19,12 +20,13 @@ def reported(busy, back_pressured, **more):
     }
 
 
+FIRST = reported(300, 600, numRecordsIn=10, currentInputWatermark=7)
+SECOND = reported(100, 0, numRecordsIn=20, currentInputWatermark=8)
+
+
 @pytest.fixture
 def pipelined(controller):
-    controller.vertices[0]["reports"] = [
-        reported(300, 600, numRecordsIn=10, currentInputWatermark=7),
-        reported(100, 0, numRecordsIn=20, currentInputWatermark=8),
-    ]
+    controller.report(0, FIRST, SECOND)
     return controller
 
 
@@ -84,7 +86,7 @@ def test_metrics_of_a_vertex_are_listed_chosen_and_added_up(ask, pipelined):
 
 
 def test_metrics_of_operators_have_the_name_of_the_operator_before_them(ask, pipelined):
-    pipelined.vertices[0]["operator_reports"] = [
+    first, second = [
         {
             "o1": {
                 "seen": ("counter", 3),
@@ -96,6 +98,7 @@ def test_metrics_of_operators_have_the_name_of_the_operator_before_them(ask, pip
         },
         {"o1": {"seen": ("counter", 4)}},
     ]
+    pipelined.report(0, {**FIRST, "operators": first}, {**SECOND, "operators": second})
     prefix = "Source__clicks."
     names = ["seen", "level", "rate", "sizes_min", "sizes_mean", "topic.a.lag"]
     wanted = ",".join(f"0.{prefix}{name}" for name in names)
@@ -130,9 +133,13 @@ def test_figures_of_a_job_are_listed_chosen_and_added_up_over_jobs(ask, controll
 
 
 def test_latencies_of_a_job_are_reported_by_source_and_target(ask, controller):
-    controller.vertices[1]["latencies"] = [{}, {"v1": {"count": 3, "p99": 12.5}}, {}]
+    latencies = LatencyHistogram([12.5] * 3)
+    controller.report(1, {}, {"latency": {"v1": latencies}}, {})
     name = "latency.source_id.o1.operator_id.o2.operator_subtask_index.1.latency_p99"
-    assert ask("GET", f"{JOB}/metrics?get={name}") == (200, [{"id": name, "value": "12.5"}])
+    assert ask("GET", f"{JOB}/metrics?get={name}") == (
+        200,
+        [{"id": name, "value": str(latencies.to_json()["p99"])}],
+    )
 
 
 def test_a_pipelined_job_shows_what_its_vertices_have_read_and_how_busy_they_are(ask, pipelined):

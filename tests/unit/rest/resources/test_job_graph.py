@@ -2,70 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from penstock.rest.resources.job_graph import job_graph
+from penstock.jobmanager.execution.failure_history import FailureEntry, FailureHistory
+from penstock.jobmanager.job_view import EdgeView, Lazy, SubtaskReport
+from penstock.rest.resources.job_graph import JobGraphInfo
 from tests.builders.rest_fakes import NOW, FakeController
 
-FIGURES = {
-    "reported": 2, "busy": 0.5, "back_pressured": 0.25, "idle": 0.25, "records_in": 10.0,
-    "records_out": 20.0, "bytes_in": 100.0, "bytes_out": 200.0, "watermark": NOW - 5_000,
-}  # fmt: skip
+FIGURES = {"busy": 500, "backPressured": 250, "idle": 250}
+RATES = {"RecordsIn": 10.0, "RecordsOut": 20.0, "BytesIn": 100.0, "BytesOut": 200.0}
 
 
-def described(edges, **figures):
-    """A job of the vertices that its edges name; each has the figures that are given for it."""
-    job = FakeController().describe()
-    names = sorted({name for edge in edges for name in edge})
-    job["vertices"] = [
-        FakeController.vertex(name, name, 2, [(name, None, name)])
-        | {"figures": FIGURES | figures[name] if name in figures else None}
-        for name in names
-    ]
-    job["edges"] = [
-        {"source": source, "target": target, "strategy": "HASH", "side_tag": None}
-        for source, target in edges
-    ]
-    return job
-
-
-def flows(job):
+def reported(**rates):
+    """The report of a subtask, with half of the rates of its vertex."""
     return {
-        edge["source"] + edge["target"]: edge["recordsPerSecond"]
-        for edge in job_graph(job, NOW)["edges"]
+        **{f"{name}TimeMsPerSecond": share for name, share in FIGURES.items()},
+        **{f"num{name}PerSecond": rate / 2 for name, rate in (RATES | rates).items()},
+        "currentInputWatermark": NOW - 5_000,
     }
 
 
+def described(edges, **rates):
+    """A job of the vertices that its edges name; those have reported whose rates are given."""
+    names = sorted({name for edge in edges for name in edge})
+    vertices = [
+        FakeController.vertex(
+            name,
+            name,
+            2,
+            [(name, None, name)],
+            reports=(SubtaskReport(reported(**rates[name])),) * 2 if name in rates else (),
+        )
+        for name in names
+    ]
+    found = [EdgeView(source, target, "HASH") for source, target in edges]
+    return replace(
+        FakeController().view(), vertices=Lazy.of(tuple(vertices)), edges=Lazy.of(tuple(found))
+    )
+
+
+def flows(job):
+    return {edge.source + edge.target: edge.records for edge in JobGraphInfo.of(job, NOW).edges}
+
+
 def test_an_edge_carries_what_its_only_receiver_takes():
-    job = described([("a", "b"), ("a", "c")], a={}, b={"records_in": 7.0}, c={"records_in": 9.0})
+    job = described([("a", "b"), ("a", "c")], a={}, b={"RecordsIn": 7.0}, c={"RecordsIn": 9.0})
     assert flows(job) == {"ab": 7.0, "ac": 9.0}
 
 
 def test_where_edges_meet_each_carries_what_its_sender_sends():
-    job = described([("a", "c"), ("b", "c")], a={"records_out": 3.0}, b={}, c={})
+    job = described([("a", "c"), ("b", "c")], a={"RecordsOut": 3.0}, b={}, c={})
     assert flows(job) == {"ac": 3.0, "bc": 20.0}
 
 
 def test_without_metrics_no_figures_are_returned():
-    job = described([("a", "c"), ("b", "c"), ("a", "d")], a={}, b={}, c={}, d={"records_in": 1.0})
+    job = described([("a", "c"), ("b", "c"), ("a", "d")], a={}, b={}, c={}, d={"RecordsIn": 1.0})
     assert flows(job) == {"ac": None, "bc": 20.0, "ad": 1.0}
 
 
 def test_a_vertex_shows_its_load_and_whether_it_is_a_source():
-    a, b = job_graph(described([("a", "b")], a={}), NOW)["vertices"]
-    assert (a["source"], b["source"]) == (True, False)
-    assert (a["busy"], a["backPressured"], a["idle"]) == (0.5, 0.25, 0.25)
-    assert (b["busy"], b["recordsInPerSecond"], b["watermark"]) == (None, None, None)
+    a, b = JobGraphInfo.of(described([("a", "b")], a={}), NOW).vertices
+    assert (a.source, b.source) == (True, False)
+    assert (a.busy, a.back_pressured, a.idle) == (0.5, 0.25, 0.25)
+    assert (b.busy, b.records_in, b.watermark) == (None, None, None)
 
 
 def test_the_watermark_of_an_edge_is_its_senders():
-    assert job_graph(described([("a", "b")], a={}), NOW)["edges"][0]["watermark"] == NOW - 5_000
+    assert JobGraphInfo.of(described([("a", "b")], a={}), NOW).edges[0].watermark == NOW - 5_000
 
 
 @pytest.mark.parametrize(
-    ("exceptions", "failure", "count"),
-    [({"entries": [{}, {}]}, "boom", 2), ({"entries": []}, "boom", 1), (None, None, 0)],
+    ("kept", "failure", "count"), [(2, "boom", 2), (0, "boom", 1), (0, None, 0)]
 )
-def test_failures_are_counted_for_the_tab(exceptions, failure, count):
-    job = FakeController().describe() | {"exceptions": exceptions, "failure": failure}
-    assert job_graph(job, NOW)["failures"] == count
+def test_failures_are_counted_for_the_tab(kept, failure, count):
+    history = FailureHistory((FailureEntry(NOW, "ValueError", "boom"),) * kept)
+    job = replace(FakeController().view(), failures=history, failure=failure)
+    assert JobGraphInfo.of(job, NOW).failures == count

@@ -139,11 +139,11 @@ def test_streams_that_cost_much_look_less_often():
 
 def test_what_several_resources_ask_for_is_described_once(services, controller):
     asked = []
-    describe = controller.describe
-    controller.describe = lambda: asked.append(1) or describe()
+    view = controller.view
+    controller.view = lambda: asked.append(1) or view()
     look = JobsAtOneMoment(services.jobs)
     for _ in range(3):
-        look.describe(str(controller.job_id))
-        look.descriptions()
+        look.view(str(controller.job_id))
+        look.views()
     assert len(asked) == 2
     assert look.running(str(controller.job_id)) is controller

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.common.job_status import JobStatus
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.checkpointing.checkpoint_statistics import CheckpointSnapshot
+from penstock.jobmanager.execution.execution_state import ExecutionState
+from penstock.jobmanager.execution.failure_history import FailureEntry, FailureHistory
+from penstock.jobmanager.job_view import (
+    AccumulatorView,
+    EdgeView,
+    Lazy,
+    SettingsView,
+    SubtaskPlace,
+)
 from penstock.rest.services import taskmanagers
 from penstock.rest.services.published_jobs import ENDED_JOBS
 from penstock.runtime.network.messages import TaskAck
@@ -157,7 +169,7 @@ def test_what_an_ended_job_used_is_let_go_of(services, make_controller):
     del controller
     gc.collect()
     assert gone() is None
-    assert services.jobs.describe(job_id)["status"] == "FINISHED"
+    assert services.jobs.view(job_id).status is JobStatus.FINISHED
 
 
 def test_a_job_that_goes_on_under_its_id_takes_the_place_of_the_ended_one(
@@ -171,24 +183,20 @@ def test_a_job_that_goes_on_under_its_id_takes_the_place_of_the_ended_one(
 
 @pytest.fixture
 def failed_once(controller):
+    controller.change_vertex(1, slot_sharing_group="mine")
+    entries = (
+        FailureEntry(NOW - 1, "OSError", "one", tasks=2),
+        FailureEntry(NOW, "ValueError", "two", "v2", 1, 0, "Map (2/3)"),
+    )
+    settings = SettingsView("STREAMING", "pipelined", 3, "never", {"a": "b"})
+    places = {"v2": [SubtaskPlace(0, "here", 7), SubtaskPlace(1, "there", 8)]}
     controller.more = {
-        "settings": {
-            "type": "STREAMING", "mode": "pipelined", "parallelism": 3, "restart_strategy": "never",
-            "user_config": {"a": "b"}, "slot_sharing_groups": {"v2": "mine"},
-        },
-        "edges": [{"source": "v1", "target": "v2", "strategy": "HASH", "side_tag": None}],
-        "places": {"v2": [{"subtask": 0, "host": "here", "process": 7}, {"subtask": 1, "host": "there", "process": 8}]},
-        "accumulators": [{"vertex": "v2", "operator": "Map", "name": "seen", "type": "counter", "value": "3"}],
-        "exceptions": {
-            "truncated": False,
-            "entries": [
-                {"timestamp": NOW, "name": "ValueError", "stacktrace": "two", "vertex": "v2", "subtask": 1, "attempt": 0,
-                 "task": "Map (2/3)", "tasks": None},
-                {"timestamp": NOW - 1, "name": "OSError", "stacktrace": "one", "vertex": None, "subtask": None,
-                 "attempt": None, "task": None, "tasks": 2},
-            ],
-        },
-    }  # fmt: skip
+        "settings": Lazy.of(settings),
+        "edges": Lazy.of((EdgeView("v1", "v2", "HASH"),)),
+        "places": Lazy.of(places),
+        "accumulators": Lazy.of((AccumulatorView("v2", "Map", "seen", "counter", "3"),)),
+        "failures": FailureHistory(entries, len(entries)),
+    }
     return controller
 
 
@@ -251,16 +259,16 @@ def test_subtasks_are_shown_where_they_are(ask, failed_once, monkeypatch):
 
 
 def test_attempts_before_the_current_one_are_shown(ask, controller):
-    subtask = controller.vertices[1]["subtasks"][2]
-    subtask["history"] = [
-        {
-            **subtask["current"],
-            "attempt": 0,
-            "state": "FAILED",
-            "timestamps": {"CREATED": 10, "DEPLOYING": 20, "RUNNING": 30, "FAILED": 70},
-            "failure": "boom",
-        }
-    ]
+    *others, subtask = controller.vertices[1].subtasks
+    times = (("CREATED", 10), ("DEPLOYING", 20), ("RUNNING", 30), ("FAILED", 70))
+    before = replace(
+        subtask.current,
+        attempt=0,
+        state=ExecutionState.FAILED,
+        timestamps=tuple((ExecutionState[name], time) for name, time in times),
+        failure="boom",
+    )
+    controller.change_vertex(1, subtasks=(*others, replace(subtask, history=(before,))))
     path = f"{JOB}/vertices/v2/subtasks/2"
     assert ask("GET", path)[1]["attempt"] == 1
     assert ask("GET", f"{path}/attempts/1")[1]["status"] == "RUNNING"
@@ -300,3 +308,24 @@ def test_the_result_of_a_job_is_returned(ask, controller):
     _, content = ask("GET", path)
     assert content["job-execution-result"]["application-status"] == "FAILED"
     assert "failure-cause" in content["job-execution-result"]
+
+
+@pytest.mark.parametrize(
+    "path", [f"{JOB}/status", "/v1/jobs", f"{JOB}/config", f"{JOB}/exceptions"]
+)
+def test_what_a_request_does_not_return_is_not_collected(ask, controller, path):
+    collected = []
+
+    def part(name, value):
+        return Lazy(lambda: collected.append(name) or value)
+
+    controller.more = {
+        "vertices": part("vertices", ()),
+        "checkpoints": part("checkpoints", CheckpointSnapshot()),
+        "dropped": part("dropped", ()),
+        "accumulators": part("accumulators", ()),
+    }
+    assert ask("GET", path)[0] == 200
+    assert collected == []
+    assert ask("GET", f"{JOB}/plan")[0] == 200
+    assert collected == ["vertices"]

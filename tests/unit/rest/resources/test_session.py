@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import ArgumentError, JobRequestError
+from penstock.jobmanager.job_view import Lazy
 from penstock.rest.routing.routes import Services
 from tests.builders.rest_fakes import NOW
 
@@ -81,7 +82,7 @@ def test_another_way_to_end_is_refused(ask, session):
 
 
 def test_the_result_of_a_job_is_returned(ask, controller):
-    controller.more = {"error": "it broke", "totals": {"Map.seen": 3}}
+    controller.more = {"error": Lazy.of("it broke"), "totals": Lazy.of({"Map.seen": 3})}
     status, content = ask("GET", f"/penstock/jobs/{controller.get_job_id()}/result")
     assert status == 200
     assert content["status"] == "RUNNING"

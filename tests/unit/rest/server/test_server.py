@@ -194,14 +194,14 @@ def test_the_end_of_a_process_can_wait_for_requests_under_way(
 ):
     server = start_server()
     entered, may_answer = threading.Event(), threading.Event()
-    describe = controller.describe
+    view = controller.view
 
-    def describe_slowly():
+    def view_slowly():
         entered.set()
         assert may_answer.wait(60)
-        return describe()
+        return view()
 
-    controller.describe = describe_slowly
+    controller.view = view_slowly
     assert server.wait_until_idle(60)
     client = threading.Thread(target=make_client(server), args=("GET", JOB))
     client.start()

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 from uvicorn.server import ServerState
 
 from penstock.rest.messages import Response
 from penstock.rest.routing.routes import Role, Route, Services
 from penstock.rest.security.access import Access
 from penstock.rest.security.audit import Audit
-from penstock.rest.server.app import Application
+from penstock.rest.server.application import create_application
 from penstock.rest.server.connection import Connection
 from penstock.rest.server.in_flight_requests import InFlightRequests
 from penstock.rest.server.limits import RequestLimits
@@ -56,7 +57,7 @@ def application(
     limits: RequestLimits,
     throttle: RequestThrottle | None = None,
     work: Callable[[], object] = lambda: None,
-) -> Application:
+) -> Starlette:
     def answer(_services: Services, _request: object) -> Response:
         work()
         return Response({})
@@ -65,13 +66,13 @@ def application(
         Route("POST", "/put", answer, "", Role.READ, max_body_bytes=1 << 30),
         Route("GET", "/get", answer, ""),
     ]
-    return Application(
+    return create_application(
         Services(), Access(TOKEN), routes, limits, InFlightRequests(), Audit(), throttle=throttle
     )
 
 
 async def ask(
-    app: Application, method: str, path: str, receive: Callable[[], Coroutine[Any, Any, Any]]
+    app: Starlette, method: str, path: str, receive: Callable[[], Coroutine[Any, Any, Any]]
 ) -> int:
     """Send a request to an application, and return the status of its answer."""
     answers: list[Any] = []

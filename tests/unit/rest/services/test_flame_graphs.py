@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
+from msgspec import to_builtins
 
 from penstock.errors import JobRequestError, UnsupportedOperationError
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.execution.execution_state import ExecutionState
 from penstock.rest.messages import HttpError, Request
 from penstock.rest.resources import flame_graph
 from penstock.rest.services.flame_graphs import REFRESH_MS, FlameGraphs, FlameGraphType
@@ -37,6 +40,11 @@ def graphs():
     return FlameGraphs()
 
 
+def shown(graphs, controller, tasks, kind, now_ms):
+    """The JSON of a graph."""
+    return to_builtins(graphs.get(controller, tasks, kind, now_ms))
+
+
 def sampled(controller, stacks=STACKS):
     controller.answers["inspect"] = future = Future()
     future.set_result(stacks)
@@ -46,34 +54,34 @@ def sampled(controller, stacks=STACKS):
 def test_the_first_request_begins_to_sample_and_the_next_gets_the_graph(graphs, controller):
     controller.answers["inspect"] = future = Future()
     tasks = [TaskId("v1", 0)]
-    assert graphs.get(controller, tasks, FlameGraphType.FULL, NOW) == {"endTimestamp": -3}
-    assert graphs.get(controller, tasks, FlameGraphType.FULL, NOW + 1) == {"endTimestamp": -3}
+    assert shown(graphs, controller, tasks, FlameGraphType.FULL, NOW) == {"endTimestamp": -3}
+    assert shown(graphs, controller, tasks, FlameGraphType.FULL, NOW + 1) == {"endTimestamp": -3}
     assert len(controller.calls) == 1, "what is being sampled is not sampled twice"
     future.set_result(STACKS)
     for kind, tree in TREES.items():
-        graph = graphs.get(controller, tasks, kind, NOW + 2)
+        graph = shown(graphs, controller, tasks, kind, NOW + 2)
         assert graph == {"endTimestamp": NOW + 2, "data": tree}
-    graphs.get(controller, tasks, FlameGraphType.FULL, NOW + REFRESH_MS)
+    shown(graphs, controller, tasks, FlameGraphType.FULL, NOW + REFRESH_MS)
     assert len(controller.calls) == 1
 
 
 def test_an_old_graph_is_shown_while_a_new_one_is_made(graphs, controller):
     tasks = [TaskId("v1", 0)]
     sampled(controller)
-    graphs.get(controller, tasks, FlameGraphType.FULL, NOW)
+    shown(graphs, controller, tasks, FlameGraphType.FULL, NOW)
     controller.answers["inspect"] = future = Future()
     later = NOW + REFRESH_MS + 1
-    assert graphs.get(controller, tasks, FlameGraphType.FULL, later)["endTimestamp"] == NOW
+    assert shown(graphs, controller, tasks, FlameGraphType.FULL, later)["endTimestamp"] == NOW
     assert len(controller.calls) == 2
     future.set_result(Stacks(1, {("turn",): (1, 0)}))
-    new = graphs.get(controller, tasks, FlameGraphType.FULL, later + 5)
+    new = shown(graphs, controller, tasks, FlameGraphType.FULL, later + 5)
     assert new == {"endTimestamp": later + 5, "data": node("root", 1, node("turn", 1))}
 
 
 def test_subtasks_of_a_vertex_are_added_up(graphs, controller):
     sampled(controller)
     tasks = [TaskId("v2", n) for n in range(3)]
-    graph = graphs.get(controller, tasks, FlameGraphType.ON_CPU, NOW)
+    graph = shown(graphs, controller, tasks, FlameGraphType.ON_CPU, NOW)
     assert graph["data"]["value"] == 15
 
 
@@ -85,7 +93,7 @@ def test_subtasks_of_a_vertex_are_added_up(graphs, controller):
 def test_what_cannot_be_sampled_has_no_graph_and_a_reason(graphs, controller, error, stamp):
     controller.answers["inspect"] = future = Future()
     future.set_exception(error)
-    graph = graphs.get(controller, [TaskId("v1", 0)], FlameGraphType.FULL, NOW)
+    graph = shown(graphs, controller, [TaskId("v1", 0)], FlameGraphType.FULL, NOW)
     assert graph == {"endTimestamp": stamp, "penstock": {"reason": error.message}}
 
 
@@ -93,12 +101,14 @@ def handle(services, query=None, vertex="v2"):
     (route,) = flame_graph.ROUTES
     parameters = {"jobid": "a" * 32, "vertexid": vertex}
     request = Request("GET", route.path, query or {}, parameters=parameters)
-    return route.handler(services, request).content
+    return to_builtins(route.handler(services, request).content)
 
 
 def test_the_resource_samples_running_subtasks_only(services, controller):
     sampled(controller)
-    controller.vertices[1]["subtasks"][1]["current"]["state"] = "FINISHED"
+    first, second, third = controller.vertices[1].subtasks
+    ended = replace(second, current=replace(second.current, state=ExecutionState.FINISHED))
+    controller.change_vertex(1, subtasks=(first, ended, third))
     assert handle(services, {"type": "ON_CPU"})["data"]["value"] == 10
     assert [call[1] for call in controller.calls] == [TaskId("v2", 0), TaskId("v2", 2)]
     assert handle(services, {"subtaskindex": "1"}) == {"endTimestamp": -1}

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 import pytest
 
 from penstock.rest.messages import HttpError
+from penstock.rest.resources.savepoints import SavepointOutcome
 from penstock.rest.services import operations as module
 from penstock.rest.services.operations import Operations, run_in_background
 from tests.builders.conditions import ManualCondition
@@ -26,11 +27,13 @@ def operations(changes):
 def start(operations, future=None, job_id="j"):
     future = future or Future()
     response = operations.start("savepoint", job_id, lambda: future)
-    return response.content["request-id"], future
+    return response.content.request_id, future
 
 
 def status(operations, trigger):
-    return operations.status("savepoint", "j", trigger, lambda path: {"location": path})
+    return operations.status(
+        "savepoint", "j", trigger, lambda path: SavepointOutcome(location=path)
+    )
 
 
 def test_a_process_without_operations_ends_at_once(operations, changes):
@@ -94,9 +97,9 @@ def test_only_the_last_operations_are_kept_but_those_under_way_are(operations, m
     for _, future in done:
         future.set_result("/sp")
     last, _ = start(operations)
-    assert status(operations, under_way).content["status"]["id"] == "IN_PROGRESS"
-    assert status(operations, last).content["status"]["id"] == "IN_PROGRESS"
-    assert status(operations, done[-1][0]).content["operation"] == {"location": "/sp"}
+    assert status(operations, under_way).content.status.id == "IN_PROGRESS"
+    assert status(operations, last).content.status.id == "IN_PROGRESS"
+    assert status(operations, done[-1][0]).content.operation == SavepointOutcome(location="/sp")
     with pytest.raises(HttpError):
         status(operations, done[0][0])
 
@@ -104,8 +107,8 @@ def test_only_the_last_operations_are_kept_but_those_under_way_are(operations, m
 def test_a_cancelled_future_is_a_failure(operations):
     trigger, future = start(operations)
     future.cancel()
-    cause = status(operations, trigger).content["operation"]["failure-cause"]
-    assert cause["message"] == "the operation was cancelled"
+    cause = status(operations, trigger).content.operation.failure_cause
+    assert cause.message == "the operation was cancelled"
 
 
 def test_a_failure_of_a_user_has_its_traceback():
@@ -114,6 +117,6 @@ def test_a_failure_of_a_user_has_its_traceback():
     with pytest.raises(ZeroDivisionError):
         future.result(60)
     trigger, _ = start(operations, future)
-    cause = status(operations, trigger).content["operation"]["failure-cause"]
-    assert cause["message"] == "ZeroDivisionError: division by zero"
-    assert "Traceback" in cause["stack-trace"]
+    cause = status(operations, trigger).content.operation.failure_cause
+    assert cause.message == "ZeroDivisionError: division by zero"
+    assert "Traceback" in cause.stack_trace
