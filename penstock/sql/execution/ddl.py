@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.catalogs.in_memory import Database
+from penstock.catalogs.in_memory import CatalogStore, Database
 from penstock.catalogs.tables import (
     Column,
     PhysicalColumn,
@@ -13,12 +13,12 @@ from penstock.catalogs.tables import (
     ResolvedView,
 )
 from penstock.errors import UnsupportedOperationError
+from penstock.sql.connector.catalogs import CATALOGS
 from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.sql.execution import queries
 from penstock.sql.execution.tables import checked, table_of
 from penstock.sql.parse import statements as sql
 from penstock.table import table_result
-from penstock.table.catalog.names import Catalog
 from penstock.table.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -185,22 +185,17 @@ def create_catalog(
     return table_result.ok()
 
 
-def new_catalog(name: str, options: dict[str, str], comment: str | None = None) -> Catalog:
+def new_catalog(name: str, options: dict[str, str], comment: str | None = None) -> CatalogStore:
     """Return a catalog as its options describe it."""
     kind = options.get("type")
-    if kind != "generic_in_memory":
+    types = CATALOGS.names()
+    if kind is None or kind not in types:
         shown = "no type" if kind is None else f"type '{kind}'"
         raise UnsupportedOperationError(
             f"catalog '{name}' has {shown}, which is not supported",
-            hint="only in-memory catalogs are supported: 'type' = 'generic_in_memory'",
+            hint=f"set 'type' to one of: {', '.join(types)}",
         )
-    known = ["type", "default-database"]
-    for key in options:
-        if key not in known:
-            raise ValidationError(
-                f"unknown option of an in-memory catalog: '{key}'", hint=did_you_mean(key, known)
-            )
-    catalog = Catalog(name, options.get("default-database", "default"))
+    catalog = CATALOGS.find(kind).create(name, options)
     catalog.options = dict(options)
     catalog.comment = comment
     return catalog

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.cli.sql.table_options import table_options
 from penstock.errors import ConfigurationError
+from penstock.sql.connector.catalogs import CATALOGS
 from penstock.sql.connector.discovery import Factories
 from penstock.sql.connector.formats import FORMATS
 from penstock.sql.connector.providers import TableFactory
@@ -18,14 +19,17 @@ from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing import MiniCluster
 
 ACME = '''
-from penstock.catalogs.tables import PhysicalColumn
+from penstock.catalogs.in_memory import GenericInMemoryCatalog
+from penstock.catalogs.tables import PhysicalColumn, ResolvedTable, TablePath
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.types import Row
 from penstock.connectors.base.collection import CollectionSource
+from penstock.sql.connector.catalogs import CatalogFactory
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.formats import MessageFormatFactory, message_format, message_format_names
 from penstock.sql.connector.options import checked, flag, text
 from penstock.sql.connector.providers import ScanProvider, TableFactory
+from penstock.table import DataTypes
 
 
 class Words(TableFactory):
@@ -74,6 +78,19 @@ class Reversed(MessageFormatFactory):
         return Forwards()
 
 
+class Dictionary(CatalogFactory):
+    """A catalog with one table."""
+
+    identifier = "acme-dictionary"
+
+    def create(self, name, options):
+        made = GenericInMemoryCatalog(name, "words")
+        given = {"connector": "acme-words", "format": "raw", "words": options["words"]}
+        path = TablePath(name, "words", "entries")
+        made.put_table(path, ResolvedTable(path, (PhysicalColumn("word", DataTypes.STRING()),), given))
+        return made
+
+
 class Backwards(DeserializationSchema):
     def __init__(self, loud):
         self.loud = loud
@@ -92,7 +109,7 @@ class Forwards(SerializationSchema):
 @pytest.fixture(autouse=True)
 def _nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connectors and formats of a test are not those of others."""
-    for factories in (CONNECTORS, FORMATS):
+    for factories in (CONNECTORS, FORMATS, CATALOGS):
         monkeypatch.setattr(factories, "_loaded", {})
 
 
@@ -117,6 +134,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = {
         "penstock.connectors": {"acme-words": "acme:Words"},
         "penstock.formats": {"acme-reversed": "acme:Reversed"},
+        "penstock.catalogs": {"acme-dictionary": "acme:Dictionary"},
     }
     install(tmp_path, "acme", groups, ACME)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -168,6 +186,15 @@ def test_options_of_another_package_are_checked_and_completed() -> None:
     formats = table_options(f"{start}'connector' = 'acme-words', 'format' = 'acme")
     assert formats is not None
     assert "acme-reversed" in formats[1]
+
+
+@pytest.mark.usefixtures("acme")
+def test_sql_uses_the_catalog_of_another_package() -> None:
+    given = "'type' = 'acme-dictionary', 'words' = 'a b'"
+    tables = environment(f"CREATE CATALOG c WITH ({given})")
+    tables.execute_sql("USE CATALOG c")
+    with MiniCluster(), tables.execute_sql("SELECT word FROM entries").collect() as rows:
+        assert sorted(row[0] for row in rows) == ["a", "b"]
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
