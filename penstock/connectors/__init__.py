@@ -1,4 +1,4 @@
-"""Sources and sinks: the interface, and one module or folder per system.
+"""Sources and sinks: the interface, and one folder per system.
 
 Quick to import: third-party libraries are imported when a connector is first used.
 """

@@ -6,18 +6,21 @@ import importlib
 import re
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from penstock.runtime.columnar.expressions.compiler import COMPILERS
+from penstock.sql.connector.registry import CONNECTORS
 from penstock.sql.expr.functions.definitions import DEFINITIONS
 from penstock.sql.physical.planner import IMPLEMENTATIONS
 from penstock.sql.rules.optimizer import RULES
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+PROJECTS = re.findall(r"```toml\n# pyproject.toml of (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 PACKAGES = sorted({module.partition("/")[0].removesuffix(".py") for module, _ in BLOCKS})
 
 
@@ -29,9 +32,16 @@ def guide_package() -> Iterator[Path]:
         for name, text in BLOCKS:
             (root / name).parent.mkdir(exist_ok=True)
             (root / name).write_text(text)
+        for name, text in PROJECTS:
+            _install(root, name, tomllib.loads(text)["project"]["entry-points"])
         _forget()
         sys.path.insert(0, directory)
-        registries: list[dict[Any, Any]] = [DEFINITIONS, COMPILERS, IMPLEMENTATIONS]
+        registries: list[dict[Any, Any]] = [
+            DEFINITIONS,
+            COMPILERS,
+            IMPLEMENTATIONS,
+            CONNECTORS._loaded,
+        ]
         known, rules = [dict(each) for each in registries], list(RULES)
         try:
             yield root
@@ -42,6 +52,17 @@ def guide_package() -> Iterator[Path]:
             RULES[:] = rules
             sys.path.remove(directory)
             _forget()
+
+
+def _install(root: Path, name: str, groups: dict[str, dict[str, str]]) -> None:
+    """Write the metadata that an installer writes for a project with these entry points."""
+    info = root / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = []
+    for group, members in groups.items():
+        lines += [f"[{group}]", *(f"{each} = {value}" for each, value in members.items())]
+    (info / "entry_points.txt").write_text("\n".join([*lines, ""]))
 
 
 def _forget() -> None:
