@@ -20,7 +20,7 @@ _PAUSE_S: Final = 0.05
 FIRST_REPORT_S: Final = 5.0
 REPORTS_EVERY_S: Final = 60.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("penstock.connectors.cdc.slots")
 
 
 @dataclass(frozen=True, slots=True)

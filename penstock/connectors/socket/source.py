@@ -42,7 +42,7 @@ _RECEIVE_BYTES = 1 << 16
 _CONNECT_TIMEOUT_S = 10.0
 _LONGEST_WAIT_S = 1.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("penstock.connectors.socket")
 
 
 class SocketSource(Source):
@@ -297,6 +297,7 @@ class _Receiver:
         self._wake()
 
     def _receive_all(self) -> None:
+        # Not a `retry` of one call: a connection delivers data for hours, and data makes earlier failures count no more.
         source = self._source
         failures = 0  # in a row
         hung_up = False  # the last connection was closed normally
