@@ -295,6 +295,7 @@ class _Watch:
         self._cluster.commit(offsets)
 
     def _run(self) -> None:
+        # Not `retry`: this repeats as long as the job runs, and a failure only delays what it looks for.
         while not self._stopped.wait(ENDS_PERIOD_S):
             try:
                 self._look()

@@ -70,6 +70,7 @@ class ChunkReader:
 
     def _on_error(self, error: Exception) -> None:
         """Try again with another snapshot if the server may come back."""
+        # Not `retry`: the reader must not sleep. Later calls reconnect, from `_try_at` on, and meanwhile other splits are read.
         import psycopg
 
         self._stop_fetch()

@@ -98,6 +98,7 @@ class CdcEnumerator(SplitEnumerator):
 
     def _wait(self, error: Exception) -> list[SourceSplit]:
         """Retry later, unless the server has been unreachable for too long or was never reachable."""
+        # Not `retry`: the caller must not wait, and asks again soon.
         self.close()
         now = time.monotonic()
         self._away_since = self._away_since or now

@@ -164,6 +164,7 @@ class LogReader:
 
     def _on_error(self, error: Exception) -> None:
         """Retry if the server may come back; else raise."""
+        # Not `retry`: the reader must not sleep. Later calls reconnect, from `_try_at` on, and meanwhile other splits are read.
         self.stop()
         if not isinstance(error, ServerUnavailableError):
             raise error
