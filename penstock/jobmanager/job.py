@@ -29,20 +29,32 @@ class CheckpointSettings:
     directory: str
     temporary: bool
     interval_ms: int | None = None
+    #: Completed checkpoints that are kept, at least one
     retained: int = 1
-    history: int = 10  # checkpoints in the history of statistics
+    #: Checkpoints in the history of statistics
+    history: int = 10
+    #: Bytes up to which a state lies in the manifest instead of a file of its own
     inline_threshold: int = 20_480
     restore_path: str | None = None
+    #: Whether a cancelled job keeps its checkpoints
     retain_on_cancel: bool = True
     claimed: bool = False
+    #: Whether state of operators that the program does not have any more may be left out
     ignore_unclaimed_state: bool = False
+    #: Whether an older checkpoint is restored if the last one cannot be read
     allow_fallback: bool = False
     restart_changed_operators: bool = False
+    #: None: manifests and state are not signed
     signer: Signer | None = None
+    #: For savepoints whose request names no directory
     savepoint_directory: str | None = None
+    #: Between the end of a checkpoint and the trigger of the next one
     min_pause_ms: int = 0
+    #: Pending checkpoints at a time, in pipelined mode
     max_concurrent: int = 1
+    #: None: no timeout, because checkpointing is disabled
     timeout_ms: int | None = None
+    #: Failed checkpoints in a row that the job survives
     tolerable_failures: int = 0
 
 
@@ -60,25 +72,31 @@ class Job:
 
     job_id: str
     name: str
+    #: What the plans are compiled from, and compiled again for another parallelism
     program: Program
+    #: `plan`, `job_graph` and `deployments` are of the same program with the same parallelism
     plan: StagePlan
     job_graph: JobGraph
+    #: One for each vertex of the plan, in its order
     deployments: tuple[VertexDeployment, ...]
     settings: JobSettings
     checkpoints: CheckpointSettings
     restart_strategy: Any  # one of penstock.common.restart_strategy
+    #: The length of an epoch if checkpointing is disabled
     epoch_interval_ms: int = 1000
     spark_options: dict[str, str] = field(default_factory=dict)
     dependencies: PythonDependencies = field(default_factory=PythonDependencies)
-    environments_directory: str | None = None  # of installed dependencies; None: the user's cache
+    #: Of installed dependencies; None: the user's cache
+    environments_directory: str | None = None
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
+    #: One of penstock.jobmanager.modes
     mode: str = "auto"
     network: NetworkSettings = field(default_factory=NetworkSettings)
     barriers: BarrierSettings = field(default_factory=BarrierSettings)
-    leader: int | None = (
-        None  # the fencing token of the leader that runs it, with high availability
-    )
-    slot_timeout_s: float | None = None  # slot request timeout; None: the default
+    #: The fencing token of the leader that runs it; None without high availability
+    leader: int | None = None
+    #: Slot request timeout; None: the default
+    slot_timeout_s: float | None = None
 
     def sources(self) -> list[tuple[str, str, Any, int]]:
         """Return (vertex id, operator id, source, parallelism) of each source."""

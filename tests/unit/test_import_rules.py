@@ -246,7 +246,7 @@ MAY_IMPORT = {
 PACKAGES = set(MAY_IMPORT)
 
 # package -> the packages that it may name in an address, `"package.module:name"`: a spec of an operator names the operator
-# that runs it, so a new operator is a spec, an operator, and no line in a list. Whoever names one knows nothing of it.
+# that runs it, so a new operator is a spec, an operator, and no line in a list. The package that names one knows nothing else of it.
 MAY_NAME: dict[str, set[str]] = {
     "graph": {"runtime"},
     "graph.operator_specs.columnar": {"runtime"},

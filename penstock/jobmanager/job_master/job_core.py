@@ -89,28 +89,32 @@ class JobCore:
     ) -> None:
         self._restart_strategy = restart_strategy
         self._checkpoint_failures = CheckpointFailures(tolerable_failures)
-        self._interval_s = interval_s  # delay before a failed checkpoint is tried again
-        self._elected = (
-            elected  # whether another JobManager resumes the job if this one is fenced off
-        )
+        #: Delay before a failed checkpoint is tried again
+        self._interval_s = interval_s
+        #: Whether another JobManager resumes the job if this one is fenced off
+        self._elected = elected
         self.phase = JobPhase.CREATED
+        #: Set by a cancellation and when this JobManager gives the job up; from then on nothing restarts it
         self.cancelled = False
+        #: Whether this JobManager gives the job up, for another one to resume; then it is `cancelled`, too
         self.suspended = False
+        #: Restarts after failures; a rescaling is none
         self.restarts = 0
-        # From each failure to the first checkpoint completed after it, in seconds.
+        #: From each failure to the first checkpoint completed after it, in seconds
         self.recovery_seconds: list[float] = []
-        self._failed_at: float | None = (
-            None  # the first failure since the last completed checkpoint
-        )
+        #: The first failure since the last completed checkpoint; None if there is none
+        self._failed_at: float | None = None
+        #: The status that was reported last
         self._status = JobStatus.CREATED
-        self._has_run = (
-            False  # whether it was restored once: later failures may be temporary storage errors
-        )
-        self._finished = False  # whether the current checkpoint is the job's last
-        # The savepoint for which the next checkpoint is taken; set until that checkpoint is completed.
+        #: Whether the job was restored once: later failures may be temporary storage errors
+        self._has_run = False
+        #: Whether the current checkpoint is the job's last
+        self._finished = False
+        #: The savepoint for which the next checkpoint is taken; set until that checkpoint is completed
         self._savepoint: SavepointRequest | None = None
-        # The started rescaling; set until a plan is restored: the new one, or the previous one if the new one failed.
+        #: The started rescaling; set until a plan is restored: the new one, or the previous one if the new one failed
         self._rescaling: RescaleRequest | None = None
+        #: The last events and phases, for errors
         self._story: deque[str] = deque(maxlen=_STORY)
         self._handlers: dict[type[JobMasterEvent], Callable[[Any], list[JobMasterInstruction]]] = {
             Start: self._start,

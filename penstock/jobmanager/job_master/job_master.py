@@ -108,29 +108,32 @@ class JobMaster:
     ) -> None:
         self.job = job
         self.started_ms = clock.now_ms()
+        #: None until the job has ended
         self.ended_ms: int | None = None
         base = CheckpointFileSystem(job.checkpoints.directory, sync=not job.checkpoints.temporary)
         self.store = ManifestStore(base, job.job_id, job.checkpoints.signer)
+        #: Immutable, and replaced by the thread of `run` only: readers in other threads need no lock
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=self.started_ms
         )
         self.statistics = CheckpointStatistics(job.checkpoints.history)
         self._cluster = cluster
         self._step_hooks = step_hooks
+        #: What other threads ask for: the only state that they change
         self._mailbox = Mailbox()
         self._state_io = SnapshotStateIO(
             self.store.storage.base,
             job.checkpoints.inline_threshold,
             signed=job.checkpoints.signer is not None,
         )
+        #: Another one if a new plan runs in another execution mode
         self._driver = self._create_driver(
             PipelinedDriver
             if prefers_pipelined(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
             else EpochDriver
         )
-        self._failed_part: ExecutionFailedError | None = (
-            None  # set if only a part of the job is restarted
-        )
+        #: The failure of a part of the job, until that part is restarted
+        self._failed_part: ExecutionFailedError | None = None
         checkpointing = job.checkpoints.interval_ms is not None
         self._core = JobCore(
             create_restart_strategy(job.restart_strategy, checkpointing=checkpointing),

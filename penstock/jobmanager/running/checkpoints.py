@@ -94,28 +94,38 @@ class Checkpoints:
         self._statistics = CheckpointStatistics() if listener is None else listener.statistics
         self._step_hooks = step_hooks
         self._pipelined = pipelined
-        self._what = "checkpoint" if pipelined else "epoch"
-        # By vertex: a source is the head of its chain.
+        self._what = "checkpoint" if pipelined else "epoch"  # in messages
+        #: The first operator of each vertex; of a vertex with a source, that source
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
+        #: By operator id: exactly the sinks that commit
         self._committers: dict[str, Committer] = create_committers(job, pipelined=pipelined)
         self._operators = operator_plans(job, self._committers)
+        #: By subtask: its keys are all subtasks of the plan, each of which acknowledges every checkpoint
         self._channels = expected_channels(job)
+        #: Subtasks by vertex, for statistics
         self._parallelism = Counter(task.vertex for task in self._channels)
         self.coordinator = CheckpointCoordinator(
             job.job_id, job.name, retained=job.checkpoints.retained, pipelined=pipelined
         )
+        #: One for each source of the plan, in the order of its vertices
         self.sources = [
             SourceCoordinator(operator_id, vertex, source, parallelism)
             for vertex, operator_id, source, parallelism in job.sources()
         ]
-        self.acks: list[TaskAck] = []  # of the last completed checkpoint
-        self._collected: dict[int, list[TaskAck]] = {}  # of pending checkpoints, by number
-        self._outcomes: list[Outcome] = []  # not returned to the caller yet
+        #: The acknowledgements of the last completed checkpoint; empty until one completes
+        self.acks: list[TaskAck] = []
+        #: The acknowledgements of pending checkpoints, by number; those of others are ignored
+        self._collected: dict[int, list[TaskAck]] = {}
+        #: Outcomes that were not returned to the caller yet; empty between two calls
+        self._outcomes: list[Outcome] = []
+        #: What made the last instruction fail, until the coordinator has aborted the checkpoint for it
         self._cause: BaseException | None = None
         self._failures = CheckpointFailures(job.checkpoints.tolerable_failures)
         self._tidying = CheckpointCleaner(store)
+        #: Whether the search for orphaned files waits because another driver may still write
         self._sweeps_later = False
-        self.finished = False  # whether the last completed checkpoint is the last of the job
+        #: Whether the last completed checkpoint is the last of the job
+        self.finished = False
 
     @property
     def manifest(self) -> Manifest | None:

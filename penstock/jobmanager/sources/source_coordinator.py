@@ -61,17 +61,25 @@ class SourceCoordinator:
         self.source = source
         self.parallelism = parallelism
         self.bounded = source.get_boundedness() is Boundedness.BOUNDED
+        #: None until `restore` and after `close`
         self._enumerator: SplitEnumerator | None = None
+        #: The unfinished splits by subtask; a split id occurs once
         self._splits: list[list[SplitProgress]] = []
-        self._complete = False  # whether all splits were discovered, as of the next checkpoint
+        #: Whether all splits were discovered, as of the next checkpoint; never reset but by `restore`
+        self._complete = False
+        #: Whether a split that was discovered twice was logged since the last restore
         self._warned = False
+        #: Whether redelivered records were logged
         self._redelivered = False
-        # Ids of finished splits, until a completed checkpoint includes them.
+        #: Ids of finished splits, until a completed checkpoint includes them
         self._ended: set[str] = set()
-        # Splits that are finished in a durable checkpoint, until the enumerator's state includes them, if it needs them.
+        #: Splits that are finished in a durable checkpoint, until the enumerator's state includes them, if it needs them
         self._finished: tuple[SplitProgress, ...] = ()
-        self._taken: DiscoveredSplits | None = None  # the last result in pipelined mode
-        self._looking = threading.Lock()  # guards calls of the enumerator
+        #: The last result that was passed to `take`, in pipelined mode
+        self._taken: DiscoveredSplits | None = None
+        #: Guards calls of the enumerator: another thread may be in one
+        self._looking = threading.Lock()
+        #: The last known answers of the enumerator, for while it is busy
         self._last_backlog: int | None = None
         self._had_data = True
 

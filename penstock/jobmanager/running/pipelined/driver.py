@@ -82,23 +82,28 @@ class PipelinedDriver(PlanView):
         self._step_hooks = step_hooks
         self._stages = Stages(cluster)
         self._discovery = Discovery(self._stages.wake)
+        #: By operator id; a sink that streams results to the driver gets them without a checkpoint
         self._sinks = job.sinks()
         self._schedule = CheckpointSchedule(_policy(job))
         self._checkpoints = self._create_checkpoints()
         self._journal = Journal(store)
         self._notes = IntervalJournal(self._journal, job, state_io)
+        #: The attempt number of the last restore
         self._attempt = 0
-        self._how = TriggerBarrier(0, 0)  # the settings of the next trigger, without its number
-        self._last: int | None = (
-            None  # the checkpoint that was triggered when all sources had finished
-        )
+        #: The settings of the next trigger, without its number and time
+        self._how = TriggerBarrier(0, 0)
+        #: The checkpoint that was triggered when all sources had finished; None before
+        self._last: int | None = None
+        #: The groups of the running stages; without members before the first restore
         self._watermark_alignment = WatermarkAlignmentGroups({})
-        self._begun: dict[int, float] = {}  # trigger times of pending checkpoints
-        self._ran = False  # whether all slots have run since the last restore
-        self._at_once = False  # whether the first checkpoint after it is due at once
-        self._stopped = (
-            False  # whether sources were stopped by a checkpoint that was to be the last
-        )
+        #: By number, the monotonic time at which a checkpoint was triggered, until it has ended
+        self._begun: dict[int, float] = {}
+        #: Whether all slots have run since the last restore: only then checkpoints become due
+        self._ran = False
+        #: Whether the first checkpoint after a restore is due at once
+        self._at_once = False
+        #: Whether sources were stopped by a checkpoint that was to be the last; if the job runs on, the plan is restored
+        self._stopped = False
         interrupts.on_interrupt(self._stages.wake)
 
     def _create_checkpoints(self) -> Checkpoints:
