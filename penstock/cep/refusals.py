@@ -59,7 +59,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     ),
     "quantifier twice": Refusal(
         "the pattern already has a quantifier",
-        "times, times_or_more and one_or_more exclude each other",
+        "times, times_or_more and one_or_more are mutually exclusive",
         "keep one of them",
     ),
     "optional twice": Refusal(
@@ -83,7 +83,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
         "make the patterns inside the group greedy",
     ),
     "greedy combinations": Refusal(
-        "greedy and allow_combinations exclude each other",
+        "greedy and allow_combinations are mutually exclusive",
         "the one takes all events it can, the other tries to skip each of them",
         "keep one of them",
     ),
@@ -93,7 +93,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
         "add one_or_more() or times(...) before; between two patterns use next or followed_by_any",
     ),
     "inner contiguity twice": Refusal(
-        "consecutive and allow_combinations exclude each other",
+        "consecutive and allow_combinations are mutually exclusive",
         "the one forbids gaps, the other allows all of them",
         "keep one of them",
     ),

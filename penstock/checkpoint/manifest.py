@@ -189,7 +189,7 @@ class Manifest:
         return {
             name: Pickled.of(
                 CommitRequest(self.checkpoint_id, [], pending=kept),
-                f"what the sink '{name}' keeps back",
+                f"the pending output of sink '{name}'",
             )
             for name, kept in waiting.items()
             if kept is not None

@@ -231,8 +231,8 @@ class ManifestStore:
             if count == 1:
                 checkpoint_ids, have = f"checkpoint interval {checkpoint_id}", "it has"
             rest = (
-                f"The last one before it is checkpoint {before}: restoring it means to run {checkpoint_ids} again and to "
-                f"publish again what {have} already published"
+                f"The last one before it is checkpoint {before}: restoring it runs {checkpoint_ids} again and "
+                f"publishes again what {have} already published"
             )
             way_out = "; to accept that, set penstock.recovery.allow-fallback to true"
         return UnreadableCheckpointError(
@@ -309,7 +309,7 @@ class ManifestStore:
                     self.storage.delete_empty(name)
             self.storage.each(self.storage.delete, self.storage.list_unfinished(LATEST))
         except CheckpointError as error:
-            _log.warning("could not delete remains of old checkpoints: %s", error.message)
+            _log.warning("could not delete files of old checkpoints: %s", error.message)
 
     def delete_files(self, names: tuple[str, ...]) -> None:
         """Delete state files."""

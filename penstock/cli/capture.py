@@ -83,7 +83,7 @@ def capture(given: RunOptions) -> CapturedProgram | int:
     if code:
         return code
     raise InvalidProgramError(
-        f"the program {given.script} runs no job",
-        detail="it ended without a call of execute()",
+        f"the program {given.script} does not execute a job",
+        detail="it ended without calling execute()",
         hint="pass the arguments with which it runs a job",
     )

@@ -156,7 +156,7 @@ class RemoteJobController:
                 time.sleep(_FIRST_POLL_S)
         except KeyboardInterrupt:
             sys.stderr.write(
-                f"job '{self._name}' goes on; to end it: penstock cancel {self._job_id}\n"
+                f"job '{self._name}' keeps running; to end it: penstock cancel {self._job_id}\n"
             )
             raise
         return result.result()
@@ -232,7 +232,7 @@ def _parallelism(operation: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _again(ask: Callable[[], Any]) -> Any:
-    """Ask; if nothing answers, go on asking for as long as another JobManager may need to take over."""
+    """Ask; if there is no answer, keep asking for as long as another JobManager may need to take over."""
     until = time.monotonic() + _AWAY_S
     while True:
         try:

@@ -92,7 +92,7 @@ class JobClient:
 
         In epochs it changes from the next one on. A pipelined job takes a checkpoint and restarts from it.
         A number is for all operators that set no parallelism themselves; a mapping names operators by uid, name or id.
-        The result is the parallelism by vertex name, and comes when the job goes on with it.
+        The result is the parallelism by vertex name, and is available when the job runs with it.
         """
         return self._ask("rescale", parallelism)
 

@@ -375,7 +375,7 @@ class _FunctionEncoder(Encoder):
         if isinstance(encoded, bytes | bytearray):
             return bytes(encoded)
         raise RecordError(
-            f"the encoder returned {encoded!r}", hint="it returns a str or bytes for every record"
+            f"the encoder returned {encoded!r}", hint="return a str or bytes for every record"
         )
 
 

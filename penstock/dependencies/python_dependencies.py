@@ -66,7 +66,7 @@ def check_python_file(path: object) -> str:
         path,
         "file_path",
         "the Python file",
-        "name a .py file, a .zip or .whl archive, or a folder with modules",
+        "pass a .py file, a .zip or .whl archive, or a directory with modules",
     )
 
 
@@ -76,15 +76,15 @@ def requirements_option(path: object, packages: object = None) -> str:
         path,
         "requirements_file_path",
         "the requirements file",
-        "name a file with a requirement a line",
+        "pass a file with one requirement per line",
     )
     if packages is None:
         return file
     folder = _check_path(
         packages,
         "requirements_cache_dir",
-        "the folder of packages",
-        f"make it with: pip download -d {packages} -r {file}",
+        "the directory of packages",
+        f"create it with: pip download -d {packages} -r {file}",
     )
     place = local_path(folder)
     if place is not None and not place.is_dir():
@@ -94,7 +94,7 @@ def requirements_option(path: object, packages: object = None) -> str:
 
 def archive_option(path: object, target: object = None) -> str:
     """Return an entry of the option `python.archives`: an archive and the folder that it is unpacked to."""
-    archive = _check_path(path, "archive_path", "the archive", "name a .zip or .tar.gz file")
+    archive = _check_path(path, "archive_path", "the archive", "pass a .zip or .tar.gz file")
     if not archive.lower().endswith(ARCHIVE_SUFFIXES):
         raise ArgumentError(
             f"unsupported archive format '{archive}'",

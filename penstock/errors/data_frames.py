@@ -30,5 +30,5 @@ def refuse_data_frame(value: Any, method: str) -> None:
             rows, frame = (texts[package].replace("df", collected, 1) for texts in (_ROWS, _PANDAS))
             raise ArgumentTypeError(
                 f"{method}() takes a collection of elements, got a {package} {kind.__name__}",
-                hint=f"make a table of it with t_env.from_pandas({frame}), or pass its rows: {method}({rows})",
+                hint=f"convert it to a table with t_env.from_pandas({frame}), or pass its rows: {method}({rows})",
             )

@@ -10,7 +10,7 @@ from penstock.kubernetes.manifests import image_patch
 def set_image(
     name: str, image: str, *, namespace: str = "default", config_file: str | None = None
 ) -> None:
-    """Let the driver of a cluster and its executors run with another image: its pods end, and new ones go on.
+    """Let the driver of a cluster and its executors run with another image: its pods end, and new ones resume the jobs.
 
     `config_file` is a kubeconfig file; without it the pod's service account counts, else $KUBECONFIG or ~/.kube/config.
     """

@@ -61,7 +61,7 @@ class LineSender:
             number, self._left_out = self._left_out, 0
             summary = LogLine(
                 line.time_ms, "WARNING", "penstock.logs",
-                f"{number} lines were left out: there were too many of them", line.scope,
+                f"{number} lines were omitted because there were too many", line.scope,
             )  # fmt: skip
             self._put(summary)
         self._put(line)

@@ -52,7 +52,7 @@ class ConfigOption(Generic[T_co]):
             expected = ", ".join(self.choices) if self.choices else self.type.value
             raise ConfigurationError(
                 f"option '{key}' cannot be {value!r}",
-                detail=reason,
+                detail=None if self.choices else reason,
                 hint=f"use {'one of ' if self.choices else ''}{expected}",
             ) from None
         if self.minimum is not None:

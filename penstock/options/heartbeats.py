@@ -13,7 +13,7 @@ HEARTBEAT_INTERVAL = describe(
 )
 HEARTBEAT_TIMEOUT = describe(
     ConfigOptions.key("heartbeat.timeout").duration_type().default_value(Duration.of_seconds(50)),
-    "After this time without a heartbeat, the driver and a slot of a job in pipelined mode take each other for lost: the process is "
+    "After this time without a heartbeat, the driver and a slot of a job in pipelined mode consider each other lost: the process is "
     "paused, or its machine cannot be reached. A process that ends is noticed at once.",
     minimum=1,
 )

@@ -17,7 +17,7 @@ PYTHON_LOG_OVERRIDES = describe(
 )
 LOG_FORMAT = describe(
     ConfigOptions.key("penstock.log.format").enum_type(LOG_FORMATS).default_value("text"),
-    "How log lines are written: text, or json, one object per line. Both include the job, the vertex and the subtask.",
+    "Format of log lines: text, or json with one object per line. Both include the job, the vertex and the subtask.",
 )
 LOG_COLLECT = describe(
     ConfigOptions.key("penstock.log.collect").boolean_type().default_value(True),

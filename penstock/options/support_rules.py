@@ -14,15 +14,15 @@ _JVM_OPTIONS = "set spark.driver.extraJavaOptions and spark.executor.extraJavaOp
 _DEPLOYMENT = (
     "'penstock kubernetes render' writes the manifests, and spark.kubernetes.* sets up executors"
 )
-_MINI_BATCH = "operators fold the rows of each batch as it comes, always, and wait for no others"
-_CANCELLATION = "a task that does not end is ended by force after spark.python.task.killTimeout"
+_MINI_BATCH = "operators always aggregate the rows of each batch before they emit, and do not wait for more rows"
+_CANCELLATION = "a task that does not end is killed after spark.python.task.killTimeout"
 _REST_STORES = "stores of the REST server are PEM files: set security.ssl.rest.keystore and security.ssl.rest.truststore"
 _HEARTBEATS = (
     "respected in pipelined mode; in epoch mode Spark watches its executors (spark.executor.heartbeatInterval, "
     "spark.network.timeout)"
 )
 _INTERNAL_TLS = (
-    "slots of pipelined jobs encrypt what they exchange, always; for Spark's own connections set spark.authenticate and "
+    "slots of pipelined jobs always encrypt their connections; for Spark's own connections set spark.authenticate and "
     "spark.network.crypto.enabled"
 )
 _KERBEROS = (
@@ -159,7 +159,7 @@ UNSUPPORTED: Final = {
     "execution.batch.job-recovery.*": "a batch starts from its last checkpoint, if it has any",
     "execution.batch.speculative.*": "set spark.speculation and its options",
     "execution.checkpointing.checkpoints-after-tasks-finish": "a job whose sources have ended takes a last checkpoint, always",
-    "execution.checkpointing.create-subdir": "each job has a folder of its own below execution.checkpointing.dir",
+    "execution.checkpointing.create-subdir": "each job has its own directory below execution.checkpointing.dir",
     "execution.checkpointing.during-recovery.enabled": "the first checkpoint is taken when all tasks run",
     "execution.checkpointing.file-merging.*": "small state is in the manifest (execution.checkpointing.data-inline-threshold), other state in files of its own",
     "execution.checkpointing.interval-during-backlog": "checkpoints have one interval",

@@ -68,7 +68,7 @@ MATERIALIZE = _choice(
     "table.exec.sink.upsert-materialize",
     ["NONE", "AUTO", "FORCE"],
     "AUTO",
-    "Whether rows of a primary key are kept before a sink, so that late changes do not win: AUTO where the query knows its rows by other columns.",
+    "Whether rows of a primary key are kept before a sink, so that late changes do not win: AUTO: if the primary key of the sink differs from the upsert key of the query.",
 )
 KEYED_SHUFFLE = _choice(
     "table.exec.sink.keyed-shuffle",

@@ -14,9 +14,9 @@ KINDS: Final = (TIMESTAMPS, RESULTS, FIELDS)
 HINTS: Final = {
     TIMESTAMPS: "event timestamps are milliseconds since 1970: convert them in the timestamp assigner (seconds * 1000), "
     "in SQL with TO_TIMESTAMP_LTZ(seconds, 0)",
-    RESULTS: "the function gives any number of results: yield each of them, or return a list; "
-    "return list(result) if its parts are meant",
-    FIELDS: "names of JSON fields are case-sensitive, as in Flink: give the column the name of the field, in backticks if need be",
+    RESULTS: "yield each result, or return a list; "
+    "return list(result) if each part is meant to be a record",
+    FIELDS: "JSON field names are case-sensitive, as in Flink: give the column the name of the field, in backticks if necessary",
 }
 
 

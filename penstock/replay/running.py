@@ -251,7 +251,7 @@ class Replay:
             names = {i.operator_id: i.name for vertex in self.vertices for i in vertex.operators}
             if failure.operator in self.recording.plan.sinks:
                 sink = names[failure.operator or ""]
-                yield f"the interval failed in '{sink}', but sinks are switched off in a replay"
+                yield f"the interval failed in '{sink}', but sinks are disabled in a replay"
 
     def _more_approximations(self) -> Iterator[str]:
         """Return further reasons why the replay may differ from the original run."""

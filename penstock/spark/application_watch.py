@@ -63,20 +63,20 @@ class ApplicationWatch:
         standing = ask()
         if standing is ApplicationState.UNKNOWN:
             return True, (
-                f"the Spark master at {self.master} was started again and does not know this application: a new one is started, and jobs go on from"
-                " their last checkpoints; with spark.deploy.recoveryMode a master keeps its applications"
+                f"the Spark master at {self.master} was restarted and does not know this application: a new application is started, and jobs resume from"
+                " their last checkpoints. With spark.deploy.recoveryMode a master keeps its applications"
             )
         if standing is ApplicationState.SILENT:
             return False, self._once(
                 standing,
-                f"there are no executors, and the Spark master at {self.master} does not answer: start it again. Jobs wait for it",
+                f"Spark has no executors, and the Spark master at {self.master} does not answer: restart it. Jobs wait until it is available",
             )
         if moment - self.since < self.timeout_s:
             return False, None
         return False, self._once(
             standing,
-            f"Spark has had no executors for {moment - self.since:.0f} s: jobs wait for them. See whether the cluster ({self.master}) has machines with"
-            " spark.executor.memory and spark.executor.cores to spare, or whether other applications hold them",
+            f"Spark has had no executors for {moment - self.since:.0f} s: jobs wait for them. Check whether the cluster ({self.master}) has machines with enough free memory and cores"
+            " (spark.executor.memory, spark.executor.cores), or whether other applications use them",
         )
 
     def _once(self, standing: ApplicationState, text: str) -> str | None:
@@ -93,7 +93,7 @@ def warn_if_slow(master: str, timeout_s: float = _STARTS_S) -> Iterator[None]:
         timeout_s,
         _log.warning,
         (
-            "Spark has waited %g s for its application to start on the cluster (%s): see whether it has machines, and the queue has memory to spare",
+            "Spark has waited %g s for its application to start on the cluster (%s): check whether it has machines, and whether the queue has enough free memory",
             timeout_s,
             master,
         ),

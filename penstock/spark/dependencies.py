@@ -166,7 +166,7 @@ def _prepare_here(bundle: Path, interrupted: Callable[[], bool]) -> tuple[str, s
             )
     if making.returncode:
         return (
-            "the environment of the job's tasks cannot be made",
+            "cannot create the Python environment of the job's tasks",
             f"exit code {making.returncode}",
             "",
         )

@@ -237,7 +237,7 @@ class SparkPipe:
             context
         ):  # nothing holds slots, and there are as many as it takes
             return ClusterCapacity(
-                None, "Spark's dynamic allocation is on, with which it runs no barrier stages"
+                None, "Spark does not run barrier stages with dynamic allocation"
             )
         granted = self._slots.acquire(
             demand,

@@ -169,7 +169,7 @@ def test_a_session_that_is_stopped_cancels_its_jobs_and_is_gone(session):
     assert "has stopped" in penstock("session", "stop")
 
     wait_until(lambda: not Path(f"/proc/{session['pid']}").exists(), "the end of the process")
-    assert "no session runs on this machine" in penstock("session", "status", code=1)
+    assert "no session is running on this machine" in penstock("session", "status", code=1)
     assert sessions() == []
 
 

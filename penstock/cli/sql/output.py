@@ -86,7 +86,7 @@ class PlainOutput:
 
     def job(self, job_id: str) -> None:
         """Print the id of a job."""
-        self._write(f"job {job_id} runs")
+        self._write(f"job {job_id} is running")
 
     def note(self, text: str) -> None:
         """Print a note."""

@@ -115,7 +115,7 @@ class View:
 
     def __init__(self, names: Sequence[str], *, changes: bool) -> None:
         self.model: TableModel | ChangesModel = ChangesModel() if changes else TableModel()
-        self.state = "runs"
+        self.state = "running"
         self.error: BaseException | None = None
         self._names = list(names)
         self._changes = changes
@@ -222,7 +222,7 @@ def _read(result: TableResult, view: View) -> None:
             )
             view.add(str(row.get_row_kind()), texts)
     except BaseException as error:  # noqa: BLE001 - raised again when the view is closed
-        if view.state == "runs":
+        if view.state == "running":
             view.end("failed", error)
     else:
         view.end("finished")
@@ -235,7 +235,7 @@ def _application(view: View) -> Application[None]:
         return max(int(application.output.get_size().rows) - _FRAME_LINES, 1)
 
     def _leave(event: KeyPressEvent) -> None:
-        if view.state == "runs":
+        if view.state == "running":
             view.state = "cancelled"
         event.app.exit()
 

@@ -104,7 +104,7 @@ class DataGeneratorSource(Source):
             )
         if rate_limiter_strategy is not None and rate_per_second is not None:
             raise ArgumentError(
-                "rate_per_second and a rate limiter strategy exclude each other",
+                "rate_per_second and a rate limiter strategy are mutually exclusive",
                 hint="remove rate_per_second",
             )
         if rate_per_second is not None:

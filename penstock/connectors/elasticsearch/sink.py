@@ -137,7 +137,7 @@ class _BulkWriter(SinkWriter):
             raise ConnectionFailedError(
                 f"{len(pending)} bulk actions failed after all retries",
                 detail=f"hosts {', '.join(self._settings.hosts)}; last error: {error}",
-                hint="check that the cluster is up and keeps up; set_bulk_flush_backoff_strategy sets the retries",
+                hint="check that the cluster is up and can handle the load; set_bulk_flush_backoff_strategy sets the retries",
             ) from None
 
     def _send(self, pending: list[_Pending]) -> tuple[list[_Pending], str]:

@@ -90,7 +90,7 @@ class HttpClient:
             raise ConnectionFailedError(
                 f"{method} {url} failed after all retries",
                 detail=str(error),
-                hint="check that the server is up and keeps up; the sink's retry options set how long requests are retried",
+                hint="check that the server is up and can handle the load; the sink's retry options set how long requests are retried",
             ) from None
 
     def send_once(

@@ -217,8 +217,8 @@ class JdbcCommitter(Committer):
         others = [name for name in session.prepared("penstock:") if f":{self._sink_id}:" in name]
         if others:
             _log.info(
-                "%d transactions of this sink are in doubt at %s, such as '%s': those of this job are ended now, those of another job "
-                "by that job, or by JdbcSink.roll_back_in_doubt",
+                "%d transactions of this sink are in doubt at %s, such as '%s': those of this job are committed or rolled back now, those of other "
+                "jobs when they restart, or by JdbcSink.roll_back_in_doubt",
                 len(others),
                 session.target.name,
                 others[0],

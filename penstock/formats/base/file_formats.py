@@ -386,7 +386,7 @@ def bad_record(error: BaseException, path: str, offset: int, text: object) -> Re
     if isinstance(error, RecordError):
         reason, hint = error.message, error.hint
     return RecordError(
-        f"cannot read a record of a file: {reason}",
+        f"malformed record in a file: {reason}",
         detail=f"{path}, at byte {offset}: {_shown(text)}",
         hint=hint
         or "correct the file, or build the format with on_error='skip' to count and skip such records",

@@ -134,7 +134,7 @@ class SchemaRegistry:
                 raise ArgumentError("the registry's user info must be user:password")
             auth = (user, password)
         if auth is not None and token is not None:
-            raise ArgumentError("auth and token of a schema registry exclude each other")
+            raise ArgumentError("auth and token of a schema registry are mutually exclusive")
         if timeout <= 0 or patience < 0:
             raise ArgumentError("timeout must be positive and patience must not be negative")
         self._headers = {"Accept": f"{_CONTENT}, application/json", **(headers or {})}

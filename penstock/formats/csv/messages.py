@@ -52,7 +52,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
                 return None
             cause = error.__cause__ if isinstance(error, RecordError) else error
             raise RecordError(
-                f"cannot read a CSV message as a row: {cause}",
+                f"invalid CSV record: {cause}",
                 detail=f"message: {message[:200]!r}",
                 hint=self.skip_hint,
             ) from error

@@ -129,7 +129,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
                 return None
             reason = error.message if isinstance(error, RecordError) else error
             raise RecordError(
-                f"cannot read a JSON message as a row: {reason}",
+                f"invalid JSON record: {reason}",
                 detail=f"message: {message[:200]!r}",
                 hint=self.skip_hint,
             ) from error
@@ -187,7 +187,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
                 raise ArgumentError("a JSON row schema needs a type", hint="call type_info(...)")
             if self._strict and self._ignore:
                 raise ArgumentError(
-                    "fail_on_missing_field and ignore_parse_errors exclude each other",
+                    "fail_on_missing_field and ignore_parse_errors are mutually exclusive",
                     hint="remove fail_on_missing_field or ignore_parse_errors",
                 )
             return JsonRowDeserializationSchema(

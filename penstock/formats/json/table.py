@@ -69,10 +69,10 @@ class JsonFormatFactory(MessageFormatFactory, FileFormatFactory):
     )
 
     def check(self, context: FormatContext) -> None:
-        """Reject options that exclude each other."""
+        """Reject mutually exclusive options."""
         if context.options["fail-on-missing-field"] and context.options["ignore-parse-errors"]:
             raise ConfigurationError(
-                f"table {context.table}: 'fail-on-missing-field' and 'ignore-parse-errors' exclude each other",
+                f"table {context.table}: 'fail-on-missing-field' and 'ignore-parse-errors' are mutually exclusive",
                 hint="remove 'json.fail-on-missing-field' or 'json.ignore-parse-errors'",
             )
 

@@ -19,7 +19,7 @@ class CheckpointExpiredError(CheckpointError):
         """Return the error for a checkpoint with this timeout."""
         return cls(
             f"checkpoint expired before completing: timeout of {timeout_ms} ms",
-            hint="raise execution.checkpointing.timeout, or the parallelism of the job",
+            hint="increase execution.checkpointing.timeout or the parallelism of the job",
         )
 
     @classmethod

@@ -175,7 +175,7 @@ class Dispatcher:
         if known.digest == _digest(submission):
             return str(known.controller.get_job_id())
         raise JobRequestError(
-            f"job {submission.job_id} runs already",
+            f"job {submission.job_id} is already running",
             detail=f"it is '{known.controller.master.job.name}', and a different program was submitted with its id",
             hint="cancel or stop the running job, or remove penstock.job-id",
         )

@@ -66,7 +66,7 @@ class FixedDelayLogic:
         self._failures += 1
         if self._failures > self._config.attempts:
             return NoFurtherRestart(
-                f"the job was restarted {_times(self._config.attempts)} already"
+                f"the job was already restarted {_times(self._config.attempts)}"
             )
         return Restart(self._config.delay_ms)
 

@@ -158,7 +158,7 @@ class RestClient:
             ) from error
         except (OSError, HTTPException) as error:
             raise ServerUnreachableError(
-                f"nothing answers at {self.address}",
+                f"cannot connect to {self.address}",
                 detail=str(error) or type(error).__name__,
                 hint="'penstock list' shows running jobs",
             ) from error

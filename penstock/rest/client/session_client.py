@@ -44,12 +44,12 @@ def find_session(
         )
     if found:
         raise JobRequestError(
-            f"{len(found)} sessions run on this machine",
+            f"{len(found)} sessions are running on this machine",
             detail=", ".join(f"{record.address} (pid {record.pid})" for record in found),
             hint="select one with --session HOST:PORT",
         )
     raise JobRequestError(
-        "no session runs on this machine",
+        "no session is running on this machine",
         hint="start one with 'penstock session start', or use another one with --session HOST:PORT",
     )
 

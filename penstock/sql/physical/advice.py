@@ -26,4 +26,4 @@ def growing_state(node: PhysicalNode) -> str:
 
 def single_subtask(node: PhysicalNode) -> str:
     """Return advice on an operator without keys."""
-    return f"[ADVICE] {node.line} runs in one subtask, for it has no keys."
+    return f"[ADVICE] {node.line} runs in one subtask because it has no keys."

@@ -140,5 +140,5 @@ def test_without_a_session_the_error_says_how_to_start_one(monkeypatch, tmp_path
     env = StreamExecutionEnvironment.get_execution_environment(options)
     env.from_collection([1]).map(lambda number: number)
 
-    with pytest.raises(JobRequestError, match="no session runs on this machine"):
+    with pytest.raises(JobRequestError, match="no session is running on this machine"):
         env.execute("nowhere")

@@ -183,5 +183,5 @@ def test_programs_that_mean_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_plan_of_nothing_is_one_error(tmp_path: Path, command: str) -> None:
     said = _ended(tmp_path, _DEFINE, "-m", "penstock", command).stderr
-    assert ("runs no job" in said) is (command == "plan")
+    assert ("does not execute a job" in said) is (command == "plan")
     assert (_SAYS in said) is (command == "run")

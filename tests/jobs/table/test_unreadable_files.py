@@ -45,7 +45,7 @@ CASES = {
         "csv",
         b"1,a\n2x,b\n",
         (
-            "cannot read a record of a file: cannot read a CSV message as a row: column 'a': cannot read '2x' as INT",
+            "malformed record in a file: invalid CSV record: column 'a': cannot read '2x' as INT",
             "detail: {path}, at byte 4: b'2x,b'",
         ),
         "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",
@@ -53,14 +53,14 @@ CASES = {
     "CSV that is not UTF-8": Unreadable(
         "csv",
         b"1,a\n2,\xff\n",
-        ("cannot read a record of a file: cannot read a CSV message as a row: 'utf-8'",),
+        ("malformed record in a file: invalid CSV record: 'utf-8'",),
         "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",
     ),
     "JSON": Unreadable(
         "json",
         b'{"a": 1}\n{"a": "q"}\n',
         (
-            "cannot read a record of a file: cannot read a JSON message as a row: field 'a': cannot read 'q' as INT",
+            "malformed record in a file: invalid JSON record: field 'a': cannot read 'q' as INT",
             'detail: {path}, at byte 9: b\'{{"a": "q"}}\'',
         ),
         "set 'json.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",
@@ -69,7 +69,7 @@ CASES = {
         "debezium-json",
         b"nonsense\n",
         (
-            "table `default_catalog`.`default_database`.`t`: cannot read a record of a file: a message is not a Debezium change event:",
+            "table `default_catalog`.`default_database`.`t`: malformed record in a file: a message is not a Debezium change event:",
             "detail: at file {path}, offset 0: b'nonsense'",
         ),
         "set 'debezium-json.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows",

@@ -355,7 +355,7 @@ def test_ctrl_c_ends_the_command_and_not_the_savepoint(server, clicks, capsys, m
 
 def test_an_address_where_nothing_answers_is_a_failure(capsys):
     assert main(["list", "-m", "127.0.0.1:1"]) == 1
-    assert capsys.readouterr().err.startswith("penstock: nothing answers at 127.0.0.1:1\n")
+    assert capsys.readouterr().err.startswith("penstock: cannot connect to 127.0.0.1:1\n")
 
 
 @pytest.mark.parametrize("address", ["nonsense", "host:x", "ftp://host:1", "host", ":80"])

@@ -84,7 +84,7 @@ def test_the_picture_has_all_vertices_and_edges_apart_from_each_other(plan, tmp_
 
 def test_a_program_that_executes_nothing_or_fails_before_is_reported(write, capsys, tmp_path):
     assert main(["plan", write("print('only this')")]) == 2
-    assert "runs no job" in capsys.readouterr().err
+    assert "does not execute a job" in capsys.readouterr().err
     assert main(["plan", write("raise ValueError('mine')")]) == 1
     assert "ValueError: mine" in capsys.readouterr().err
     assert main(["plan", str(tmp_path / "gone.py")]) == 2

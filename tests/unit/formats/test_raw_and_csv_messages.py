@@ -153,7 +153,7 @@ def test_one_malformed_csv_message_is_reported_alone_wherever_it_stands(bad):
         [(index, error)] = found.failures
         assert index == at
         assert isinstance(error, RecordError)
-        assert "cannot read a CSV message as a row" in str(error)
+        assert "invalid CSV record" in str(error)
     ignoring = CsvRowDeserializationSchema.Builder(ROW).set_ignore_parse_errors(True).build()
     assert ignoring.deserialize(bad) == READ_LENIENTLY.get(bad)
 

@@ -29,8 +29,8 @@ class PhysicalSinkMaterializer(PhysicalOperator):
     def advice(self) -> list[str]:
         """Return how to do without it."""
         text = (
-            f"[ADVICE] {self.line} keeps every row, because the query knows its rows by other columns than the primary key of the "
-            "table that is written. Give the table the query's own key, or set 'table.exec.sink.upsert-materialize' = 'NONE' "
+            f"[ADVICE] {self.line} keeps every row, because the primary key of the table differs from the upsert key of the query. "
+            "Use the upsert key as primary key, or set 'table.exec.sink.upsert-materialize' = 'NONE' "
             "if the order of changes does not matter."
         )
         return [text]

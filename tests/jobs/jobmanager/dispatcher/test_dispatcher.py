@@ -90,7 +90,7 @@ def test_another_program_under_the_id_of_a_running_job_is_refused(session):
     dispatcher.submit(submission)
     other = replace(submission_of(short), job_id=submission.job_id)
 
-    with pytest.raises(JobRequestError, match="runs already"):
+    with pytest.raises(JobRequestError, match="is already running"):
         dispatcher.submit(other)
 
 

@@ -326,7 +326,7 @@ def screen(view, width=60, height=8):
 
 def test_the_view_shows_a_part_and_moves():
     view = View(["name", "n"], changes=False)
-    assert "no rows, 0 changes, runs" in screen(view)[-1]
+    assert "no rows, 0 changes, running" in screen(view)[-1]
     for number in range(10):
         view.add("+I", (f"name {number}", str(number)))
     assert screen(view)[:5] == [

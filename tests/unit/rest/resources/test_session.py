@@ -60,7 +60,7 @@ def test_jobs_are_taken_and_sessions_ended_only_with_the_token(ask, session):
 
 @pytest.mark.parametrize(
     ("refusal", "status"),
-    [(ArgumentError("it cannot be read"), 400), (JobRequestError("it runs already"), 409)],
+    [(ArgumentError("it cannot be read"), 400), (JobRequestError("it is already running"), 409)],
 )
 def test_a_rejection_is_returned_with_its_reason(ask, session, refusal, status):
     session.refusal = refusal
