@@ -136,7 +136,7 @@ def _escaped(name: str) -> str:
 def _functions() -> Iterator[str]:
     whole = [entry for chapter in CHAPTERS for entry in entries(chapter)]
     present = sum(entry.there for entry in whole)
-    yield f"{present} of {len(whole)} functions and operators are there. What is missing is refused by name when a query is planned."
+    yield f"{present} of {len(whole)} functions and operators are supported. Others are rejected by name when a query is planned."
     yield ""
     yield "| chapter | there | missing |"
     yield "|---|---|---|"
