@@ -73,9 +73,9 @@ class Deserialized:
 class DeserializationSchema(ABC):
     r"""Turns bytes into a record.
 
-    A subclass has `deserialize`, which returns one record, or None for a message that is left out. A message that may hold several records, as a
-    change of a table does, is for `deserialize_many`. What they raise says that the message is malformed, except for errors of Penstock that
-    are about no value (a library is missing, a schema registry is away): these say nothing of the message, and fail the job.
+    A subclass has `deserialize`, which returns one record, or None to skip a message. `deserialize_many` is for messages that may hold several
+    records, such as changes of a table. An exception means that the message is malformed, except for errors of Penstock that are not about a value
+    (a missing library, an unavailable schema registry), which fail the job.
 
     Sources hand over many messages at once, to `deserialize_batch`: one that is malformed costs the others nothing. A subclass that
     overrides one of the others alone is called message by message. A reader makes a batch of what it returns like this:

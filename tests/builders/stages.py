@@ -121,7 +121,7 @@ class Running:
         end = time.monotonic() + seconds
         while not condition():
             self.poll()
-            assert time.monotonic() < end, f"waited in vain; reports: {self.reports[-5:]}"
+            assert time.monotonic() < end, f"timeout; reports: {self.reports[-5:]}"
 
     def tasks(self):
         return len(self.deployment.placement)
@@ -268,5 +268,5 @@ class Stepped:
             }
             if count is None or len(found) >= count:
                 return found
-            assert time.monotonic() < end, "waited in vain for ACKs"
+            assert time.monotonic() < end, "timeout while waiting for ACKs"
             time.sleep(0.001)  # the thread that writes snapshots

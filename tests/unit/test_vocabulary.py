@@ -35,6 +35,10 @@ FORBIDDEN = {
     r"\bwhat there is\b": "name the thing: the partial results, the existing state",
     r"\bruns? (?:here )?no more\b": "was suspended, has ended",
     r"\bput(?:s|ting)? aside\b": "quarantine, route to a side output",
+    r"\bexcludes? each other\b": "are mutually exclusive",
+    r"\bin vain\b": "without effect",
+    r"\bin the same breath\b": "atomically",
+    r"\bwhat becomes of\b": "what happens to",
     # Terms of Flink that had other names here.
     r"\bdealt out\b": "redistributed, assigned",
     r"\btasks?_stay\b|\b(?:tasks?|stages?) that stays?\b|\bwhere records flow\b": "pipelined mode",

@@ -62,7 +62,7 @@ class ZooKeeperServer(ServerProcess):
         self._configuration.write_text(lines)
 
     def is_ready(self) -> bool:
-        """Whether it serves: it listens some time before, and who connects then may wait for its answer in vain."""
+        """Whether it serves: it listens some time before, and a client that connects then may never get an answer."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
                 connection.sendall(b"srvr")

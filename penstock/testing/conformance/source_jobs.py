@@ -101,7 +101,7 @@ def _empty(setup: SourceSetup, directory: Path, mode: str) -> None:
     tap = Tap(f"{directory} {mode}")
 
     def wait_for_a_look(client: JobClient) -> None:
-        """Wait until splits that are there were read in vain, and checkpoints completed after that: a failure would have come."""
+        """Wait until existing splits were read without new records, and checkpoints completed after that: a failure would have come."""
         if not _splits(setup):
             return
         wait_s = setup.wait_s

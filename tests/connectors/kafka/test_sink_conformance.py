@@ -98,7 +98,7 @@ class TopicAtLeastOnce(Topic):
 
 class TestExactlyOnce(SinkConformance):
     # What an abandoned writer leaves open hides what follows it in the partition until it is aborted, which the kit does not wait
-    # for: test_sink_transactions has what becomes of it.
+    # for: test_sink_transactions has what happens to it.
     rules = [rule for rule in WITHOUT_JOBS if "aborted attempt that keeps running" not in str(rule)]
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a Kafka source reads: from where, to where, and what becomes of each message."""
+"""What a Kafka source reads: from where, to where, and what happens to each message."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_info_names_versions_and_places(capsys):
     ],
     ids=" ".join,
 )
-def test_what_becomes_of_restored_state_can_be_said(write, capsys, options, shown):
+def test_what_happens_to_restored_state_can_be_set(write, capsys, options, shown):
     script = write(
         "from penstock import options\n"
         "from penstock.datastream import StreamExecutionEnvironment\n"

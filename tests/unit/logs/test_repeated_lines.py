@@ -19,7 +19,7 @@ class Times:
 
 
 def passed(lines: RepeatedLineFilter, text: str, level: int = logging.ERROR) -> str | None:
-    """Return what becomes of a line, None if it is left out."""
+    """Return what happens to a line, None if it is left out."""
     record = logging.LogRecord("any", level, __file__, 1, "%s", (text,), None)
     return f"{record.levelname} {record.getMessage()}" if lines.filter(record) else None
 

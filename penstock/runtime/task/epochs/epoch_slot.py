@@ -127,7 +127,7 @@ def run_slot(
 
 
 def _failure_rows(level: LevelDeployment, slot: int, payload: bytes) -> Iterator[BufferedRow]:
-    """Notify every slot of the next level, so that none of them continues in vain."""
+    """Notify every slot of the next level, so that none of them does useless work."""
     for target in range(max(level.next_slots, 1)):
         yield BufferedRow(target, -1, -1, slot, 0, FAILURE, payload)
 

@@ -62,12 +62,12 @@ def pacing_of(wake: Any, interrupted: Any, **options: str) -> EpochSchedule:
 
 
 class Waits(threading.Event):
-    """Counts the waits in vain, because it was set."""
+    """Counts the waits that return at once, because it was set."""
 
-    in_vain = 0
+    returned_at_once = 0
 
     def wait(self, timeout: float | None = None) -> bool:
-        self.in_vain += self.is_set()
+        self.returned_at_once += self.is_set()
         return super().wait(0)
 
 
@@ -76,7 +76,7 @@ def test_a_signal_whose_request_was_served_already_does_not_keep_an_idle_job_bus
     pacing = pacing_of(wake, lambda: next(asked))
     wake.set()  # by the caller, after the request had been taken
     assert pacing.wait_for_work(Runner(source), first=False) is False
-    assert (source.looks, wake.in_vain) == (5, 0)
+    assert (source.looks, wake.returned_at_once) == (5, 0)
 
 
 def test_a_signal_that_comes_while_the_job_looks_for_work_is_not_lost() -> None:
@@ -88,7 +88,7 @@ def test_a_signal_that_comes_while_the_job_looks_for_work_is_not_lost() -> None:
 
     pacing = pacing_of(wake, lambda: next(asked))
     pacing.wait_for_work(Runner(Late(data=False)), first=False)
-    assert wake.in_vain == 1  # the wait ended at once
+    assert wake.returned_at_once == 1  # the wait ended at once
 
 
 @pytest.mark.parametrize(

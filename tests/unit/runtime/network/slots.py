@@ -106,7 +106,7 @@ _ENDS = (
 
 
 class Handshakes:
-    """What becomes of the attempts of a socket to connect. It is made before the socket is connected."""
+    """What happens to the attempts of a socket to connect. It is made before the socket is connected."""
 
     def __init__(self, socket: zmq.Socket[bytes]) -> None:
         self._monitor = socket.get_monitor_socket(_ENDS)

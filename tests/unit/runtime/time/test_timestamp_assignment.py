@@ -174,7 +174,7 @@ def test_error_of_a_watermark_generator_names_the_record():
 
 
 def assigned(*timestamps):
-    """Return what becomes of timestamps that an assigner returns."""
+    """Return what happens to timestamps that an assigner returns."""
     strategy = bounded(0).with_timestamp_assigner(lambda value, _: value)
     ((_, found),) = run(TimestampAssignment(strategy), RowBatch(list(timestamps), None))
     return found

@@ -1,4 +1,4 @@
-"""Declared types: what becomes of values, alone and in batches."""
+"""Declared types: what happens to values, alone and in batches."""
 
 from __future__ import annotations
 
