@@ -158,12 +158,12 @@ def test_a_job_waits_while_there_is_neither_a_master_nor_an_executor(tmp_path, s
         cluster.kill_master()
         for executor in cluster.executors():
             executor.kill()
-        run.until(lambda: "does not answer: start it again" in run.said())
+        run.until(lambda: "does not answer: restart it" in run.said())
         cluster.start_master()
         run.wait_for_checkpoints(1)
         run.release()
         run.finish()
-        assert run.said().count("does not answer: start it again") == 1
+        assert run.said().count("does not answer: restart it") == 1
 
 
 reason = why_no_namespaces()

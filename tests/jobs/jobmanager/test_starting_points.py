@@ -101,10 +101,7 @@ def test_a_job_whose_last_checkpoint_is_damaged_is_refused_and_publishes_nothing
         run(tmp_path, execution_state__recovery_path=str(stopped))
     detail = raised.value.detail or ""
     assert "is damaged" in detail or "is missing" in detail or "does not exist" in detail
-    assert (
-        "checkpoint 4: restoring it means to run checkpoint interval 5 again and to publish"
-        in detail
-    )
+    assert "checkpoint 4: restoring it runs checkpoint interval 5 again and publishes" in detail
     assert published(tmp_path) == before
 
 

@@ -211,7 +211,7 @@ def test_a_flat_map_that_returns_a_text_is_mentioned_once_and_gives_characters(m
     assert re.search(
         r"one for each character \([1-3] results? like this, [1-3] input records?\); ", line
     )
-    assert "yield each of them, or return a list" in line
+    assert "yield each result, or return a list" in line
 
 
 def test_results_that_are_iterated() -> None:
@@ -344,8 +344,8 @@ def test_fields_in_another_case_are_mentioned_once_with_numbers(tmp_path: Path) 
     (line,) = said
     assert line == (
         "records of 'Source: t[1]' have fields whose names differ from columns only in case: column 'userId' is NULL, and "
-        "the record has a field 'userid' (2 of the first 3 records); names of JSON fields are case-sensitive, as in "
-        "Flink: give the column the name of the field, in backticks if need be"
+        "the record has a field 'userid' (2 of the first 3 records); JSON field names are case-sensitive, as in "
+        "Flink: give the column the name of the field, in backticks if necessary"
     )
 
 

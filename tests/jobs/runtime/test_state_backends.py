@@ -166,7 +166,7 @@ def test_a_job_whose_last_checkpoint_is_damaged_while_it_runs_is_not_restarted(b
         damaged_while_it_runs(backend, tmp_path)
     assert "is damaged. The last one before it is checkpoint" in raised.value.detail
     assert re.search(
-        r"again and to publish again what (it has|they have) already published", raised.value.detail
+        r"again and publishes again what (it has|they have) already published", raised.value.detail
     )
 
 

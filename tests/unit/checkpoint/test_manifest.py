@@ -198,7 +198,7 @@ def test_a_job_whose_last_manifest_cannot_be_read_does_not_go_back_by_itself(sto
     assert problem in raised.value.detail
     assert "The last one before it is checkpoint 3" in raised.value.detail
     assert (
-        "2 checkpoint intervals, 4 to 5, again and to publish again what they have already published"
+        "2 checkpoint intervals, 4 to 5, again and publishes again what they have already published"
         in raised.value.detail
     )
     assert "penstock.recovery.allow-fallback" in raised.value.hint

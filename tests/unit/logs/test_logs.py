@@ -219,7 +219,7 @@ def test_the_number_of_lines_left_out_is_logged(receiver, received, monkeypatch)
     monkeypatch.setattr(sending, "_PER_SECOND", 1_000_000)
     sender.send(LINE)
     wait_until(lambda: len(received) == 12)
-    assert "40 lines were left out" in received[10].message
+    assert "40 lines were omitted" in received[10].message
 
 
 def test_a_receiver_that_is_gone_is_looked_for_now_and_then_and_not_for_every_line(monkeypatch):

@@ -41,7 +41,7 @@ def test_a_master_that_does_not_answer_is_waited_for_and_one_line_says_so(
     looks = [watch.look(float(moment), 0, lambda: ApplicationState.SILENT) for moment in range(100)]
     assert not any(lost for lost, _ in looks)
     (said,) = [text for _, text in looks if text is not None]
-    assert "start it again" in said
+    assert "restart it" in said
 
 
 def test_executors_have_their_time_to_come_before_anything_is_said(

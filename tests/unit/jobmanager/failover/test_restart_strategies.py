@@ -100,8 +100,8 @@ def test_after_each_failure_the_strategy_decides(config, failures, expected):
     ("config", "failures", "reason"),
     [
         (NoRestart(), 1, "the job has no restart strategy"),
-        (FixedDelay(1, 50), 2, "the job was restarted once already"),
-        (FixedDelay(3, 50), 4, "the job was restarted 3 times already"),
+        (FixedDelay(1, 50), 2, "the job was already restarted once"),
+        (FixedDelay(3, 50), 4, "the job was already restarted 3 times"),
         (
             growing(max_attempts=1),
             2,
