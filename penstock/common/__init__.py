@@ -1,4 +1,4 @@
-"""Types, rows, configuration, time and watermarks: what all of Penstock shares. PyFlink's `pyflink.common`."""
+"""Types, rows, configuration, time and watermarks: PyFlink's `pyflink.common`."""
 
 from __future__ import annotations
 

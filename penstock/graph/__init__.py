@@ -1,1 +1,1 @@
-"""The plans of a program, in order: transformations, StreamGraph, JobGraph, ExecutionGraph, StagePlan."""
+"""The plans of a program, in order: transformations, StreamGraph, JobGraph, StagePlan."""

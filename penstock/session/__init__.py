@@ -1,1 +1,1 @@
-"""Session mode above the engine and the REST API: the JobManager process that takes jobs, and programs that are sent to it."""
+"""Session mode: the JobManager process that takes jobs from clients and runs them."""
