@@ -223,7 +223,7 @@ class Job:
     def database(self):
         for key, (_, _, _, subtask) in subtask_cache._entries.items():
             if key[0] == self.master.job.job_id:
-                for backend in subtask._keyed.values():
+                for backend in subtask.keyed.on_disk:
                     if backend.store is not None:
                         return backend.store
         raise RuntimeError("the job has no database")

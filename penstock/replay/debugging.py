@@ -29,7 +29,6 @@ from penstock.replay.running import (
     breakpoints,
     pass_over,
 )
-from penstock.runtime.operators.connectors.source import SourceOperator
 from penstock.runtime.records import Batch
 from penstock.runtime.task.shared.subtask import Subtask
 
@@ -317,8 +316,8 @@ class _RecordWatcher(ReplayWatcher):
         place = (subtask.deployment.vertex, subtask.index)
         if place != (self._target.vertex, self._target.subtask):
             return
-        head = subtask.operators[0]
-        if isinstance(head, SourceOperator):
+        head = subtask.chain.operators[0]
+        if subtask.source is not None:
             emit = head.output.emit
             head.output.emit = lambda batch: self._take(batch, emit)  # type: ignore[method-assign]
         else:

@@ -30,9 +30,9 @@ from penstock.runtime.network.messages import (
     BarrierMessage,
 )
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.connectors.source import PollResult
+from penstock.runtime.operators.connectors.source_modes import PollResult
+from penstock.runtime.task.pipelined.pipelined_mode import PipelinedMode
 from penstock.runtime.task.shared.environment import TaskEnvironment
-from penstock.runtime.task.shared.gates import pipelined_time
 from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.time.call_log import CallKind, RecordedCall, joined
 from penstock.runtime.time.decisions import SubtaskTrace
@@ -145,7 +145,7 @@ class IntervalReplay(Replay):
 
     def _run_subtask(self, vertex: VertexDeployment, index: int, watcher: ReplayWatcher) -> None:
         watcher.before_slot(vertex.vertex, index)
-        subtask = Subtask(vertex, index, pipelined_time)
+        subtask = Subtask(vertex, index, PipelinedMode())
         try:
             with program_classes.using(self._settings.classes):
                 self._call(subtask, watcher)
@@ -176,8 +176,8 @@ class IntervalReplay(Replay):
         subtask.open(environment, self._restore.get(task, SubtaskRestore()))
         watcher.opened(subtask)
         subtask.connect(environment, {})
-        subtask.resend()
-        subtask.announce_time()
+        subtask.edges.resend(subtask.restored)
+        subtask.chain.announce_time()
         if subtask.source is not None:
             # Recorded splits follow those that were restored.
             subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
@@ -187,9 +187,9 @@ class IntervalReplay(Replay):
         for (
             channel,
             payloads,
-            _,
-        ) in subtask.restored_inputs():  # several former channels may map to one
+        ) in subtask.restored.inputs():  # several former channels may map to one
             restored.setdefault(channel, []).extend(payloads)
+        subtask.restored.release()
         for channel, payloads in restored.items():
             feeds[channel].restore(payloads)
         caller = _Caller(subtask, feeds, environment)
@@ -201,7 +201,7 @@ class IntervalReplay(Replay):
         self._missing += caller.missing
         self._acks += caller.acks[-1:]
         self._counted[task] = subtask.metrics.totals()
-        subtask.flush()
+        subtask.edges.flush()
 
     def _feeds_of(self, subtask: Subtask) -> dict[tuple[int, int], ChannelFeed]:
         """Return copies of the feeds of a subtask by channel, so that it can run again."""
@@ -270,7 +270,7 @@ class _Caller:
                 for _ in range(number):
                     subtask.poll()
             case CallKind.WAKEUP:
-                subtask.on_wakeup(subtask.operators[number])
+                subtask.on_wakeup(subtask.chain.operators[number])
             case CallKind.QUIET:
                 for _ in range(number):
                     subtask.on_quiet()
@@ -280,7 +280,7 @@ class _Caller:
                 subtask.drain()
             case CallKind.FINISH:
                 if subtask.finish():
-                    subtask.send_end()
+                    subtask.edges.send_end()
             case CallKind.BARRIER:
                 self._pass_barrier(number)
             case CallKind.COMPLETED:

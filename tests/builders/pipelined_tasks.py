@@ -104,8 +104,8 @@ class Last(StreamOperator):
 def ending(slot, vertex=1):
     """Put an operator into the place of the head of a chain."""
     subtask = slot.task(vertex).subtask
-    head = subtask.operators[0]
+    head = subtask.chain.operators[0]
     last = Last(head.spec)
     last.open(head.context)
-    subtask.operators[0] = last
+    subtask.chain.operators[0] = last
     return last

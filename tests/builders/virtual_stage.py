@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -31,15 +30,13 @@ from penstock.graph.stage import NetworkSettings, StageDeployment
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.peers import Peer
 from penstock.runtime.network.transport import Network
-from penstock.runtime.operators.connectors import source
-from penstock.runtime.operators.connectors.split_schedulers import PipelinedSplitScheduler
-from penstock.runtime.task.pipelined import pipelined_slot, pipelined_task
 from penstock.runtime.task.pipelined.pipelined_slot import SlotLoop, StopSignal
 from penstock.runtime.task.pipelined.pipelined_task import PipelinedTask
 from penstock.runtime.task.pipelined.slot_messages import TriggerBarrier
 from penstock.runtime.task.pipelined.uploads import Upload
 from penstock.time import clock
 from tests.builders import pipes, stages
+from tests.builders.task_clocks import replace_monotonic
 
 FAST_S = 1e-6  # cost of a record in a fast function, and in a source
 _TURN_S = 20e-6  # cost of a turn of a slot besides its functions
@@ -73,10 +70,7 @@ CLOCK = VirtualClock()  # functions and sources find it here, as they are pickle
 def virtual_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make slots and subtasks use CLOCK."""
     CLOCK.now_s = _BEGIN_S
-    shown = SimpleNamespace(monotonic=CLOCK.monotonic)
-    for module in (pipelined_task, pipelined_slot, source):
-        monkeypatch.setattr(module, "time", shown)
-    monkeypatch.setattr(PipelinedSplitScheduler, "monotonic", staticmethod(CLOCK.monotonic))
+    replace_monotonic(monkeypatch, CLOCK.monotonic)
     before = clock.set_reader(lambda: 1_000_000 + CLOCK.now_s)
     yield
     clock.set_reader(before)
@@ -314,7 +308,7 @@ class VirtualStage(contextlib.AbstractContextManager["VirtualStage"]):
     def run_to_the_end(self) -> None:
         """Run until all subtasks have ended."""
         tasks = [task for loop in self._loops for task in loop.tasks]
-        self._run_until(lambda: all(task.ended for task in tasks))
+        self._run_until(lambda: all(task.end.ended for task in tasks))
 
     def before_barrier(self, vertex: int) -> int:
         """Trigger a checkpoint; return the number of records before its barrier at a vertex, the largest of its subtasks."""

@@ -20,7 +20,8 @@ from penstock.checkpoint import shared_files
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
-from penstock.runtime.task.shared import subtask
+from penstock.runtime.task.epochs import epoch_mode, epoch_slot
+from penstock.runtime.task.pipelined import pipelined_mode
 from penstock.testing import MiniCluster
 from penstock.testing.faults import watched_steps
 from tests.builders.environments import configured, restarts
@@ -76,12 +77,13 @@ CLOCK = TurnClock()
 
 def follow_turns(monkeypatch: pytest.MonkeyPatch, *, deadlines: bool = True) -> None:
     """Let all clocks of tasks follow the turns; without `deadlines` sources read what their readers give."""
-    monkeypatch.setattr(subtask, "wall_clock", CLOCK)
+    for mode in (epoch_mode, pipelined_mode):
+        monkeypatch.setattr(mode, "wall_clock", CLOCK)
     put_off_files(monkeypatch)
     if not deadlines:
-        read = subtask.Subtask.read_source
+        read = epoch_slot.read_source
         monkeypatch.setattr(
-            subtask.Subtask, "read_source", lambda self, assigned, _: read(self, assigned, None)
+            epoch_slot, "read_source", lambda subtask, assigned, _: read(subtask, assigned, None)
         )
 
 

@@ -15,7 +15,7 @@ from penstock.datastream.connectors import (
     NumberSequenceSource,
 )
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.operators.connectors.source import PollResult
+from penstock.runtime.operators.connectors.source_modes import PollResult
 from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.connector_helpers import hybrid
 
@@ -32,10 +32,10 @@ class Paced:
         )
         self.operator = self.harness.operator
         ticks = itertools.count()  # a clock that is read later is later
-        self.operator._pipelined_splits.monotonic = lambda: (
+        self.operator.pipelined._scheduler.monotonic = lambda: (
             self.clock.now / 1000 + next(ticks) * 1e-9
         )
-        self.operator._pipelined_splits.limits = self._look
+        self.operator.pipelined._scheduler.limits = self._look
         found = source.create_enumerator(splits).discover()
         begin = [(each.start[0], self.clock.now / 1000) for each in found]
         self.operator.add_splits(
@@ -44,7 +44,7 @@ class Paced:
                 no_more_splits=True,
             )
         )
-        reader = self.operator._reader
+        reader = self.operator.reader._reader
         reader.clock = lambda: self.clock.now / 1000
         reader.sleep = lambda seconds: self.slept.append(seconds)
         self.slept = []
@@ -61,7 +61,7 @@ class Paced:
         count = len(self.harness.values())
         self.harness.clear()
         if answer is PollResult.NOTHING_NOW:
-            self.clock.set(math.ceil(round(self.operator.next_poll() * 1000, 2)))
+            self.clock.set(math.ceil(round(self.operator.pipelined.next_poll() * 1000, 2)))
         return count
 
 

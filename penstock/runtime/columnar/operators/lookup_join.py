@@ -83,17 +83,13 @@ class AsyncLookupJoinOperator(AsyncWaitOperator):
         frame = batch.frame
         # Few rows per call while there are few rows, so that several calls are in flight.
         size = min(_ROWS_PER_CALL, max(1, -(-frame.height // self._lookup_spec.capacity)))
-        self._waiting.extend(
+        self.start_calls(
             AsyncQueueEntry(_to_bytes(frame.slice(start, size)), None)
             for start in range(0, frame.height, size)
         )
-        self._admit()
-        if self._pipelined:
-            self._step()
-        else:
-            self._run(self._all_asked)
 
-    def _emit(self, values: list[Any], times: list[int | None]) -> None:
+    def emit_results(self, values: list[Any], times: list[int | None]) -> None:
+        """Emit the joined rows of all calls as one batch."""
         frames = [frame for each in values if (frame := _from_bytes(each)).height]
         if frames:
             batch = ColumnBatch(frames[0])

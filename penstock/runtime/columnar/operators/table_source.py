@@ -47,7 +47,8 @@ class TableSourceOperator(SourceOperator):
         close_functions(self._functions)
         super().close()
 
-    def _new_assignment(self) -> Assignment:
+    def new_assignment(self) -> Assignment:
+        """Return the time of one split, from its columns."""
         return ColumnAssignment(
             self._times,
             interval_ms=self.context.auto_watermark_interval,

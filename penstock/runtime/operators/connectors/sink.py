@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from penstock.connectors.base.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.errors import PenstockError
@@ -14,6 +14,39 @@ from penstock.runtime.state.operator_state import EMITTED, IDLE, WRITERS
 
 # Maximum number of bytes in flight to the driver, for a sink that outputs there.
 MOST_UNTAKEN: Final = 1 << 20
+
+
+class _WriterMode(Protocol):
+    """What an execution mode does with an open writer."""
+
+    def begin(self, writer: SinkWriter, checkpoint_id: int) -> None:
+        """The interval that ends with this checkpoint has its first record."""
+
+    def next_wakeup(self, writer: SinkWriter) -> int | None:
+        """Return when the writer has something to do."""
+
+
+class _EpochWriter:
+    """Epoch mode: the barrier is near, so the writer works with records and at the barrier only."""
+
+    def begin(self, writer: SinkWriter, checkpoint_id: int) -> None:
+        """Notify the writer: an interval begins when the one before it is committed."""
+        writer.on_committed(checkpoint_id - 1)
+
+    def next_wakeup(self, writer: SinkWriter) -> int | None:
+        """Return None."""
+        return None
+
+
+class _PipelinedWriter:
+    """Pipelined mode: intervals overlap with commits, which `on_completed` reports."""
+
+    def begin(self, writer: SinkWriter, checkpoint_id: int) -> None:
+        """Do nothing: the checkpoint before may not be complete."""
+
+    def next_wakeup(self, writer: SinkWriter) -> int | None:
+        """Return when the writer has something to do."""
+        return writer.next_wakeup()
 
 
 class SinkOperator(StreamOperator):
@@ -36,6 +69,7 @@ class SinkOperator(StreamOperator):
         )
         self._in_flight_bytes = 0  # bytes in flight to the driver
         super().open(context)
+        self._mode: _WriterMode = _PipelinedWriter() if context.pipelined else _EpochWriter()
         self._by_time = getattr(self.spec.sink, "commits_by_time", False)
         self._watermark: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
         self._idle: bool = context.operator_state.get(IDLE, False)
@@ -61,10 +95,8 @@ class SinkOperator(StreamOperator):
         writer, context = self._writer, self.context
         if writer is None:
             writer = self._writer = self._create_writer()
-        elif not context.pipelined:
-            writer.on_committed(
-                context.checkpoint_id - 1
-            )  # an interval begins when the one before it is committed
+        else:
+            self._mode.begin(writer, context.checkpoint_id)
         # An attempt may span many checkpoints.
         attempt = f"{context.extras['attempt']}-{context.checkpoint_id}"
         writer.begin(CheckpointContext(context.checkpoint_id, attempt))
@@ -120,10 +152,10 @@ class SinkOperator(StreamOperator):
 
     def next_wakeup(self) -> int | None:
         """Return when the writer has something to do, in pipelined mode."""
-        if self._active_writer is None or not self.context.pipelined:
+        if self._active_writer is None:
             return None
         with self._users_errors():
-            return self._active_writer.next_wakeup()
+            return self._mode.next_wakeup(self._active_writer)
 
     def advance_processing_time(self, now: int) -> None:
         """Wake the writer when it is due."""

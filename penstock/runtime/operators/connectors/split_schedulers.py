@@ -100,6 +100,10 @@ class SplitScheduler(Protocol):
     """Decides which split is read next, for how long, and which splits count for the source's watermark."""
 
     @property
+    def ends_at_barrier(self) -> bool:
+        """Whether all that is read lies before the next barrier, so that splits which have ended wait for no other one."""
+
+    @property
     def time_stands(self) -> bool:
         """Whether there are splits whose watermark is not known yet."""
 
@@ -130,6 +134,8 @@ class EpochSplitScheduler:
 
     They cover the same span of time, so the watermark stands still until the last one has been scheduled.
     """
+
+    ends_at_barrier = True
 
     def __init__(
         self, splits: Sequence[SplitReading], seconds: float | None, decisions: RuntimeDecisions
@@ -209,6 +215,7 @@ class PipelinedSplitScheduler:
     `next_ready` returns the seconds until a split may have data, None if its reader does not know.
     """
 
+    ends_at_barrier = False
     time_stands = False
     monotonic: Callable[[], float] = staticmethod(time.monotonic)
     cpu_time: Callable[[], float] = staticmethod(time.thread_time)

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
@@ -19,10 +20,11 @@ from penstock.logs.scope import working_for
 from penstock.pickling import program_classes
 from penstock.pickling.portable_pickles import dumps
 from penstock.processes.process_metrics import ProcessFigures
-from penstock.runtime.network.buffers import BufferedRow
-from penstock.runtime.network.messages import ACK, FAILURE
+from penstock.runtime.network.buffers import BufferedRow, decode
+from penstock.runtime.network.messages import ACK, DATA, FAILURE
 from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.task.epochs import subtask_cache
+from penstock.runtime.task.epochs.epoch_mode import EpochMode
 from penstock.runtime.task.epochs.subtask_stopwatch import Neighbour, SubtaskStopwatch
 from penstock.runtime.task.shared.environment import TaskEnvironment
 from penstock.runtime.task.shared.failures import as_failure, describe, locate
@@ -35,6 +37,7 @@ from penstock.runtime.time.decisions import RunLog, RuntimeDecisions, SlotTrace
 from penstock.time import clock
 
 _log = logging.getLogger(__name__)
+_MODE = EpochMode()
 
 
 class _UpstreamFailedError(Exception):
@@ -175,11 +178,10 @@ class _SlotTask:
         # Downstream first: the content of a channel comes before new records.
         for subtask in reversed(self._subtasks.values()):
             self.current = subtask
-            subtask.resend()
-            subtask.receive_restored()
+            _take_restored(subtask)
         for subtask in self._subtasks.values():
             self.current = subtask
-            subtask.announce_time()
+            subtask.chain.announce_time()
         if self._level.level == 0:
             yield from self._read_sources()
         else:
@@ -188,7 +190,7 @@ class _SlotTask:
         for subtask in self._subtasks.values():
             self.current = subtask
             self._clock.begin(subtask)
-            ack = subtask.checkpoint(self._level.checkpoint_id)
+            ack = subtask.begin_checkpoint(self._level.checkpoint_id).finish()
             self._clock.end()
             ack = dataclasses.replace(
                 ack,
@@ -239,7 +241,7 @@ class _SlotTask:
         kept = subtask_cache.take_parts(
             self._level.settings.job_id, vertex, index, self._level.attempt_number
         )
-        self.current = self._subtasks[vertex.vertex] = Subtask(vertex, index)
+        self.current = self._subtasks[vertex.vertex] = Subtask(vertex, index, _MODE)
         self.current.open(self._task, restore, kept)
 
     def _read_sources(self) -> Iterator[None]:
@@ -247,7 +249,7 @@ class _SlotTask:
             self.current = subtask
             task = subtask.id
             assignment = self._level.assignments.get(task, SourceAssignment())
-            steps = subtask.read_source(assignment, self._seconds_left())
+            steps = read_source(subtask, assignment, self._seconds_left())
             self._clock.begin(subtask)
             for _ in steps:
                 self._clock.end()
@@ -266,6 +268,7 @@ class _SlotTask:
     def _receive(self, rows: Iterable[BufferedRow]) -> Iterator[None]:
         subtasks = self._subtasks
         begin, end = self._clock.begin, self._clock.end
+        check_order = self._level.settings.check_order
         arrived = self._arrivals.add if self._level.settings.journal else None
         for subtask in subtasks.values():
             self.current = subtask
@@ -278,7 +281,7 @@ class _SlotTask:
                 if arrived is not None:
                     arrived(row[1:4])
                 begin(receiver)
-                receiver.receive_buffer(*row[2:])
+                receive_row(receiver, row, check_order=check_order)
                 end()
             elif row[5] == FAILURE:
                 raise _UpstreamFailedError(row[6])
@@ -287,11 +290,45 @@ class _SlotTask:
             yield
 
 
+def _take_restored(subtask: Subtask) -> None:
+    """After a restore, send and process the in-flight records of the checkpoint."""
+    restored = subtask.restored
+    subtask.edges.resend(restored)
+    for channel, payloads in restored.inputs():
+        for payload in payloads:
+            subtask.receive(*channel, DATA, decode(payload))
+    restored.release()
+
+
+def receive_row(subtask: Subtask, row: BufferedRow, *, check_order: bool) -> None:
+    """Process a row of the pipe; with `check_order`, only if none of its channel is missing before it."""
+    _, _, gate, channel, sequence, kind, payload = row
+    if check_order:
+        subtask.gates.check_sequence(gate, channel, sequence)
+    subtask.metrics.bytes_in += len(payload)
+    subtask.receive(gate, channel, kind, decode(payload) if kind == DATA else pickle.loads(payload))
+
+
+def read_source(
+    subtask: Subtask, assignment: SourceAssignment, seconds: float | None
+) -> Iterator[None]:
+    """Let the source at the head of the chain read its splits, for a limited time."""
+    source, times = subtask.source, subtask.chain.times
+    assert source is not None
+    steps = source.run(assignment, seconds)
+    while True:
+        if times.running:
+            times.enter(0)
+        if next(steps, subtask) is subtask:
+            return
+        yield
+
+
 def _report(subtask: Subtask) -> dict[str, Any]:
     """Return the metrics of a subtask in the epoch."""
     busy_ms = round(subtask.metrics.busy_s * 1000, 3)
     return {
-        **subtask.measure(clock.now_ms()),
+        **subtask.metrics.measure(subtask.watermark, clock.now_ms()),
         TOTAL_BUSY: busy_ms,
         PROCESS: _process_figures().take(),
     }

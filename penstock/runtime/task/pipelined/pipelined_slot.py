@@ -37,9 +37,11 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.inspection import InspectionLine
+from penstock.runtime.network.messages import LatencyMarker
 from penstock.runtime.network.routing import connected_targets
 from penstock.runtime.network.transport import Network
 from penstock.runtime.network.writers import ChannelWriter
+from penstock.runtime.task.pipelined.pipelined_mode import PipelinedMode
 from penstock.runtime.task.pipelined.pipelined_task import PipelinedTask
 from penstock.runtime.task.pipelined.recorded_subtask import RecordedSubtask, trace_of
 from penstock.runtime.task.pipelined.slot_messages import (
@@ -64,11 +66,10 @@ from penstock.runtime.task.pipelined.slot_metrics import SlotMetrics
 from penstock.runtime.task.pipelined.uploads import Upload, Uploads
 from penstock.runtime.task.shared.failures import as_failure, describe, locate
 from penstock.runtime.task.shared.garbage import GarbageControl
-from penstock.runtime.task.shared.gates import pipelined_time
 from penstock.runtime.task.shared.log_scopes import following
 from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.time.decisions import SlotTrace
-from penstock.time.clock import now_ms
+from penstock.time.clock import now, now_ms
 
 _log = logging.getLogger(__name__)
 
@@ -235,18 +236,17 @@ class SlotLoop:
         self._alignment_interval_s: float | None = None  # interval of watermark alignment reports
         self._next_alignment_report = begun
         self._send_at = begun
-        create = RecordedSubtask if stage.settings.journal else Subtask
+        create, mode = RecordedSubtask if stage.settings.journal else Subtask, PipelinedMode()
         for vertex in sorted(stage.vertices, key=lambda each: each.level, reverse=True):
             for index in range(vertex.parallelism):
                 if stage.placement[vertex.task(index)] == slot:
-                    self.tasks.append(
-                        PipelinedTask(create(vertex, index, pipelined_time), stage, self)
-                    )
+                    self.tasks.append(PipelinedTask(create(vertex, index, mode), stage, self))
         self._by_id = {task.id: task for task in self.tasks}
+        self._sources = [task.source for task in self.tasks if task.source is not None]
         intervals = [
-            task.watermark_alignment.update_interval_ms
-            for task in self.tasks
-            if task.watermark_alignment
+            source.watermark_alignment.update_interval_ms
+            for source in self._sources
+            if source.watermark_alignment
         ]
         if intervals:
             self._alignment_interval_s = min(intervals) / 1000
@@ -320,18 +320,18 @@ class SlotLoop:
 
     def watch_keys(self, task: TaskId, sample: KeySample | None) -> None:
         """Start counting the keys that a task receives; None stops it."""
-        self._by_id[task].key_sample = sample
+        self._by_id[task].reading.key_sample = sample
 
     def details(self, task: TaskId) -> TaskDetail:
         """Return the details of a task."""
         subtask = self._by_id[task].subtask
         source = subtask.source
-        splits = () if source is None else source.split_times()
+        splits = () if source is None else source.time.split_times()
         return TaskDetail(
             tuple(SplitTime(*each) for each in splits),
             tuple(
                 StateUsage(operator, name.partition("/")[2], schema.kind, schema.ttl)
-                for operator, schemas in subtask.state_schemas().items()
+                for operator, schemas in subtask.keyed.schemas().items()
                 for name, schema in schemas.items()
             ),
         )
@@ -399,7 +399,7 @@ class SlotLoop:
         moment = time.monotonic()
         for task in self.tasks:
             self.current = task.subtask
-            task.flush_due(moment)
+            task.buffers.flush_due(moment)
         self._do_periodic(moment)
         if worked:
             if moment >= self._send_at and all(task.caught_up for task in self.tasks):
@@ -427,8 +427,7 @@ class SlotLoop:
             if task.outputs.has_room:
                 self.current = task.subtask
                 task.on_quiet()
-                if task.flush_after_s is not None:
-                    sent = task.flush() or sent
+                sent = task.buffers.flush() or sent
         return sent
 
     def _idle_seconds(self, moment: float) -> float:
@@ -440,25 +439,26 @@ class SlotLoop:
             due = min(due, self._next_alignment_report)
         clock = now_ms()
         for task in self.tasks:
-            if task.barrier_due is not None:
-                due = min(due, moment + max(task.barrier_due - clock, 1) / 1000)
-            if task.step_at is not None:
-                due = min(due, task.step_at)
-            if task.ended or not task.outputs.has_room:
+            if (barrier_ms := task.checkpoints.due_ms) is not None:
+                due = min(due, moment + max(barrier_ms - clock, 1) / 1000)
+            wakeups, source = task.wakeups, task.source
+            if wakeups.step_at is not None:
+                due = min(due, wakeups.step_at)
+            if task.end.ended or not task.outputs.has_room:
                 continue
-            if task.wakeup is not None:
-                due = min(due, moment + max(task.wakeup - clock, 1) / 1000)
-            subtask = task.subtask
-            if task.poll_at is not None and subtask.source is not None and subtask.has_room:
-                due = min(due, task.poll_at)
+            if wakeups.timer_ms is not None:
+                due = min(due, moment + max(wakeups.timer_ms - clock, 1) / 1000)
+            if source is not None and source.poll_at is not None and task.subtask.chain.has_room:
+                due = min(due, source.poll_at)
         return due - moment
 
     def _do_periodic(self, moment: float) -> None:
         if self._marker_s and moment >= self._mark_at:
             self._mark_at = moment + self._marker_s
             for task in self.tasks:
-                self.current = task.subtask
-                task.mark()
+                if task.source is not None and not task.end.ended:
+                    self.current = task.subtask
+                    task.subtask.edges.send_latency(LatencyMarker(task.id, now() * 1000))
         if moment >= self._report_at:
             self._report_at = moment + _REPORT_EVERY_S
             self._garbage.check()
@@ -470,14 +470,11 @@ class SlotLoop:
     def _alignment_watermarks(self) -> dict[str, int]:
         """Return the lowest source watermark of each watermark alignment group."""
         reached: dict[str, int] = {}
-        for task in self.tasks:
-            watermark_alignment, source = task.watermark_alignment, task.subtask.source
-            if watermark_alignment is not None and source is not None:
-                moment = source.alignment_watermark()
-                if moment is not None:
-                    reached[watermark_alignment.group] = min(
-                        reached.get(watermark_alignment.group, moment), moment
-                    )
+        for source in self._sources:
+            alignment = source.watermark_alignment
+            moment = None if alignment is None else source.alignment_watermark()
+            if alignment is not None and moment is not None:
+                reached[alignment.group] = min(reached.get(alignment.group, moment), moment)
         return reached
 
     # Commands.
@@ -493,7 +490,7 @@ class SlotLoop:
             self.current = task.subtask
             task.assign(command)
         elif isinstance(command, OutputTaken):
-            self._by_id[command.task].subtask.on_taken(command.operator, command.size)
+            self._by_id[command.task].subtask.chain.on_taken(command.operator, command.size)
         else:
             for task in self.tasks:
                 self.current = task.subtask
@@ -510,8 +507,8 @@ class SlotLoop:
             task.completed(command.checkpoint)
         elif isinstance(command, CancelCheckpoint):
             task.aborted(command.checkpoint)
-        else:
-            task.update_watermark_alignment(command)
+        elif task.source is not None:
+            task.source.update_watermark_alignment(command)
 
     # Ending.
 

@@ -18,21 +18,17 @@ from typing import Any, Final
 from penstock.graph.deployment import VertexDeployment
 from penstock.runtime.network.messages import DATA, WATERMARK, TaskAck
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.connectors.source import MoreSplits, PollResult
-from penstock.runtime.task.shared.environment import TaskEnvironment
-from penstock.runtime.task.shared.gates import PolicyOf, pipelined_time
+from penstock.runtime.operators.connectors.source_modes import MoreSplits, PollResult
 from penstock.runtime.task.shared.in_flight import Capture
 from penstock.runtime.task.shared.snapshots import PendingSnapshot
 from penstock.runtime.task.shared.subtask import Subtask
+from penstock.runtime.task.shared.subtask_mode import SubtaskMode
 from penstock.runtime.time.call_log import CallKind, CallLog
 from penstock.runtime.time.decisions import (
-    PIPELINED_MAX_RUNS,
     PackedRuns,
     RecordedDecisions,
-    RuntimeDecisions,
     SlotTrace,
     SubtaskTrace,
-    wall_clock,
 )
 
 NO_SLOT: Final = -1
@@ -67,16 +63,11 @@ class _TracedSnapshot(PendingSnapshot):
 class RecordedSubtask(Subtask):
     """Records its calls, and keeps the parts of its trace that no completed checkpoint contains."""
 
-    def __init__(
-        self, deployment: VertexDeployment, index: int, policy_of: PolicyOf = pipelined_time
-    ) -> None:
-        super().__init__(deployment, index, policy_of)
+    def __init__(self, deployment: VertexDeployment, index: int, mode: SubtaskMode) -> None:
+        super().__init__(deployment, index, mode)
         self._numbers = {channel: number for number, channel in enumerate(self.gates.channels)}
         self._calls = CallLog()
         self._parts: list[_Part] = []
-
-    def _create_decisions(self, task: TaskEnvironment) -> RuntimeDecisions:
-        return RecordedDecisions(wall_clock, PIPELINED_MAX_RUNS)
 
     # Calls.
 
@@ -118,7 +109,7 @@ class RecordedSubtask(Subtask):
 
     def on_wakeup(self, operator: StreamOperator) -> None:
         """Record the operator, and wake it."""
-        self._calls.note(CallKind.WAKEUP, self.operators.index(operator))
+        self._calls.note(CallKind.WAKEUP, self.chain.operators.index(operator))
         super().on_wakeup(operator)
 
     def on_quiet(self) -> None:

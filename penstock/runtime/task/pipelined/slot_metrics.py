@@ -34,16 +34,16 @@ class SlotMetrics:
         self, task: PipelinedTask, moment: float, seconds: float, clock: int
     ) -> dict[str, Any]:
         report = {
-            **task.subtask.measure(clock),
+            **task.subtask.metrics.measure(task.subtask.watermark, clock),
             names.BYTES_IN: task.inputs.bytes_in,
-            **task.shares.report(moment),
-            **task.shares.totals(),
+            **task.state.shares.report(moment),
+            **task.state.shares.totals(),
             **_channels(task),
         }
         report[names.SOFT_BACK_PRESSURED] = report[names.BACK_PRESSURED]
         report[names.HARD_BACK_PRESSURED] = 0
         self._before[task.id] = names.complete(report, self._before.get(task.id, {}), seconds)
-        latencies, task.latencies = task.latencies, {}
+        latencies = task.reading.take_latencies()
         if latencies:
             report[names.LATENCY] = latencies
         return report
@@ -51,7 +51,7 @@ class SlotMetrics:
 
 def _channels(task: PipelinedTask) -> dict[str, float]:
     inputs = list(task.inputs.channels.values())
-    outputs = task.subtask.output_channels()
+    outputs = task.subtask.edges.channels()
     return {
         names.INPUT_QUEUE: task.inputs.moved + sum(len(channel.items) for channel in inputs),
         names.INPUT_QUEUE_BYTES: sum(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -123,24 +124,42 @@ class TaskCheckpoints:
 
     @property
     def due_ms(self) -> float | None:
-        """When a barrier times out, by the wall clock."""
+        """When a barrier times out, by the wall clock in milliseconds."""
+        return None if self._inputs.moved else self._deadline_ms()
+
+    def _deadline_ms(self) -> float | None:
         times = (self._barriers.deadline_ms, self._held.deadline_ms)
         return min((each for each in times if each is not None), default=None)
 
-    @property
-    def may_expedite(self) -> bool:
+    def expedite(self, take: Callable[[InputChannel], None]) -> bool:
+        """Let barriers overtake if their timeout is over, and take those that have; return whether there were any.
+
+        None overtakes records that a rescale has moved: they belong before everything that their new channel delivers, and a
+        snapshot has no place for them.
+        """
+        inputs = self._inputs
+        if inputs.moved or not self._may_expedite():
+            return False
+        worked = self._expedite_due()
+        for channel in inputs.urgent():
+            take(channel)
+            channel.offer()
+            worked = True
+        return self._held.check(now() * 1000) or worked
+
+    def _may_expedite(self) -> bool:
         """Whether there are barriers that have overtaken records, or may do so."""
         if not self._barriers.may_overtake:
             return False
         inputs = self._inputs
         return (
             bool(inputs.announced or inputs.priority_events or self._held)
-            or self.due_ms is not None
+            or self._deadline_ms() is not None
         )
 
-    def expedite(self) -> bool:
+    def _expedite_due(self) -> bool:
         """Let barriers overtake whose timeout is over; return whether there were any."""
-        moment, inputs, due = now() * 1000, self._inputs, self.due_ms
+        moment, inputs, due = now() * 1000, self._inputs, self._deadline_ms()
         announced, inputs.announced = inputs.announced, []
         decisions = [
             decision
@@ -151,10 +170,6 @@ class TaskCheckpoints:
             decisions += self._barriers.on_time(moment)
         self._decide(decisions)
         return bool(decisions)
-
-    def check_held(self) -> bool:
-        """Let barriers overtake in the output channels if their timeout is over; return whether there were any."""
-        return self._held.check(now() * 1000)
 
     def _expedite(self, checkpoint: int) -> None:
         """Let barriers overtake in the queues of the input channels."""

@@ -136,7 +136,7 @@ class UnalignedSnapshots:
             message = held.upload.snapshot.barrier
             if held.expedite_at is None or message is None:
                 continue
-            if not self._subtask.holds_barrier(message):
+            if not self._subtask.edges.holds_barrier(message):
                 held.expedite_at = None
             elif now_ms >= held.expedite_at:
                 held.expedite_at = None
@@ -147,7 +147,7 @@ class UnalignedSnapshots:
 
     def _expedite(self, held: _Held, message: BarrierMessage) -> None:
         try:
-            self._subtask.expedite_barrier(message, held.capture)
+            self._subtask.edges.expedite_barrier(message, held.capture)
         except NotPicklableError as error:
             held.declined = f"a record in flight cannot be pickled: {error.message}"
 

@@ -12,8 +12,7 @@ from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.connectors.source import SourceOperator
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.task.shared import task_metrics as names
-from penstock.runtime.task.shared.chain import ChainOutput
-from penstock.runtime.task.shared.chain_times import ChainTimes
+from penstock.runtime.task.shared.operator_chain import OperatorChain
 from penstock.runtime.task.shared.snapshots import KeyedSnapshots
 
 Operators = dict[str, dict[str, Measured]]  # by operator id, in the order of the chain
@@ -25,13 +24,13 @@ class ChainMetrics:
     def __init__(
         self,
         deployment: VertexDeployment,
-        outputs: Sequence[ChainOutput],
+        chain: OperatorChain,
         edges: Sequence[BufferedEdge],
         keyed: KeyedSnapshots,
-        source: SourceOperator | None,
     ) -> None:
+        outputs = chain.outputs
         self.groups = [OperatorMetricGroup() for _ in outputs]
-        self.times = ChainTimes(outputs)
+        self.times = chain.times
         self.records_in = 0
         self.bytes_in = 0
         self.busy_s = 0.0  # in epoch mode; pipelined mode has TimeShares
@@ -40,7 +39,8 @@ class ChainMetrics:
         self._edges = edges  # those with a writer; they are added later
         self._sent_before = 0  # bytes
         self._keyed = keyed
-        self._source = source
+        self._source = chain.source
+        self._contexts = chain.contexts
         self._ends = {edge.operator for edge in deployment.edges}
         # The operator and output that each operator of the chain reads; the head reads the input.
         self._upstream: dict[int, tuple[int, str | None]] = {
@@ -55,7 +55,7 @@ class ChainMetrics:
         self.busy_s = 0.0
         self._sent_before = sum(edge.bytes_out for edge in self._edges)
         if self._source is not None:
-            self._source.records = 0
+            self._source.reader.records = 0
         for group, output in zip(self.groups, self._outputs, strict=True):
             group.reset()
             output.records_out = 0
@@ -71,7 +71,7 @@ class ChainMetrics:
 
     @property
     def _received(self) -> int:
-        return self.records_in if self._source is None else self._source.records
+        return self.records_in if self._source is None else self._source.reader.records
 
     def totals(self) -> dict[str, dict[str, Any]]:
         """Return the counts of each operator for the totals of a checkpoint."""
@@ -84,11 +84,9 @@ class ChainMetrics:
             reports[operator] = report
         return reports
 
-    def measure(
-        self, contexts: Sequence[OperatorContext], watermark: int, now_ms: int
-    ) -> dict[str, Any]:
+    def measure(self, watermark: int, now_ms: int) -> dict[str, Any]:
         """Return all current values. `watermark` is that of the input, for a source the last one emitted."""
-        operators = self._operators(contexts, watermark, now_ms)
+        operators = self._operators(watermark, now_ms)
         report: dict[str, Any] = {
             **self.io(),
             names.BYTES_IN: self.bytes_in,
@@ -111,11 +109,11 @@ class ChainMetrics:
             found[names.WATERMARK_LAG] = now_ms - watermark
         return found
 
-    def _operators(
-        self, contexts: Sequence[OperatorContext], watermark: int, now_ms: int
-    ) -> Operators:
+    def _operators(self, watermark: int, now_ms: int) -> Operators:
         found: Operators = {}
-        for position, (operator, context) in enumerate(zip(self._ids, contexts, strict=False)):
+        for position, (operator, context) in enumerate(
+            zip(self._ids, self._contexts, strict=False)
+        ):
             output = self._outputs[position]
             received, before = self._input(position, watermark)
             found[operator] = measured = self.groups[position].measure()
@@ -165,7 +163,7 @@ def _summed(operators: Mapping[str, Mapping[str, Measured]]) -> dict[str, int]:
 
 def _of_source(source: SourceOperator, watermark: int, now_ms: int) -> dict[str, Measured]:
     found: dict[str, Measured] = {}
-    active = source.active_ms()
+    active = source.splits.last_active_ms()
     if active is not None:
         found[names.SOURCE_IDLE] = ("gauge", max(0, now_ms - active))
     if names.is_moment(watermark):

@@ -53,55 +53,7 @@ class ImmediateWatermarks:
         return iter(())
 
 
-class BarrierTime:
-    """Applies watermarks at the barrier: for channels that arrive one after another but cover the same span of time."""
-
-    def __init__(self, valve: InputValves) -> None:
-        self._valve = valve
-        self._clear()
-
-    def _clear(self) -> None:
-        self._watermarks: dict[int, int] = {}
-        self._active: dict[int, None] = {}
-        self._idle: dict[int, None] = {}
-
-    def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
-        """Store it."""
-        self._watermarks[channel] = watermark
-        return iter(())
-
-    def on_status(self, channel: int, idle: bool) -> Iterator[ValveOutput]:
-        """Store it."""
-        if idle:
-            self._idle[channel] = None
-        else:
-            # Active for some time before the barrier: its watermarks count, even if it ends idle.
-            self._active[channel] = None
-            self._idle.pop(channel, None)
-        return iter(())
-
-    def on_barriers(self) -> Iterator[ValveOutput]:
-        """Apply the stored watermarks and statuses to the valve."""
-        for channel in self._active:
-            yield self._valve.on_status(channel, idle=False)
-        for channel, watermark in self._watermarks.items():
-            yield self._valve.on_watermark(channel, watermark)
-        for channel in self._idle:
-            yield self._valve.on_status(channel, idle=True)
-        self._clear()
-
-
 PolicyOf = Callable[[InputValves, int], WatermarkPolicy]  # valves, number of channels
-
-
-def epoch_time(valve: InputValves, channels: int) -> WatermarkPolicy:
-    """Return the policy of a task whose input is one sequence of rows: channel after channel."""
-    return ImmediateWatermarks(valve) if channels == 1 else BarrierTime(valve)
-
-
-def pipelined_time(valve: InputValves, _: int) -> WatermarkPolicy:
-    """Return the policy of pipelined mode, in which channels are read concurrently."""
-    return ImmediateWatermarks(valve)
 
 
 class BarrierAlignment:
@@ -155,7 +107,7 @@ class InputGates:
         gates: Sequence[InputGate],
         subtask: int,
         parallelism: int,
-        policy_of: PolicyOf = epoch_time,
+        policy_of: PolicyOf,
     ) -> None:
         self._name = name
         self._numbers: dict[Channel, int] = {}

@@ -135,6 +135,10 @@ class RestoredInFlight:
         self._load = load
         self._loaded: dict[tuple[str, int], InFlight | None] = {}
 
+    def release(self) -> None:
+        """Forget the records: they have been sent and received."""
+        self._handles, self._loaded = {}, {}
+
     def inputs(self) -> Iterator[tuple[Channel, list[bytes]]]:
         """Iterate over the records to process before any new input."""
         for gate in self._deployment.gates:

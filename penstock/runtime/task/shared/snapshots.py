@@ -16,6 +16,7 @@ from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.state.backends import create_backend
 from penstock.runtime.state.keyed import KeyedStateBackend, Prepared
 from penstock.runtime.state.operator_state import StateClasses
+from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.state_backend import StatePlace
 from penstock.runtime.state.table import TableDelta
 
@@ -204,6 +205,14 @@ class KeyedSnapshots:
             self._deployment.operators[position].operator_id: line.chain
             for position, line in self._lines.items()
             if line.chain is not None
+        }
+
+    def schemas(self) -> dict[str, dict[str, StateSchema]]:
+        """Return the schemas of all states: by operator id, then by table. Thread-safe."""
+        operators = self._deployment.operators
+        return {
+            operators[position].operator_id: dict(backend.schemas)
+            for position, backend in list(self._backends.items())
         }
 
     def in_flight_name(self, checkpoint: int, attempt: str) -> SnapshotName:

@@ -27,7 +27,7 @@ from penstock.connectors.base.source import (
 from penstock.errors import RecordError
 from penstock.graph.operator_specs.columnar.sources import TableSourceSpec
 from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec
-from penstock.runtime.operators.connectors.source import PollResult
+from penstock.runtime.operators.connectors.source_modes import PollResult
 from penstock.sql.expr.nodes import (
     Call,
     InputRef,
@@ -209,10 +209,10 @@ def test_a_split_that_is_too_far_ahead_of_its_group_waits() -> None:
     run = Run(pipelined=True, drift_ms=20)
     run.assign("a", "b")
     run.read(a=[[1_000]], b=[[1_000]])
-    run.harness.operator.update_watermark_alignment(980)
+    run.harness.operator.pipelined.update_watermark_alignment(980)
     assert run.read(a=[[1_500]], b=[[1_010]]) == [1, 1, "W1000"]
     assert run.read(a=[[1_600]], b=[[1_020]]) == [1, "W1010"]  # `a` is at 1490, 1000 is allowed
-    run.harness.operator.update_watermark_alignment(1_490)
+    run.harness.operator.pipelined.update_watermark_alignment(1_490)
     assert run.read() == [1]
 
 

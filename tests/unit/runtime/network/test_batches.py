@@ -17,6 +17,8 @@ from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage
 from penstock.runtime.network.routing import create_router
 from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.records import RowBatch
+from penstock.runtime.task.epochs.epoch_mode import EpochMode
+from penstock.runtime.task.epochs.epoch_slot import receive_row
 from penstock.runtime.task.shared.chain import ChainOutput
 from penstock.runtime.task.shared.environment import TaskEnvironment
 from penstock.runtime.task.shared.subtask import Subtask
@@ -165,7 +167,7 @@ def travel(name, partitioning, batches, buffer_bytes):
         vertex = pipes.vertex(
             1, MapSpec(first), parallelism=TARGETS, gates=[pipes.gate(0, name, sources=1)]
         )
-        subtask = Subtask(vertex, index)
+        subtask = Subtask(vertex, index, EpochMode())
         task = TaskEnvironment(
             JobSettings("job", "job", check_order=True),
             1,
@@ -178,11 +180,11 @@ def travel(name, partitioning, batches, buffer_bytes):
         subtask.open(task, SubtaskRestore())
         subtask.connect(task, {})
         subtask.begin_interval(task)
-        head = subtask.operators[0] = Taking()
+        head = subtask.chain.operators[0] = Taking()
         for row in sent:
             if row.target == index:
                 assert row.kind in {DATA, BARRIER}
-                subtask.receive_buffer(*row[2:])
+                receive_row(subtask, row, check_order=True)
         assert subtask.gates.barrier_alignment.complete
         heads.append(head.batches)
     return heads

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
 
-from penstock.runtime.operators.connectors import source
-from penstock.runtime.operators.connectors.split_schedulers import PipelinedSplitScheduler
-from penstock.runtime.task.pipelined import pipelined_slot, pipelined_task
 from penstock.time import clock
+from tests.builders.task_clocks import replace_monotonic
 
 
 class WallClock:
@@ -46,9 +43,5 @@ class Stopwatch:
 @pytest.fixture
 def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
     made = Stopwatch()
-    shown = SimpleNamespace(monotonic=made.monotonic)
-    for module in (pipelined_task, pipelined_slot, source):
-        monkeypatch.setattr(module, "time", shown)
-    # A second clock beside this one would make a test depend on how long the machine has been up.
-    monkeypatch.setattr(PipelinedSplitScheduler, "monotonic", staticmethod(made.monotonic))
+    replace_monotonic(monkeypatch, made.monotonic)
     return made

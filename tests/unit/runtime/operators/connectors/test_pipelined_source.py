@@ -21,7 +21,7 @@ from penstock.connectors.base.source import (
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.task_id import TaskId
 from penstock.replay.decisions import ReplayedDecisions
-from penstock.runtime.operators.connectors.source import PollResult
+from penstock.runtime.operators.connectors.source_modes import PollResult
 from penstock.runtime.operators.connectors.split_schedulers import PipelinedSplitScheduler
 from penstock.runtime.time.decisions import RecordedDecisions
 from penstock.testing import ManualClock, OperatorHarness
@@ -93,7 +93,7 @@ class Flow:
         self.operator = self.harness.operator
         self.payloads = {}
         self.cpu_s = 0.0
-        turns = self.operator._pipelined_splits
+        turns = self.operator.pipelined._scheduler
         ticks = itertools.count()  # a clock that is read later is later
         turns.monotonic = lambda: self.clock.now / 1000 + next(ticks) * 1e-9
         turns.cpu_time = lambda: self.cpu_s
@@ -125,7 +125,7 @@ class Flow:
         while True:
             seen += self.poll()[0]
             moments = [self.operator.next_wakeup()]
-            if (poll := self.operator.next_poll()) is not None:
+            if (poll := self.operator.pipelined.next_poll()) is not None:
                 moments.append(math.ceil(round(poll * 1000, 2)))
             due = min((moment for moment in moments if moment is not None), default=end)
             if due >= end:
@@ -197,7 +197,7 @@ def pauses(flow, asks):
     found = []
     for _ in range(asks):
         assert flow.poll()[1] is PollResult.NOTHING_NOW
-        pause = flow.operator.next_poll() * 1000 - flow.clock.now
+        pause = flow.operator.pipelined.next_poll() * 1000 - flow.clock.now
         found.append(round(pause, 2))
         flow.clock.advance(round(pause))
     return found
@@ -231,7 +231,7 @@ def test_readers_that_are_slow_to_say_nothing_are_asked_more_seldom():
         flow.cpu_s += 0.0001
         return read(self, split, position, limits)
 
-    flow.harness.operator._reader.read = costly.__get__(flow.operator._reader)
+    flow.harness.operator.reader._reader.read = costly.__get__(flow.operator.reader._reader)
     flow.wait(500)
     before = flow.cpu_s
     flow.wait(10_000)
@@ -242,7 +242,7 @@ def test_a_reader_that_knows_when_there_is_more_is_asked_then_and_not_before():
     flow = Flow(hint=0.025)
     flow.assign(a=[[1], [2]])
     assert flow.poll()[0] == [["a1"]]
-    assert flow.operator.next_poll() == pytest.approx(1000.025)
+    assert flow.operator.pipelined.next_poll() == pytest.approx(1000.025)
     flow.clock.advance(24)
     assert flow.poll()[0] == []
     flow.clock.advance(1)
@@ -253,7 +253,7 @@ def test_a_reader_that_wakes_is_not_asked_in_between():
     flow = Flow(hint=float("inf"))
     flow.assign(a=[])
     flow.poll()
-    assert flow.operator.next_poll() is None
+    assert flow.operator.pipelined.next_poll() is None
     flow.payloads["a"].append([3])
     flow.source.wake()
     assert flow.harness.woken == 1
@@ -270,8 +270,8 @@ def test_files_of_a_source_without_end_are_read_one_after_the_other_and_count_wh
     assert flow.poll()[0] == [["a1"], ["a9"], ["b5"], ["b20"]]
     flow.wait(200)
     assert flow.watermarks() == [8, 19]
-    assert flow.operator.take_finished() == ["a", "b"]
-    assert flow.operator.take_finished() == []
+    assert flow.operator.splits.take_newly_finished() == ["a", "b"]
+    assert flow.operator.splits.take_newly_finished() == []
 
 
 def test_splits_of_a_source_with_an_end_all_count_from_their_assignment():
@@ -298,7 +298,7 @@ def test_end_of_input_is_reported_immediately():
     assert flow.poll() == ([], PollResult.FINISHED)
     flow.harness.snapshot()
     assert flow.watermarks() == []
-    assert (flow.operator.next_poll(), flow.operator.next_wakeup()) == (None, None)
+    assert (flow.operator.pipelined.next_poll(), flow.operator.next_wakeup()) == (None, None)
 
 
 def test_a_source_that_may_get_more_splits_has_not_ended():
@@ -417,7 +417,7 @@ def test_a_batch_without_records_leaves_the_next_watermark_where_it_is():
     flow.payloads["a"].append([])
     flow.clock.advance(10)
     flow.poll()
-    assert len(flow.payloads["a"]) == flow.operator._splits[0].position
+    assert len(flow.payloads["a"]) == flow.operator.splits.readings[0].position
     assert flow.operator.next_wakeup() == flow.clock.now + 190
 
 
@@ -525,10 +525,10 @@ def test_a_subtask_without_splits_is_idle_while_others_have_some():
 def test_splits_beyond_the_allowed_time_wait_and_the_others_go_on():
     flow = Flow(strategy=ALIGNED)
     flow.assign(fast=[[100], [200]], slow=[[10], [20], [30]])
-    flow.operator.update_watermark_alignment(20)
+    flow.operator.pipelined.update_watermark_alignment(20)
     assert flow.poll()[0] == [["fast100"], ["slow10"], ["slow20"], ["slow30"]]
-    assert flow.operator.alignment_watermark() == 29
-    flow.operator.update_watermark_alignment(79)
+    assert flow.operator.time.alignment_watermark() == 29
+    flow.operator.pipelined.update_watermark_alignment(79)
     assert flow.poll()[0] == [["fast200"]]
 
 
@@ -536,27 +536,27 @@ def test_split_paused_by_watermark_alignment_is_not_idle_and_not_polled():
     strategy = ALIGNED.with_idleness(Duration.of_millis(100))
     flow = Flow(strategy=strategy)
     flow.assign(a=[[100], [200]])
-    flow.operator.update_watermark_alignment(0)
+    flow.operator.pipelined.update_watermark_alignment(0)
     flow.poll()
-    assert flow.operator.next_poll() is None
+    assert flow.operator.pipelined.next_poll() is None
     flow.wait(1000)
     assert flow.statuses() == []
-    assert flow.operator.alignment_watermark() == 99
+    assert flow.operator.time.alignment_watermark() == 99
 
 
 def test_idle_and_finished_sources_have_no_time_that_others_must_wait_for():
     flow = Flow(strategy=ALIGNED.with_idleness(Duration.of_millis(100)))
-    assert flow.operator.alignment_watermark() is None
+    assert flow.operator.time.alignment_watermark() is None
     flow.assign(a=[[10]])
-    assert flow.operator.alignment_watermark() == MIN
+    assert flow.operator.time.alignment_watermark() == MIN
     flow.poll()
-    assert flow.operator.alignment_watermark() == 9
+    assert flow.operator.time.alignment_watermark() == 9
     flow.wait(100)
-    assert flow.operator.alignment_watermark() is None
+    assert flow.operator.time.alignment_watermark() is None
     ended = Flow(strategy=ALIGNED, bounded=True)
     ended.assign(no_more=True, a=[[1]])
     ended.poll()
-    assert ended.operator.alignment_watermark() is None
+    assert ended.operator.time.alignment_watermark() is None
 
 
 def test_an_idle_source_costs_little():

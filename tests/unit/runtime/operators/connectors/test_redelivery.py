@@ -200,9 +200,10 @@ class Run:
     def __init__(self, *batches, strategy=MONOTONOUS, ordered=True):
         self.reader = Scripted(*batches, ordered=ordered)
         self.harness = OperatorHarness(
-            SourceSpec(ScriptedSource(self.reader), strategy), clock=ManualClock(1000)
+            SourceSpec(ScriptedSource(self.reader), strategy),
+            clock=ManualClock(1000),
+            auto_watermark_interval=1e-6,  # a watermark after each batch
         )
-        self.harness.context.auto_watermark_interval = 1e-6  # a watermark after each batch
         self.progress = [SplitProgress(SPLIT, 4)]
 
     def checkpoint_id(self, *batches, deadline=None):
@@ -230,7 +231,7 @@ def test_redelivered_records_within_an_epoch_are_processed_once():
     assert run.checkpoint_id()[0] == [5, 6, 7, 8, 9]
     assert run.position == 9
     assert run.redelivered == 3 + 8 + 1
-    assert run.harness.operator.records == 5
+    assert run.harness.operator.reader.records == 5
 
 
 def test_a_position_never_goes_back():

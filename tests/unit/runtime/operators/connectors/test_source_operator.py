@@ -75,9 +75,8 @@ class Run:
             SourceSpec(self.source, strategy),
             clock=clock or ManualClock(1000),
             snapshots=snapshots,
-            **options,
+            **{"auto_watermark_interval": 1e-6, **options},  # a watermark after each batch
         )
-        self.harness.context.auto_watermark_interval = 1e-6  # a watermark after each batch
         self.progress = []
 
     def assign(self, **splits):
@@ -450,8 +449,7 @@ def test_rule_2_an_interval_of_0_leaves_only_watermarks_per_event():
         (MONOTONOUS, []),
         (WatermarkStrategy.for_generator(PerEvent), [1, 2, 3]),
     ]:
-        run = Run(bounded=False, strategy=strategy)
-        run.harness.context.auto_watermark_interval = 0
+        run = Run(bounded=False, strategy=strategy, auto_watermark_interval=0)
         run.assign(a=[[1, 2], [3]])
         assert run.checkpoint_id()[1] == watermarks
 
@@ -496,4 +494,4 @@ def test_the_reader_is_opened_and_closed_and_records_are_counted():
     run.checkpoint_id()
     run.harness.close()
     assert run.source.calls == ["open", ("a", 0), "close"]
-    assert run.harness.operator.records == 3
+    assert run.harness.operator.reader.records == 3

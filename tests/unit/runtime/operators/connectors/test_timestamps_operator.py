@@ -40,9 +40,7 @@ def test_records_get_their_timestamps_and_the_watermark_comes_at_the_barrier():
 
 
 def test_a_watermark_comes_within_the_epoch_when_the_interval_is_over():
-    harness = harness_of()
-    harness.operator._interval = 0.0
-    harness.operator._next_emission = 0.0
+    harness = harness_of(auto_watermark_interval=1e-6)
     harness.process_element(10)
     harness.process_element(30)
     assert harness.watermarks() == [4, 24]

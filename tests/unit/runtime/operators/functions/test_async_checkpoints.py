@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.operators.functions.async_wait import IN_FLIGHT
+from penstock.runtime.operators.functions.call_queue import IN_FLIGHT
 from tests.unit.runtime.operators.async_services import WM, Run, Service, Slow
 
 

@@ -18,7 +18,8 @@ from penstock.datastream.async_retry_strategies import AsyncRetryStrategy
 from penstock.errors.user_errors import UserCodeError
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.operators.functions.async_loop import StepLoop
-from penstock.runtime.operators.functions.async_wait import IN_FLIGHT, AsyncWaitOperator
+from penstock.runtime.operators.functions.async_wait import AsyncWaitOperator
+from penstock.runtime.operators.functions.call_queue import IN_FLIGHT
 from penstock.testing import ManualClock, OperatorHarness
 from tests.unit.runtime.operators.async_services import WM, Service, Slow
 
@@ -286,11 +287,11 @@ def test_the_loops_file_can_be_read_when_an_answer_has_arrived(flow):
     thread = threading.Thread(target=serve)
     thread.start()
     lookup = flow(Talks(server.getsockname()[1]), real=True)
-    file = lookup.operator._calls._steps.fileno()
+    file = lookup.operator.queue.calls._steps.fileno()
     found = lookup.send("hello")
     release.set()
     while not found:
-        due = lookup.operator._calls.next_step()
+        due = lookup.operator.queue.calls.next_step()
         if due is None or due > time.monotonic():  # else a step took too long
             assert select.select([file], [], [], 120)[0]
         found += lookup.wake()

@@ -134,8 +134,8 @@ def test_a_slow_function_in_the_chain_of_a_source_lets_it_read_little_at_first()
     with VirtualStage(chain(Step(), chained=[Step(0.02)])) as stage:
         (task,) = stage.tasks(0)
         stage.run_to(0.01)  # until its first turn is over
-        assert task.subtask.source.records <= 16
+        assert task.subtask.source.reader.records <= 16
         stage.run_to(5)
-        before = task.subtask.source.records
+        before = task.subtask.source.reader.records
         stage.before_barrier(1)
-        assert task.subtask.source.records - before <= 4
+        assert task.subtask.source.reader.records - before <= 4

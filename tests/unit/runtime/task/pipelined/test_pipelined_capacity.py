@@ -74,12 +74,12 @@ def test_a_slow_chain_after_a_source_lets_it_read_few_records_at_once(slow):
     with stages.Stepped(reading(MapSpec(slow), splits=[records[:50]])) as slot:
         source = slot.task(0).subtask.source
         slot.turn()
-        assert source.records == 50
+        assert source.reader.records == 50
         more = SplitProgress(SourceSplit("more", records[50:], 0), 0)
         slot.tell(AssignSplits(TaskId("v0", 0), (more,)))
         slot.turn()
         # This reader gives all that it has, whatever it is asked for; others do not.
-        assert source._pipelined_splits.limits().batch_size == 4
+        assert source.pipelined._scheduler.limits().batch_size == 4
         slot.rest()
         assert list(range(100)) == SEEN
 
@@ -98,7 +98,7 @@ def test_source_batch_size_follows_the_receivers(monkeypatch):
         slot.turn()
         asked.clear()
         for window, wanted in ((32, 8), (4, 1), (12, 1), (16, 4), (1000, 16)):
-            for channel in task.subtask.output_channels():
+            for channel in task.subtask.edges.channels():
                 channel.window = window  # a credit has come
             more = SplitProgress(SourceSplit(f"{window}", [(2, 2)], 0), 0)
             slot.tell(AssignSplits(TaskId("v0", 0), (more,)))
@@ -137,11 +137,11 @@ def test_backpressured_source_is_not_polled(stopwatch):
     )
     with stages.Stepped(deployment) as slot:
         slot.turn(100)
-        assert slot.task(0).subtask.source.records <= 9
-        while not slot.task(0).ended:
+        assert slot.task(0).subtask.source.reader.records <= 9
+        while not slot.task(0).end.ended:
             slot.sent(1)
             slot.turn(10)
-        assert slot.task(0).subtask.source.records == 30
+        assert slot.task(0).subtask.source.reader.records == 30
 
 
 def test_time_is_idle_busy_or_back_pressured_and_adds_up_to_a_second(stopwatch):
@@ -211,7 +211,7 @@ def test_the_buffer_timeout_has_three_meanings(timeout, at_once, at_rest):
         assert (sent != []) == at_once
         slot.rest()
         sent += sent_values(slot)
-        assert (slot.task(0).subtask.waiting, sent != []) == (not at_rest, at_rest)
+        assert (slot.task(0).subtask.edges.waiting, sent != []) == (not at_rest, at_rest)
 
 
 def test_a_slot_that_keeps_up_sends_every_two_milliseconds_although_it_always_has_work(stopwatch):
@@ -293,7 +293,7 @@ def test_an_operator_is_woken_by_another_thread():
     with stages.Stepped(summing(1)) as slot:
         last = ending(slot)
         last.on_wakeup = lambda: SEEN.append("woken")
-        thread = threading.Thread(target=slot.task(1).wake, args=(last,))
+        thread = threading.Thread(target=slot.task(1).wakeups.wake, args=(last,))
         thread.start()
         thread.join()
         slot.rest()

@@ -182,7 +182,7 @@ def test_subtask_finishes_only_after_outstanding_results():
         assert SEEN == []
         assert slot.acks(1) == {}
         last.under_way = False
-        slot.task(1).wake(last)
+        slot.task(1).wakeups.wake(last)
         slot.rest()
         assert SEEN == ["finish", "last"]
         assert slot.acks(1, 1)[1, 0].finished

@@ -132,10 +132,10 @@ def test_overtaking_barrier_captures_the_overtaken_records():
 
 def test_the_rest_of_a_buffer_that_is_processed_in_parts_is_in_flight():
     with stages.Stepped(summing()) as slot:
-        slot.task(1)._portion.size = 2
+        slot.task(1).reading._portion.size = 2
         slot.task(1).outputs.filled()  # it stops after one part
         slot.put(1, 0, DATA, batch(1, 2, 4, 8))
-        slot.task(1)._read()
+        slot.task(1).reading.read()
         assert SEEN == [1, 3]
         overtake(slot, 0, barrier(1))
         slot.put(1, 0, DATA, batch(100))
@@ -151,16 +151,16 @@ def test_the_rest_of_a_buffer_that_is_processed_in_parts_is_in_flight():
 def test_portion_is_not_smaller_than_a_worthwhile_batch(monkeypatch):
     monkeypatch.setattr(RowBatch, "LEAST_PORTION", 3)
     with stages.Stepped(summing()) as slot:
-        slot.task(1)._portion.size = 2
+        slot.task(1).reading._portion.size = 2
         slot.task(1).outputs.filled()  # it stops after one part
         slot.put(1, 0, DATA, batch(1, 2, 4, 8))
-        slot.task(1)._read()
+        slot.task(1).reading.read()
         assert SEEN == [1, 3, 7]
 
 
 def test_records_in_parts_before_a_barrier_that_others_have_overtaken_are_kept_part_by_part():
     with stages.Stepped(summing()) as slot:
-        slot.task(1)._portion.size = 2
+        slot.task(1).reading._portion.size = 2
         overtake(slot, 1, barrier(1))
         slot.turn()
         slot.put(1, 0, DATA, batch(1, 2, 4, 8, 16))
@@ -197,7 +197,7 @@ def test_no_barrier_comes_before_records_of_another_parallelism(overtakes):
     SEEN.clear()
     restore = restore_from(ack, sources=3)
     with stages.Stepped(summing(restore=restore, next_checkpoint=2)) as slot:
-        slot.task(1)._portion.size = 1
+        slot.task(1).reading._portion.size = 1
         slot.task(1).outputs.filled()  # it stops after one part
         for source in (0, 1):
             slot.put(1, source, DATA, batch(4))
@@ -206,7 +206,7 @@ def test_no_barrier_comes_before_records_of_another_parallelism(overtakes):
             else:
                 slot.put(1, source, BARRIER, barrier(2))
         slot.rest()
-        slot.task(1)._read()
+        slot.task(1).reading.read()
         slot.rest()
         assert (SEEN, slot.acks(2)) == ([1], {})
         slot.task(1).outputs.emptied()
@@ -341,7 +341,7 @@ def test_records_that_wait_for_their_buffer_to_be_full_are_overtaken_too():
         slot.loop._send_at = float("inf")
         slot.put(1, 0, DATA, batch(1))
         slot.turn()
-        assert slot.task(1).subtask.waiting
+        assert slot.task(1).subtask.edges.waiting
         overtake(slot, 0, barrier(1))
         slot.turn()
         after = slot.network.open_input(ChannelId(2, 0, 0, 0), 1, Inputs())
@@ -373,8 +373,8 @@ def stuck():
     def hold(slot):
         expedited = []
         subtask = slot.task(1).subtask
-        subtask.holds_barrier = lambda message: message not in expedited
-        subtask.expedite_barrier = lambda message, overtaken: expedited.append(message)
+        subtask.edges.holds_barrier = lambda message: message not in expedited
+        subtask.edges.expedite_barrier = lambda message, overtaken: expedited.append(message)
         return expedited
 
     return hold

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.runtime.network.messages import STATUS, WATERMARK, BarrierMessage
+from penstock.runtime.task.epochs.epoch_mode import EpochMode
 from penstock.runtime.task.shared.gates import ChannelError, ImmediateWatermarks, InputGates
 from tests.builders import pipes
 
@@ -17,7 +18,7 @@ def gates_of(*sources, policy=None):
         pipes.gate(number + 10, "REBALANCE", number=number, sources=count)
         for number, count in enumerate(sources)
     ]
-    options = {} if policy is None else {"policy_of": policy}
+    options = {"policy_of": policy or EpochMode().watermark_policy}
     return InputGates("v", described, 0, 1, **options)
 
 

@@ -12,11 +12,12 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph.deployment import JobSettings, SubtaskRestore
 from penstock.graph.operator_specs import KeyedProcessSpec, MapSpec, SourceSpec
 from penstock.graph.partitioning import Hash
-from penstock.runtime.network.buffers import decode
+from penstock.runtime.network.buffers import BufferedRow, decode
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK
-from penstock.runtime.operators.connectors.source import PollResult
+from penstock.runtime.operators.connectors.source_modes import PollResult
+from penstock.runtime.task.epochs.epoch_slot import receive_row
+from penstock.runtime.task.pipelined.pipelined_mode import PipelinedMode
 from penstock.runtime.task.shared.environment import TaskEnvironment
-from penstock.runtime.task.shared.gates import ImmediateWatermarks
 from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.time.decisions import WallClockDecisions
 from penstock.testing import ManualClock
@@ -67,6 +68,15 @@ class Sums(KeyedProcessFunction):
         yield ctx.get_current_key(), total, ctx.timer_service().current_watermark()
 
 
+class NoWakeups:
+    """The operators of these tests work with their input only."""
+
+    def wake(self, operator):
+        raise AssertionError
+
+    watch = tell = wake
+
+
 def environment(channels, checkpoint_id=1, clock=None):
     return TaskEnvironment(
         settings=JobSettings("job", "job", check_order=True, auto_watermark_interval=1),
@@ -77,11 +87,8 @@ def environment(channels, checkpoint_id=1, clock=None):
         state_io=pipes.MemoryStateIO(),
         writer_of=channels.writer_of,
         decisions_of=None if clock is None else lambda task: WallClockDecisions(clock),
+        pipelined=NoWakeups(),
     )
-
-
-def immediate(valve, channels):
-    return ImmediateWatermarks(valve)
 
 
 SEEN = []
@@ -94,6 +101,11 @@ def note(value):
 
 def parity(value):
     return value % 2
+
+
+def take(subtask, gate, channel, sequence, kind, payload):
+    row = BufferedRow(subtask.index, 0, gate, channel, sequence, kind, payload)
+    receive_row(subtask, row, check_order=True)
 
 
 class Running:
@@ -116,8 +128,8 @@ class Running:
             gates=[pipes.gate(0, "HASH", sources=2)],
             keyed=[0],
         )
-        self.sources = [Subtask(source, index) for index in range(2)]
-        self.target = Subtask(target, 0, immediate)
+        self.sources = [Subtask(source, index, PipelinedMode()) for index in range(2)]
+        self.target = Subtask(target, 0, PipelinedMode())
         self.payloads = [[], []]  # what can be read
         for subtask in (*self.sources, self.target):
             task = environment(self.channels)
@@ -127,14 +139,14 @@ class Running:
 
     def read(self, index, *records):
         """Let a source find these records, and read them batch by batch."""
-        head, payload = self.sources[index].operators[0], self.payloads[index]
+        head, payload = self.sources[index].source, self.payloads[index]
         if not payload:
             head.add_splits(SourceAssignment([SplitProgress(SourceSplit("s", payload, 0), 0)]))
         payload.extend(records)
         head.on_wakeup()
         while head.poll() is PollResult.MORE:
             pass
-        head.check_time()
+        head.time.check()
 
     def deliver(self):
         """Take from all channels of the target that are not blocked by a barrier."""
@@ -143,7 +155,7 @@ class Running:
             taken = False
             for key in self.channels.pending(1, 0):
                 if not self.target.gates.barrier_alignment.blocks(key[2:]):
-                    self.target.receive_buffer(*key[2:], *self.channels.queues[key].popleft())
+                    take(self.target, *key[2:], *self.channels.queues[key].popleft())
                     taken = True
 
     def begin(self, subtask, checkpoint):
@@ -160,17 +172,17 @@ def test_checkpoints_pass_through_a_running_subtask_and_each_has_what_came_befor
     assert run.target.gates.watermark == 9
     assert [(key, total) for key, total, _ in SEEN] == [(1, 1), (1, 4)]
 
-    run.sources[0].checkpoint(1)
+    run.sources[0].begin_checkpoint(1).finish()
     run.begin(run.sources[0], 2)
     run.read(0, (5, 30))  # after the barrier
     run.deliver()
     assert not run.target.gates.barrier_alignment.complete
     assert [total for _, total, _ in SEEN] == [1, 4]  # the channel waits for the other one
     run.read(1, (7, 40))  # before the barrier
-    run.sources[1].checkpoint(1)
+    run.sources[1].begin_checkpoint(1).finish()
     run.deliver()
     assert run.target.gates.barrier_alignment.complete
-    ack = run.target.checkpoint(1)
+    ack = run.target.begin_checkpoint(1).finish()
     assert [total for _, total, _ in SEEN] == [1, 4, 11]
     assert ack.upstream == {("v0", 0): "attempt", ("v0", 1): "attempt"}
     (chain,) = ack.keyed.values()
@@ -183,9 +195,9 @@ def test_checkpoints_pass_through_a_running_subtask_and_each_has_what_came_befor
     assert [total for _, total, _ in SEEN] == [1, 4, 11, 16]
     run.begin(run.sources[1], 2)
     for source in run.sources:
-        source.checkpoint(2)
+        source.begin_checkpoint(2).finish()
     run.deliver()
-    assert run.target.checkpoint(2).watermark == 29
+    assert run.target.begin_checkpoint(2).finish().watermark == 29
 
 
 class Alarm(KeyedProcessFunction):
@@ -209,12 +221,12 @@ def test_timers_of_the_wall_clock_fire_without_a_barrier():
         edges=[pipes.edge(2)],
         partitionings=[None],
     )
-    subtask = Subtask(vertex, 0)
+    subtask = Subtask(vertex, 0, PipelinedMode())
     task = environment(channels, clock=clock)
     subtask.open(task, SubtaskRestore())
     subtask.connect(task, {})
     subtask.begin_interval(task)
-    subtask.receive_buffer(0, 0, 0, DATA, pipes.buffer(["x"], keys=["k"]))
+    take(subtask, 0, 0, 0, DATA, pipes.buffer(["x"], keys=["k"]))
     assert subtask.next_wakeup() == 1050
     clock.advance(49)
     subtask.advance_processing_time()
@@ -222,7 +234,7 @@ def test_timers_of_the_wall_clock_fire_without_a_barrier():
     clock.advance(1)
     subtask.advance_processing_time()
     assert subtask.next_wakeup() is None
-    subtask.receive_buffer(0, 0, 1, WATERMARK, pickle.dumps(7))  # sends what is pending
+    take(subtask, 0, 0, 1, WATERMARK, pickle.dumps(7))  # sends what is pending
     sent = [(kind, payload) for _, kind, payload in channels.queues[2, 0, 0, 0]]
     assert [decode(payload).values for kind, payload in sent if kind == DATA] == [[1050]]
     assert BARRIER not in [kind for kind, _ in sent]
