@@ -190,10 +190,7 @@ def batches(size: int) -> Iterator[pl.DataFrame]:
 
 def run_operator(spec: OperatorSpec, size: int) -> float:
     """Return rows a second of an operator, with a watermark after each batch where time matters."""
-    harness = OperatorHarness(spec)
-    output = Nowhere()
-    harness.context.output = output  # type: ignore[assignment]
-    harness.operator.output = output  # type: ignore[assignment]
+    harness = OperatorHarness(spec, output=Nowhere())
     timed = isinstance(spec, WindowAggregateSpec)
     parts = list(batches(size))
     begun = time.process_time()

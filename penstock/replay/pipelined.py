@@ -29,8 +29,8 @@ from penstock.runtime.network.messages import (
     WATERMARK,
     BarrierMessage,
 )
-from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.connectors.source_modes import PollResult
+from penstock.runtime.operators.hooks import HandlesWakeups
 from penstock.runtime.task.pipelined.pipelined_mode import PipelinedMode
 from penstock.runtime.task.shared.environment import TaskEnvironment
 from penstock.runtime.task.shared.subtask import Subtask
@@ -69,10 +69,10 @@ class _FeedWriter:
 class _NoWakeups:
     """Ignores wake-ups: in a replay only the trace drives a subtask."""
 
-    def wake(self, operator: StreamOperator) -> None:
+    def wake(self, operator: HandlesWakeups) -> None:
         """Ignore: wake-ups are in the trace."""
 
-    def watch(self, operator: StreamOperator, file: int | None) -> None:
+    def watch(self, operator: HandlesWakeups, file: int | None) -> None:
         """Ignore: wake-ups are in the trace."""
 
     def tell(self, operator: str, data: bytes) -> None:
@@ -270,7 +270,9 @@ class _Caller:
                 for _ in range(number):
                     subtask.poll()
             case CallKind.WAKEUP:
-                subtask.on_wakeup(subtask.chain.operators[number])
+                operator = subtask.chain.operators[number]
+                assert isinstance(operator, HandlesWakeups)
+                subtask.on_wakeup(operator)
             case CallKind.QUIET:
                 for _ in range(number):
                     subtask.on_quiet()

@@ -21,7 +21,15 @@ from penstock.graph.keys import as_keys
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.runtime.metrics import OperatorMetricGroup
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import (
+    CheckpointInterval,
+    KeyedContext,
+    OperatorContext,
+    OperatorSlot,
+    Output,
+    StreamOperator,
+)
+from penstock.runtime.operators.hooks import FollowsCheckpoints, UsesProcessingTime
 from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.records import RowBatch
 from penstock.runtime.state.backends import BACKENDS
@@ -29,6 +37,7 @@ from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend, StateClasses
 from penstock.runtime.state.redistribution import merge_classes, redistribute
 from penstock.runtime.task.shared.typed_output import typed_output
+from penstock.runtime.time.decisions import WALL, RuntimeDecisions
 from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.user_code import method_of
 
@@ -130,6 +139,26 @@ class HarnessSnapshot:
     classes: StateClasses = field(default_factory=dict)
 
 
+class HarnessSlot:
+    """The slot of an operator in pipelined mode: counts wake-ups, watches no files, keeps what a sink sends to the driver."""
+
+    def __init__(self, harness: OperatorHarness) -> None:
+        self._harness = harness
+        self.sent: list[bytes] = []
+
+    def wake(self) -> None:
+        """Count a wake-up."""
+        self._harness.woken += 1
+
+    def watch(self, file: int | None) -> bool:
+        """Return False: the operator has to poll."""
+        return False
+
+    def tell(self, data: bytes) -> None:
+        """Keep the output."""
+        self.sent.append(data)
+
+
 class OperatorHarness:
     """Runs one subtask of one operator.
 
@@ -156,9 +185,18 @@ class OperatorHarness:
         state_backend: str = "hashmap",
         keyed_state: KeyedStateBackend | None = None,
         pipelined: bool = False,
-        auto_watermark_interval: int = 200,
+        auto_watermark_interval: float = 200,
+        output: Output | None = None,
+        decisions: RuntimeDecisions | None = None,
+        slot: OperatorSlot | None = None,
+        job_id: str = "harness",
+        attempt: str = "attempt",
+        staging: str = "",
+        checkpointed: bool = True,
+        untimed_inputs: str | None = None,
     ) -> None:
         self.woken = 0
+        self._attempt, self._staging = attempt, staging
         self.clock = clock or ManualClock()
         self.metrics = OperatorMetricGroup()
         self.keyed_state = keyed_state or _backend(state_backend, self.clock, max_parallelism, name)
@@ -174,6 +212,7 @@ class OperatorHarness:
         snapshots = list(snapshots)
         operator_state = self._restore(snapshots, name)
         self.timers = TimerManager(self.keyed_state)
+        self._checkpoint_id = 1
         if snapshots:
             self.timers.watermark = min(snapshot.watermark for snapshot in snapshots)
         self._watermark = self.timers.watermark
@@ -188,26 +227,24 @@ class OperatorHarness:
             metrics=self.metrics,
         )
         self.context = OperatorContext(
-            job_name="harness",
             operator_id=name,
             operator_name=name,
-            task_name=name,
             subtask=subtask,
             parallelism=parallelism,
             max_parallelism=max_parallelism,
-            attempt_number=0,
-            checkpoint_id=1,
-            output=self._output,
+            job_id=job_id,
+            interval=self._interval(),
+            checkpointed=checkpointed,
+            output=output or self._output,
             runtime_context=runtime_context,
-            keyed_state=self.keyed_state,
             operator_state=operator_state,
-            timers=self.timers,
-            clock=self.clock,
+            keyed=KeyedContext(self.keyed_state, self.timers),
+            clock=self.clock if decisions is None else decisions.clock,
+            decisions=WALL if decisions is None else decisions,
             batch_mode=batch_mode,
-            job_parameters=job_parameters or {},
             auto_watermark_interval=auto_watermark_interval,
-            pipelined=pipelined,
-            wake=self._on_wake,
+            untimed_inputs=untimed_inputs,
+            slot=(slot or HarnessSlot(self)) if pipelined else None,
         )
         self.operator.open(self.context)
 
@@ -246,8 +283,8 @@ class OperatorHarness:
             classes=merge_classes(snapshot.classes for snapshot in snapshots),
         )
 
-    def _on_wake(self) -> None:
-        self.woken += 1
+    def _interval(self) -> CheckpointInterval:
+        return CheckpointInterval(self._checkpoint_id, self._attempt, self._staging)
 
     # -- input
 
@@ -290,25 +327,28 @@ class OperatorHarness:
     def advance_processing_time(self, millis: int) -> None:
         """Move the clock on by `millis` and fire what is due."""
         self.clock.advance(millis)
-        self.operator.advance_processing_time(self.clock.now)
+        self._advance_processing_time()
 
     def set_processing_time(self, now: int) -> None:
         """Move the clock to `now` and fire what is due."""
         self.clock.set(now)
-        self.operator.advance_processing_time(now)
+        self._advance_processing_time()
+
+    def _advance_processing_time(self) -> None:
+        if isinstance(self.operator, UsesProcessingTime):
+            self.operator.advance_processing_time(self.clock.now)
 
     def finish(self, *, drained: bool = False) -> None:
         """End the input: the last watermark, then `finish`. `drained`: there may be more input for a job that resumes from a savepoint."""
         self.process_watermark(2**63 - 1)
-        self.context.ends_for_good = not drained
-        self.operator.finish()
+        self.operator.finish(ends_for_good=not drained)
 
     # -- state
 
-    def snapshot(self) -> HarnessSnapshot:
-        """Pass a barrier: return the state, and continue with the next checkpoint interval."""
+    def snapshot(self, next_attempt: str | None = None) -> HarnessSnapshot:
+        """Pass a barrier: return the state, and continue with the next checkpoint interval, perhaps in another attempt."""
         self.operator.barrier()
-        self.context.runtime_context.snapshot_functions(self.context.checkpoint_id, self.clock.now)
+        self.context.runtime_context.snapshot_functions(self._checkpoint_id, self.clock.now)
         delta = self.keyed_state.snapshot()
         if self.keyed_state.in_memory:
             self._deltas = (*self._deltas, pickle.dumps(delta, protocol=5))
@@ -320,8 +360,10 @@ class OperatorHarness:
             self._watermark,
             self.context.operator_state.classes(),
         )
-        self.context.checkpoint_id += 1
-        self.operator.open_interval(self.context)
+        self._checkpoint_id += 1
+        self._attempt = next_attempt or self._attempt
+        if isinstance(self.operator, FollowsCheckpoints):
+            self.operator.begin_interval(self._interval())
         return snapshot
 
     def state_entries(self) -> dict[str, int]:
@@ -331,7 +373,6 @@ class OperatorHarness:
         sizes = {
             name: len(delta.written) for name, delta in self.keyed_state.full_snapshot().items()
         }
-        self.operator.open_interval(self.context)
         return {name: size for name, size in sizes.items() if size}
 
     # -- output

@@ -10,6 +10,12 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph.operator_specs import KeyedProcessSpec, MapSpec, SourceSpec
 from penstock.runtime.network.messages import BarrierMessage
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.hooks import (
+    Asynchronous,
+    HoldsRecordsBack,
+    LimitsInput,
+    UsesProcessingTime,
+)
 from penstock.runtime.records import RowBatch
 from tests.builders import pipes, stages
 
@@ -85,8 +91,26 @@ def reading(*specs, bounded=False, splits=(), edges=True, **options):
     )
 
 
-class Last(StreamOperator):
+class Last(StreamOperator, Asynchronous, LimitsInput, HoldsRecordsBack, UsesProcessingTime):
     """Says when it is told to finish; waits for something first, as long as it is told to."""
+
+    under_way = False
+    has_room = True
+
+    def on_wakeup(self):
+        pass
+
+    def next_step(self):
+        return None
+
+    def on_quiet(self):
+        pass
+
+    def advance_processing_time(self, now):
+        pass
+
+    def next_wakeup(self):
+        return None
 
     def process(self, records, input_index=0):
         SEEN.extend(records.values)
@@ -96,16 +120,20 @@ class Last(StreamOperator):
         SEEN.append(("time", watermark))
         super().process_watermark(watermark)
 
-    def finish(self):
+    def finish(self, *, ends_for_good):
         SEEN.append("finish")
         self.output.emit(RowBatch(["last"]))
 
 
 def ending(slot, vertex=1):
     """Put an operator into the place of the head of a chain."""
-    subtask = slot.task(vertex).subtask
-    head = subtask.chain.operators[0]
+    chain = slot.task(vertex).subtask.chain
+    head = chain.operators[0]
     last = Last(head.spec)
     last.open(head.context)
-    subtask.chain.operators[0] = last
+    chain.operators[0] = last
+    chain._asynchronous.append(last)
+    chain._limiting.append(last)
+    chain._holding.append(last)
+    chain._timed[:] = [(0, last), *(each for each in chain._timed if each[0])]
     return last

@@ -97,7 +97,8 @@ class PlanRun:
             if not isinstance(node, PhysicalOperator) or isinstance(node.spec, RowsToColumnsSpec):
                 continue
             for subtask in range(1 if node.single else parallelism):
-                harness = OperatorHarness(
+                output: Any = _Output(self, node, subtask)
+                self._running[place, subtask] = OperatorHarness(
                     node.spec,
                     subtask=subtask,
                     parallelism=1 if node.single else parallelism,
@@ -106,10 +107,8 @@ class PlanRun:
                     batch_mode=self.plan.settings.batch,
                     state_backend=self._backend,
                     snapshots=snapshots.get(place, ()),
+                    output=output,
                 )
-                output: Any = _Output(self, node, subtask)
-                harness.context.output = harness.operator.output = output
-                self._running[place, subtask] = harness
 
     def feed(self, table: str, *changes: Change, by: int = 0) -> None:
         """Let a table send changes: each subtask those of the rows whose value in a column (`by`) is its own, in one batch, so that changes of a row stay in order."""
@@ -254,7 +253,7 @@ class PlanRun:
             self.drain()
             for subtask in range(self.parallelism):
                 if (place, subtask) in self._running:
-                    self._running[place, subtask].operator.finish()
+                    self._running[place, subtask].operator.finish(ends_for_good=False)
         self.drain()
 
     def restart(self, parallelism: int | None = None) -> None:

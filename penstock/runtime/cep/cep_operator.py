@@ -25,6 +25,7 @@ from penstock.runtime.cep.engine import Match
 from penstock.runtime.cep.pattern_engine import Order, PatternEngine
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
@@ -65,7 +66,7 @@ class MatchContext:
         return self._pattern_id
 
 
-class CepOperatorBase(StreamOperator):
+class CepOperatorBase(StreamOperator, UsesProcessingTime):
     """Base class of CEP operators: buffered events, late ones, results."""
 
     def __init__(self, spec: Any) -> None:
@@ -115,13 +116,6 @@ class CepOperatorBase(StreamOperator):
                 self._keys.append(key)
                 self._times.append(timestamp)
                 self._values.append(value)
-
-    def open_interval(self, context: OperatorContext) -> None:
-        """Start the next epoch with another output and clock."""
-        super().open_interval(context)
-        self._bind(context)
-        for engine in self.engines():
-            engine.nfa.clock = context.clock
 
     def _bind(self, context: OperatorContext) -> None:
         self.backend = context.keyed_state

@@ -1,14 +1,21 @@
-"""The interface between an operator and the subtask that runs it."""
+"""The interface between an operator and the subtask that runs it.
+
+Every operator is a `StreamOperator`. What else a subtask calls is declared by the protocols of `hooks`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from penstock.errors.user_errors import UserCodeError, shorten
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.records import Batch
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.time.decisions import WALL, RuntimeDecisions
+from penstock.runtime.time.timers import TimerManager
 
 
 class Output(Protocol):
@@ -27,85 +34,121 @@ class Output(Protocol):
         """Emit a status change to idle or active."""
 
 
-def _ignore_wakeup() -> None:
-    """Do nothing: an epoch needs no wake-ups."""
+class OperatorSlot(Protocol):
+    """What the slot of a pipelined subtask does for one operator."""
+
+    def wake(self) -> None:
+        """Call `on_wakeup` of the operator soon. Thread-safe."""
+
+    def watch(self, file: int | None) -> bool:
+        """Call `on_wakeup` whenever this file is readable (an epoll, a socket); None stops it.
+
+        Returns whether it does; otherwise the operator has to poll by its `next_step`.
+        """
+
+    def tell(self, data: bytes) -> None:
+        """Send the output of a sink to the driver. `on_taken` acknowledges it."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class CheckpointInterval:
+    """The interval that ends with the barrier of a checkpoint, in one attempt."""
+
+    checkpoint_id: int
+    #: Names the attempt; in epoch mode, that of the epoch.
+    attempt: str
+    #: A directory for output that is not committed yet.
+    staging: str
+
+
+class KeyedContext(NamedTuple):
+    """State and timers of an operator with a keyed input."""
+
+    state: KeyedStateBackend
+    timers: TimerManager
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorContext:
-    """The environment of an operator, passed when it is opened."""
+    """The environment of an operator, the same from `open` to `close`."""
 
-    job_name: str
     operator_id: str
     operator_name: str
-    task_name: str
+    #: The index of the subtask, from 0, and the number of subtasks.
     subtask: int
     parallelism: int
+    #: The number of key groups.
     max_parallelism: int
-    attempt_number: int
-    checkpoint_id: int
+    job_id: str
+    #: The interval in which it is opened. `FollowsCheckpoints` passes later ones.
+    interval: CheckpointInterval
+    #: Whether the job takes checkpoints. Without them, output cannot wait for one.
+    checkpointed: bool
     output: Output
-    runtime_context: Any  # penstock.runtime.operators.runtime_context.StreamingRuntimeContext, handed to user functions
-    keyed_state: (
-        Any  # penstock.runtime.state.keyed.KeyedStateBackend, or None when the input is not keyed
-    )
-    operator_state: Any  # penstock.runtime.state.operator_state.OperatorStateBackend
-    timers: Any  # penstock.runtime.time.timers.TimerManager, or None when the input is not keyed
-    clock: Callable[[], int]  # processing time in epoch milliseconds
-    auto_watermark_interval: int = 200
-    batch_mode: bool = False
-    job_parameters: dict[str, str] = field(default_factory=dict)
-    extras: dict[str, Any] = field(
-        default_factory=dict
-    )  # attempt, staging directory, source assignment
+    #: The context that user functions are opened with.
+    runtime_context: StreamingRuntimeContext
+    operator_state: OperatorStateBackend
+    #: None if the input is not keyed.
+    keyed: KeyedContext | None
+    #: Processing time in epoch milliseconds: that of `decisions`.
+    clock: Callable[[], int]
+    #: Decisions that a replay repeats.
     decisions: RuntimeDecisions = WALL
-    # Error text about upstream operators that emit records without timestamps. Set for operators that need timestamps.
+    #: In milliseconds; 0: watermarks are emitted per event only.
+    auto_watermark_interval: float = 200
+    #: Whether the job runs in BATCH mode: there is no watermark before the end.
+    batch_mode: bool = False
+    #: Error text about upstream operators that emit records without timestamps. Set for operators that need timestamps.
     untimed_inputs: str | None = None
-    # Pipelined mode: a barrier may be a minute away, so nothing may wait for it. False: the input is one epoch.
-    pipelined: bool = False
-    # In `finish`: whether the input has ended for sure, so that state which waits for more need not be in the last
-    # snapshot. False: the job may be drained, and another one may continue from its savepoint with the unread input.
-    ends_for_good: bool = False
-    # Asks the slot's loop to call `on_wakeup` of this operator soon. Thread-safe.
-    wake: Callable[[], None] = _ignore_wakeup
-    # Asks the slot's loop to call `on_wakeup` whenever this file is readable (an epoll, a socket); None removes it.
-    # Without it (None), an operator has to poll by its `next_wakeup`.
-    watch: Callable[[int | None], None] | None = None
-    # Sends bytes to the driver, for a sink that outputs them there immediately. `on_taken` acknowledges them.
-    tell: Callable[[bytes], None] | None = None
+    #: In pipelined mode only. There a barrier may be a minute away, so nothing may wait for it; without, the input is one epoch.
+    slot: OperatorSlot | None = None
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether the operator runs in pipelined mode. It chooses a strategy when the operator is opened, and nothing else."""
+        return self.slot is not None
+
+    @property
+    def keyed_state(self) -> KeyedStateBackend:
+        """The keyed state of an operator whose input is keyed."""
+        assert self.keyed is not None
+        return self.keyed.state
+
+    @property
+    def timers(self) -> TimerManager:
+        """The timers of an operator whose input is keyed."""
+        assert self.keyed is not None
+        return self.keyed.timers
+
+    def failure(
+        self, error: BaseException, record: Any = None, known: bool = False
+    ) -> UserCodeError:
+        """Return an exception of the operator's user function with its place; `known`: for this record."""
+        shown = shorten(record) if known else None
+        wrapped = UserCodeError(
+            f"{type(error).__name__}: {error}",
+            detail=f"in operator '{self.operator_name}', subtask {self.subtask + 1} of "
+            f"{self.parallelism}" + (f", record {shown}" if shown is not None else ""),
+        )
+        wrapped.__cause__ = error
+        wrapped.operator_id = self.operator_id
+        wrapped.record_known, wrapped.record = known, record
+        return wrapped
 
 
 class StreamOperator:
     """Base class of all operators: one input, passes watermarks through, has no state.
 
-    A subtask calls, in this order: `open`; then any mix of `process`, `process_watermark`, `process_status` and
-    `advance_processing_time`; `finish` if the input ended; `barrier`; then `open_interval` for the next epoch, if the
-    operator is still
-    in this process; finally `close`.
-
-    In pipelined mode (`OperatorContext.pipelined`), no call blocks. The subtask takes input only while all its operators
-    have capacity
-    (`has_room`); it calls `advance_processing_time` as soon as the clock reaches `next_wakeup`, `on_wakeup` after a call of
-    `OperatorContext.wake`, `on_quiet` when there is no input, `on_completed` when a checkpoint is durable, and `finish`
-    once nothing is
-    `under_way`.
+    A subtask calls, in this order: `open`; then any mix of `process`, `process_watermark` and `process_status`; `finish` if the
+    input ended; `barrier`; then the same again for the next interval, if the operator is still in this process; finally
+    `close`. In pipelined mode, no call blocks.
     """
-
-    # Whether it can take input now. If False, a call of `on_wakeup` or `advance_processing_time` makes it True again.
-    has_room: bool = True
-    # Whether results of its input are outstanding: `finish` would have to wait for them.
-    under_way: bool = False
 
     def __init__(self, spec: Any) -> None:
         self.spec = spec
 
     def open(self, context: OperatorContext) -> None:
         """Prepare to run. State is restored before."""
-        self.context = context
-        self.output = context.output
-
-    def open_interval(self, context: OperatorContext) -> None:
-        """Start the next epoch. State is that of the last barrier."""
         self.context = context
         self.output = context.output
 
@@ -121,64 +164,20 @@ class StreamOperator:
         """Process the combined status of all inputs."""
         self.output.emit_status(idle)
 
-    def advance_processing_time(self, now: int) -> None:
-        """Fire processing-time timers that are due."""
+    def finish(self, *, ends_for_good: bool) -> None:
+        """The input has ended; the watermark MAX was processed before.
 
-    def next_wakeup(self) -> int | None:
-        """When (epoch milliseconds) this operator needs to run even if no record arrives."""
-        return None
-
-    def on_wakeup(self) -> None:
-        """Handle external events.
-
-        Called after `OperatorContext.wake`, when a watched file is readable, or when `next_step` is due.
+        With `ends_for_good`, state that waits for more input need not be in the last snapshot. Otherwise the job may be
+        drained, and another one may continue from its savepoint with the unread input.
         """
-
-    def next_step(self) -> float | None:
-        """When (by time.monotonic()) `on_wakeup` is due without a wake-up; None: never."""
-        return None
-
-    def on_quiet(self) -> None:
-        """Emit records that are only held back for batching: there is no more input now."""
-
-    def on_taken(self, size: int) -> None:
-        """Record that the driver has received this many bytes."""
-
-    def on_completed(self, checkpoint: int) -> None:
-        """Release what was kept until this checkpoint is complete: it and all earlier ones are durable."""
-
-    def finish(self) -> None:
-        """The input has ended; the watermark MAX was processed before."""
 
     def barrier(self) -> list[Any]:
         """All records before the barrier were processed: flush, and return committables (sinks only)."""
         return []
 
-    def time_of_commit(self) -> tuple[int, bool] | None:
-        """At a barrier: the watermark for a sink's committer, and whether the input is idle; None if not needed."""
-        return None
-
     def close(self) -> None:
         """Release resources."""
 
-    def retire(self) -> Any:
-        """Close, but return what the next operator in this place can reuse, such as a connection; None for nothing.
-
-        That operator finds it in `context.extras["kept"]`, whatever state it was restored from, and closes it if it
-        cannot use it.
-        """
-        self.close()
-        return None
-
     def guard(self, error: BaseException, record: Any = None, known: bool = False) -> UserCodeError:
         """Wrap an exception of the user's function."""
-        shown = shorten(record) if known else None
-        wrapped = UserCodeError(
-            f"{type(error).__name__}: {error}",
-            detail=f"in operator '{self.context.operator_name}', subtask {self.context.subtask + 1} of "
-            f"{self.context.parallelism}" + (f", record {shown}" if shown is not None else ""),
-        )
-        wrapped.__cause__ = error
-        wrapped.operator_id = self.context.operator_id
-        wrapped.record_known, wrapped.record = known, record
-        return wrapped
+        return self.context.failure(error, record, known)

@@ -59,7 +59,7 @@ class FinalTableOperator(StreamOperator):
         self._store.append(folded)
         self._folded = folded.height
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Give the rows."""
         self._fold()
         rows = np.flatnonzero(self._store.alive)

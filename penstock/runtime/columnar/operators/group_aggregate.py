@@ -198,10 +198,10 @@ class GroupAggregateOperator(StreamOperator):
 
     # The end, and snapshots
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """In BATCH mode, emit all results; without keys there is one even if there was no row. Else forget them, if nothing comes that could change them: the last checkpoint would write them all."""
         if not self.context.batch_mode:
-            if self.context.ends_for_good:
+            if ends_for_good:
                 self._forget()
             return
         self._flush()

@@ -18,13 +18,14 @@ from penstock.runtime.columnar.store.key_index import KeyIndex
 from penstock.runtime.columnar.store.rows import only
 from penstock.runtime.columnar.times import millis
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
 _LEAST: Final = 64  # rows of inner joins are removed in bulk: once this many milliseconds, or an eighth of the interval, have expired
 
 
-class ColumnarIntervalJoinOperator(StreamOperator):
+class ColumnarIntervalJoinOperator(StreamOperator, UsesProcessingTime):
     """Joins rows as they come. A row without partners is emitted, where its side is preserved, when none can come any more.
 
     A row that comes late finds the partners that are still there; one that finds none, and is too late to wait for others, counts as dropped. Watermarks are held back by as much as joined rows can be older than they are.
@@ -183,7 +184,7 @@ class ColumnarIntervalJoinOperator(StreamOperator):
         ]
         return min(ends, default=None)
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Emit the remaining rows without partners at the end of input."""
         if not self._by_row_time:
             self._expire(MAX_WATERMARK)

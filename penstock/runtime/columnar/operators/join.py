@@ -427,9 +427,9 @@ class JoinOperator(StreamOperator):
             changes.add(frame, kind)
         other.count(rows, after, now)
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Drop all rows if no later row can need them, so that the last checkpoint does not write them."""
-        if self.context.ends_for_good:
+        if ends_for_good:
             for side in self.sides:
                 side.clear()
 

@@ -36,9 +36,9 @@ class KeyedRowOperator(StreamOperator):
         )
         self._room = JoinMemory(context.keyed_state, self._slots, (self._rows,))
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Drop all rows if no later row can change the output, so that the last checkpoint does not write them."""
-        if self.context.ends_for_good:
+        if ends_for_good:
             self._rows.clear()
 
     def barrier(self) -> list[Any]:

@@ -33,6 +33,7 @@ from penstock.runtime.columnar.store.waiting_rows import WaitingRows
 from penstock.runtime.columnar.times import millis_array
 from penstock.runtime.columnar.user_functions import open_functions
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.user_code import close_functions
 from penstock.sql.expr.nodes import (
@@ -44,7 +45,7 @@ from penstock.sql.expr.nodes import (
 from penstock.sql.types import NullType
 
 
-class MatchRecognizeOperator(StreamOperator):
+class MatchRecognizeOperator(StreamOperator, UsesProcessingTime):
     """Finds the matches of a row pattern; of each one row leaves: the partition's columns, then the measures."""
 
     spec: MatchRecognizeSpec
@@ -83,11 +84,6 @@ class MatchRecognizeOperator(StreamOperator):
             context.max_parallelism,
         )
         self._late = LateRecords(context)
-
-    def open_interval(self, context: OperatorContext) -> None:
-        """Continue with a new clock."""
-        super().open_interval(context)
-        self._engine.nfa.clock = context.clock
 
     # Rows
 

@@ -119,7 +119,7 @@ class BufferedOverOperator(_AnyOver):
         rows = only(batch.frame, self._schema).with_columns(kinds)
         self._waiting.add(rows, np.full(rows.height, MAX_WATERMARK, np.int64))
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Emit all rows with their values."""
         rows = self._waiting.take(MAX_WATERMARK)
         if not rows.height:

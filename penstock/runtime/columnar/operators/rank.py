@@ -309,9 +309,9 @@ class RankOperator(StreamOperator):
             return result
         return result.with_columns(pl.Series(column(len(schema)), places[chosen], pl.Int64))
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Drop all rows if no later row can change the output, so that the last checkpoint does not write them."""
-        if self.context.ends_for_good:
+        if ends_for_good:
             self._rows.clear()
 
     def barrier(self) -> list[Any]:

@@ -18,11 +18,12 @@ from penstock.runtime.columnar.window_columns import WindowColumnBuilder
 from penstock.runtime.columnar.window_names import END, START, TIME
 from penstock.runtime.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK
 
 
-class SessionAggregateOperator(StreamOperator):
+class SessionAggregateOperator(StreamOperator, UsesProcessingTime):
     """Sessions per key. A row whose session, with all that it touches, has ended is late: it is dropped, and counted."""
 
     def open(self, context: OperatorContext) -> None:
@@ -41,11 +42,6 @@ class SessionAggregateOperator(StreamOperator):
             [each.schema for each in functions.sets],
         )
         self._by_clock = spec.window.time is None
-        self._bind(context)
-
-    def open_interval(self, context: OperatorContext) -> None:
-        """Continue with a new context."""
-        super().open_interval(context)
         self._bind(context)
 
     def _bind(self, context: OperatorContext) -> None:

@@ -20,13 +20,14 @@ from penstock.runtime.columnar.window_columns import WindowColumnBuilder
 from penstock.runtime.columnar.window_names import END, START, TIME
 from penstock.runtime.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.late_records import LateRecords
 
 _SESSION: Final = "$session"
 _PLACE: Final = "$place"
 
 
-class SessionTableFunctionOperator(StreamOperator):
+class SessionTableFunctionOperator(StreamOperator, UsesProcessingTime):
     """Keeps rows until nothing has come for the length of the gap, then gives them with their windows."""
 
     spec: SessionTableFunctionSpec
@@ -49,11 +50,6 @@ class SessionTableFunctionOperator(StreamOperator):
         self._next: int | None = None  # when the first session may end, if rows are kept
         self._bind(context)
         self._note(self._store.gather(np.flatnonzero(self._store.alive))[TIME])
-
-    def open_interval(self, context: OperatorContext) -> None:
-        """Continue with a new context."""
-        super().open_interval(context)
-        self._bind(context)
 
     def _bind(self, context: OperatorContext) -> None:
         group = context.runtime_context.get_metrics_group()

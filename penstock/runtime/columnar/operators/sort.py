@@ -84,7 +84,7 @@ class SortOperator(StreamOperator):
                 self._emit(ready)
         self.output.emit_watermark(watermark)
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Emit all rows that are left of the whole input."""
         if self.spec.rowtime is None:
             rows = self._waiting.take(MAX_WATERMARK)

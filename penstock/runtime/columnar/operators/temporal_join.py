@@ -134,9 +134,9 @@ class TemporalJoinOperator(StreamOperator):
         """Return for positions in `slots` the version that counts, if there is one."""
         raise NotImplementedError
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Drop all versions if no later row can need them."""
-        if self.context.ends_for_good:
+        if ends_for_good:
             self._right.clear()
 
     def close(self) -> None:

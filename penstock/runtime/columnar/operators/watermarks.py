@@ -12,12 +12,13 @@ from penstock.runtime.columnar.operators.table_source import check_time_attribut
 from penstock.runtime.columnar.times import millis
 from penstock.runtime.columnar.watermark_cuts import watermark_cuts
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.timestamp_check import TimestampCheck
 
 
-class WatermarkOperator(StreamOperator):
+class WatermarkOperator(StreamOperator, UsesProcessingTime):
     """Emits the highest value of the watermark expression after each batch; upstream watermarks are ignored, except MAX.
 
     With an auto-watermark interval of 0 a watermark is emitted after each row that raises it. In BATCH mode there is none before the end.

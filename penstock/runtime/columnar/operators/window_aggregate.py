@@ -21,6 +21,7 @@ from penstock.runtime.columnar.window_columns import WindowColumnBuilder
 from penstock.runtime.columnar.window_names import END, SLICE, START
 from penstock.runtime.columnar.windows import LocalTime, Slices
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.windowing import TimeWindow
 
@@ -124,7 +125,7 @@ class WindowFunctions:
             call.function.close()
 
 
-class WindowAggregateOperator(StreamOperator):
+class WindowAggregateOperator(StreamOperator, UsesProcessingTime):
     """TUMBLE, HOP, CUMULATE, and windows that rows have got before: rows are folded to slices, and a window that ends merges its slices.
 
     Rows whose windows have all ended are late: they are dropped, and counted.
@@ -154,11 +155,6 @@ class WindowAggregateOperator(StreamOperator):
         self._cumulated: dict[int, tuple[int, SlicePart]] = {}
         self._next: int | None = None  # the next end of a window, as far as it is known
         self._find_next()
-        self._bind(context)
-
-    def open_interval(self, context: OperatorContext) -> None:
-        """Continue with a new context."""
-        super().open_interval(context)
         self._bind(context)
 
     def _bind(self, context: OperatorContext) -> None:

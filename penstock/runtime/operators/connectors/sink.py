@@ -8,7 +8,16 @@ from typing import Any, Final, Protocol
 
 from penstock.connectors.base.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.errors import PenstockError
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import CheckpointInterval, OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import (
+    CheckpointListener,
+    CommitsByTime,
+    FollowsCheckpoints,
+    LimitsInput,
+    Reusable,
+    SendsToDriver,
+    UsesProcessingTime,
+)
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE, WRITERS
 
@@ -49,7 +58,16 @@ class _PipelinedWriter:
         return writer.next_wakeup()
 
 
-class SinkOperator(StreamOperator):
+class SinkOperator(
+    StreamOperator,
+    UsesProcessingTime,
+    LimitsInput,
+    FollowsCheckpoints,
+    CheckpointListener,
+    CommitsByTime,
+    SendsToDriver,
+    Reusable,
+):
     """Opens a writer with the first record; each checkpoint interval begins with its first record.
 
     The writer stays open across checkpoints. Its state stays in the operator's state until the next barrier with records
@@ -70,6 +88,7 @@ class SinkOperator(StreamOperator):
         self._in_flight_bytes = 0  # bytes in flight to the driver
         super().open(context)
         self._mode: _WriterMode = _PipelinedWriter() if context.pipelined else _EpochWriter()
+        self._interval = context.interval
         self._by_time = getattr(self.spec.sink, "commits_by_time", False)
         self._watermark: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
         self._idle: bool = context.operator_state.get(IDLE, False)
@@ -78,28 +97,32 @@ class SinkOperator(StreamOperator):
         if len(states) > 1:
             with self._users_errors():
                 self._keep(self.spec.sink.merge_writer_states(list(states)))
-        self._take_over(context.extras.get("kept"))
 
-    def _take_over(self, kept: SinkWriter | None) -> None:
+    def take_over(self, kept: SinkWriter | None) -> None:
         """Reuse a writer that an earlier operator in this place opened, unless there is state that it does not have."""
         if kept is not None and self.context.operator_state.get(WRITERS):
             kept.close()
             return
         self._writer = kept
 
+    def begin_interval(self, interval: CheckpointInterval) -> None:
+        """Name the output of the next records by this interval."""
+        self._interval = interval
+
     def _keep(self, state: Any) -> None:
         self.context.operator_state.put(WRITERS, [] if state is None else [state])
 
     def _begin(self) -> SinkWriter:
         """Begin the interval, and open the writer if this is the first one."""
-        writer, context = self._writer, self.context
+        writer = self._writer
         if writer is None:
             writer = self._writer = self._create_writer()
         else:
-            self._mode.begin(writer, context.checkpoint_id)
+            self._mode.begin(writer, self._interval.checkpoint_id)
         # An attempt may span many checkpoints.
-        attempt = f"{context.extras['attempt']}-{context.checkpoint_id}"
-        writer.begin(CheckpointContext(context.checkpoint_id, attempt))
+        interval = self._interval
+        attempt = f"{interval.attempt}-{interval.checkpoint_id}"
+        writer.begin(CheckpointContext(interval.checkpoint_id, attempt))
         self._active_writer = writer
         return writer
 
@@ -108,33 +131,31 @@ class SinkOperator(StreamOperator):
         states = context.operator_state.get(WRITERS)
         writer: SinkWriter = self.spec.sink.create_writer(
             WriterContext(
-                job_id=context.extras["job_id"],
+                job_id=context.job_id,
                 operator_id=context.operator_id,
                 subtask=context.subtask,
                 parallelism=context.parallelism,
-                staging=context.extras["staging"],
+                staging=self._interval.staging,
                 metrics=context.runtime_context.get_metrics_group(),
             ),
             states[0] if states else None,
         )
         stream_to_driver = getattr(writer, "stream_to_driver", None)
-        if stream_to_driver is not None and context.tell is not None:
-            stream_to_driver(
-                self._send_to_driver, checkpointed=context.extras.get("checkpointed", True)
-            )
+        if stream_to_driver is not None and context.slot is not None:
+            self._tell = context.slot.tell
+            stream_to_driver(self._send_to_driver, checkpointed=context.checkpointed)
         return writer
 
     def _send_to_driver(self, data: bytes) -> None:
-        assert self.context.tell is not None
         self._in_flight_bytes += len(data)
-        self.context.tell(data)
+        self._tell(data)
 
     def on_taken(self, size: int) -> None:
         """Record that the driver has output this many bytes."""
         self._in_flight_bytes -= size
 
     @property
-    def has_room(self) -> bool:  # type: ignore[override]
+    def has_room(self) -> bool:
         """Whether the driver keeps up."""
         return self._in_flight_bytes < MOST_UNTAKEN
 

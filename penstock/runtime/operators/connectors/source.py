@@ -19,11 +19,12 @@ from penstock.runtime.operators.connectors.source_splits import SourceSplits
 from penstock.runtime.operators.connectors.source_time import SourceTime
 from penstock.runtime.operators.connectors.split_reader import SplitReader
 from penstock.runtime.operators.connectors.split_schedulers import SplitReading
+from penstock.runtime.operators.hooks import CheckpointListener, HandlesWakeups, UsesProcessingTime
 from penstock.runtime.time.timestamp_assignment import Assignment, TimestampAssignment
 from penstock.runtime.time.timestamp_check import TimestampCheck
 
 
-class SourceOperator(StreamOperator):
+class SourceOperator(StreamOperator, UsesProcessingTime, HandlesWakeups, CheckpointListener):
     """The head of a source chain.
 
     Its parts: `splits` are those assigned, `reader` reads batches of one and passes their records on, `time` combines their
@@ -40,7 +41,7 @@ class SourceOperator(StreamOperator):
         super().open(context)
         source, strategy = self.spec.source, self.spec.watermark_strategy
         reader = source.create_reader()
-        reader.use_wake(context.wake)
+        reader.use_wake(_ignore_wakeup if context.slot is None else context.slot.wake)
         reader.open(context.runtime_context)
         self.timestamp_check = TimestampCheck(context.runtime_context.get_metrics_group())
         self.splits = SourceSplits(source, context.clock())
@@ -134,3 +135,7 @@ class SourceOperator(StreamOperator):
     def close(self) -> None:
         """Close the reader."""
         self.reader.close()
+
+
+def _ignore_wakeup() -> None:
+    """Do nothing: an epoch reads its splits until they have nothing more."""

@@ -108,7 +108,7 @@ class SplitReader:
 
     @property
     def confirms(self) -> bool:
-        """Whether the reader is to be told which positions are durable."""
+        """Whether the reader is notified of durable positions."""
         return self._confirms
 
     def confirm(self, durable: Sequence[SplitProgress]) -> None:

@@ -6,6 +6,7 @@ import time
 from typing import Any, Protocol
 
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.timestamp_assignment import TimestampAssignment
@@ -91,7 +92,7 @@ class _PipelinedEmission:
         return self._next_check_ms if self._periodic else None
 
 
-class TimestampsAndWatermarksOperator(StreamOperator):
+class TimestampsAndWatermarksOperator(StreamOperator, UsesProcessingTime):
     """Assigns timestamps and emits its own watermarks; of the upstream watermarks only MAX counts."""
 
     def open(self, context: OperatorContext) -> None:

@@ -18,12 +18,18 @@ from typing import Any, Final, NoReturn, Protocol
 
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.operator_specs import AsyncWaitSpec
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import CheckpointInterval, OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector, has_side_outputs
 from penstock.runtime.operators.functions.async_calls import CallFailedError
 from penstock.runtime.operators.functions.async_loop import StepLoop
 from penstock.runtime.operators.functions.async_queue import AsyncQueueEntry, AsyncQueueEvent
 from penstock.runtime.operators.functions.call_queue import CallQueue
+from penstock.runtime.operators.hooks import (
+    Asynchronous,
+    FollowsCheckpoints,
+    LimitsInput,
+    UsesProcessingTime,
+)
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import is_checkpointed
 
@@ -142,7 +148,9 @@ class PipelinedCalls:
         """Do nothing: calls in flight continue."""
 
 
-class AsyncWaitOperator(StreamOperator):
+class AsyncWaitOperator(
+    StreamOperator, UsesProcessingTime, Asynchronous, LimitsInput, FollowsCheckpoints
+):
     """Calls an AsyncFunction for each record; at most `capacity` records are in flight."""
 
     def __init__(
@@ -178,20 +186,18 @@ class AsyncWaitOperator(StreamOperator):
         self._watermark = queue.restore(context.operator_state)
         # Without a file that signals results, they are polled every millisecond.
         file = loop.fileno() if isinstance(loop, StepLoop) else None
-        self._watched = file is not None and context.watch is not None
-        if self._watched and context.watch is not None:
-            context.watch(file)
+        if file is not None and context.slot is not None:
+            self._watched = context.slot.watch(file)
 
-    def open_interval(self, context: OperatorContext) -> None:
+    def begin_interval(self, interval: CheckpointInterval) -> None:
         """Start the next interval; in pipelined mode calls in flight continue."""
-        super().open_interval(context)
         self._mode.begin_interval()
 
     def close(self) -> None:
         """Cancel the calls in flight and close the user's function."""
         queue, self._queue = self._queue, None
-        if queue is not None and self._watched and self.context.watch is not None:
-            self.context.watch(None)
+        if queue is not None and self._watched and self.context.slot is not None:
+            self.context.slot.watch(None)
         if queue is not None:
             queue.calls.close()
 
@@ -242,12 +248,12 @@ class AsyncWaitOperator(StreamOperator):
     # Work without input.
 
     @property
-    def has_room(self) -> bool:  # type: ignore[override]
+    def has_room(self) -> bool:
         """Whether there is capacity for more input."""
         return self._mode.has_room
 
     @property
-    def under_way(self) -> bool:  # type: ignore[override]
+    def under_way(self) -> bool:
         """Whether `finish` has to wait for results."""
         return self._mode.under_way
 
@@ -281,7 +287,7 @@ class AsyncWaitOperator(StreamOperator):
         self.queue.store(self.context.operator_state)
         return []
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Wait for all results."""
         self.queue.admit()
         self.queue.run(self.queue.is_empty)

@@ -10,6 +10,7 @@ from penstock.errors import UnsupportedOperationError
 from penstock.graph.keys import for_user
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.time.timers import KeyedTimerService
 from penstock.runtime.user_code import close_functions, open_function
@@ -84,11 +85,6 @@ class ProcessOperator(StreamOperator):
         self.watermark = context.operator_state.get("watermark", MIN_WATERMARK)
         open_function(self.function, context.runtime_context)
 
-    def open_interval(self, context: OperatorContext) -> None:
-        """Start the next epoch."""
-        super().open_interval(context)
-        self.collector = Collector.of_function(context)
-
     def create_user_context(self) -> ProcessContext:
         """Create the context object that is handed to user code."""
         return ProcessContext(ReadOnlyTimerService(self), None)
@@ -126,7 +122,7 @@ class ProcessOperator(StreamOperator):
         close_functions([self.spec.function])
 
 
-class KeyedProcessOperator(ProcessOperator):
+class KeyedProcessOperator(ProcessOperator, UsesProcessingTime):
     """The same with a current key, keyed state and timers."""
 
     def open(self, context: OperatorContext) -> None:

@@ -191,11 +191,6 @@ class IntervalJoinOperator(StreamOperator):
         self._late = LateRecords(context)
         open_function(self.spec.function, context.runtime_context)
 
-    def open_interval(self, context: OperatorContext) -> None:
-        """Start the next epoch."""
-        super().open_interval(context)
-        self.collector = Collector.of_function(context)
-
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Join each record with existing partners, and keep it for later ones."""
         own, other = self.buffers[input_index], self.buffers[1 - input_index]

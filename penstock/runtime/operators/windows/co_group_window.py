@@ -8,6 +8,7 @@ from typing import Any
 from penstock.errors import MissingTimestampError
 from penstock.graph.operator_specs import CoGroupWindowSpec
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.missing_timestamps import first_untimed, missing_timestamp
 from penstock.runtime.operators.windows.window import create_window_operator
 from penstock.runtime.records import RowBatch
@@ -15,7 +16,7 @@ from penstock.windowing import EventTimeTrigger, ProcessingTimeTrigger
 from penstock.windowing.tagged_union import TaggedUnion
 
 
-class CoGroupWindowOperator(StreamOperator):
+class CoGroupWindowOperator(StreamOperator, UsesProcessingTime):
     """A window operator whose elements are pairs of input index and value.
 
     The pairs are plain tuples (30 ns) unless a trigger or an evictor may look at them (TaggedUnion, 250 ns).
@@ -32,11 +33,6 @@ class CoGroupWindowOperator(StreamOperator):
         """Open the window."""
         super().open(context)
         self.inner.open(context)
-
-    def open_interval(self, context: OperatorContext) -> None:
-        """Start the next epoch."""
-        super().open_interval(context)
-        self.inner.open_interval(context)
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Add the records of one input to their windows."""
@@ -60,19 +56,16 @@ class CoGroupWindowOperator(StreamOperator):
 
     def advance_processing_time(self, now: int) -> None:
         """Fire processing-time timers that are due."""
-        self.inner.advance_processing_time(now)
+        if isinstance(self.inner, UsesProcessingTime):
+            self.inner.advance_processing_time(now)
 
     def next_wakeup(self) -> int | None:
         """Return the time of the next processing-time timer."""
-        return self.inner.next_wakeup()
+        return self.inner.next_wakeup() if isinstance(self.inner, UsesProcessingTime) else None
 
-    def on_quiet(self) -> None:
-        """Let the window emit records that it holds back."""
-        self.inner.on_quiet()
-
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Handle the end of both inputs."""
-        self.inner.finish()
+        self.inner.finish(ends_for_good=ends_for_good)
 
     def barrier(self) -> list[Any]:
         """Flush."""

@@ -56,11 +56,6 @@ class FullWindowPartitionOperator(StreamOperator):
         for function in self._functions:
             open_function(function, context.runtime_context)
 
-    def open_interval(self, context: OperatorContext) -> None:
-        """Start the next epoch."""
-        super().open_interval(context)
-        self.collector = Collector(context.output)
-
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Keep records."""
         if self._contents is not None:
@@ -100,7 +95,7 @@ class FullWindowPartitionOperator(StreamOperator):
     def process_status(self, idle: bool) -> None:
         """Never become idle: the records are still to come."""
 
-    def finish(self) -> None:
+    def finish(self, *, ends_for_good: bool) -> None:
         """Emit everything, if the last watermark has not done so."""
         self._emit()
 

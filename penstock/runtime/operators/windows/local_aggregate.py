@@ -18,6 +18,7 @@ from penstock.errors import InvalidProgramError
 from penstock.graph.keys import as_keys
 from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec
 from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.operators.hooks import HoldsRecordsBack
 from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.operators.windows.time_window import Pane, TimeWindowOperator
 from penstock.runtime.operators.windows.window_base import WindowOperatorBase
@@ -37,7 +38,7 @@ _EMIT_AT = 4096
 _HASHABLE = frozenset({int, str, bytes, bool, float, type(None)})
 
 
-class LocalAggregateOperator(TimeWindowOperator):
+class LocalAggregateOperator(TimeWindowOperator, HoldsRecordsBack):
     """The local stage. It shares the folding of the time window operator, but not its state, timers and late data."""
 
     def __init__(self, spec: LocalAggregateSpec) -> None:
@@ -114,10 +115,6 @@ class LocalAggregateOperator(TimeWindowOperator):
         """Send the accumulators: no state is kept across a barrier."""
         self._send()
         return []
-
-    def next_wakeup(self) -> int | None:
-        """Return None: there are no timers."""
-        return None
 
     def close(self) -> None:
         """Close the user's functions."""

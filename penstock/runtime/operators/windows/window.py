@@ -9,6 +9,7 @@ from typing import Any
 from penstock.errors import CheckpointError, MissingTimestampError, PenstockError
 from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.operators.missing_timestamps import missing_timestamp
 from penstock.runtime.operators.windows.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.windows.window_contexts import (
@@ -30,7 +31,7 @@ _CONTINUE = TriggerResult.CONTINUE
 MERGING_SET = windows.MERGING_SET.name
 
 
-class WindowOperator(WindowOperatorBase):
+class WindowOperator(WindowOperatorBase, UsesProcessingTime):
     """Windows of any non-merging assigner, with any trigger.
 
     The contents of a window are the entry `(key, window)` of the table `window-contents`. An event-time window is late when
@@ -192,6 +193,11 @@ class WindowOperator(WindowOperatorBase):
         self.timers.advance_watermark(watermark, self._on_event_time)
         self.collector.flush()
         self.output.emit_watermark(watermark)
+
+    def next_wakeup(self) -> int | None:
+        """Return the time of the next processing-time timer."""
+        wakeup: int | None = self.timers.processing.next_time()
+        return wakeup
 
     def advance_processing_time(self, now: int) -> None:
         """Fire processing-time timers that are due."""

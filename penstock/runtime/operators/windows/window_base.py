@@ -37,11 +37,6 @@ class WindowOperatorBase(StreamOperator):
         for function in self._functions():
             open_function(function, context.runtime_context)
 
-    def open_interval(self, context: OperatorContext) -> None:
-        """Start the next epoch with another output, clock and runtime context."""
-        super().open_interval(context)
-        self._bind(context)
-
     def _bind(self, context: OperatorContext) -> None:
         self.backend = context.keyed_state
         self.timers = context.timers
@@ -105,11 +100,6 @@ class WindowOperatorBase(StreamOperator):
         wrapped = self.guard(error)
         wrapped.detail = f"{wrapped.detail}, key {key!r}, {window!r}"
         return wrapped
-
-    def next_wakeup(self) -> int | None:
-        """Return the time of the next processing-time timer."""
-        wakeup: int | None = self.timers.processing.next_time()
-        return wakeup
 
     def close(self) -> None:
         """Close the user's functions."""

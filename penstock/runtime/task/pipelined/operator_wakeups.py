@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.hooks import HandlesWakeups
 from penstock.runtime.task.pipelined.slot_messages import SinkOutput
 from penstock.runtime.task.shared.subtask import Subtask
 from penstock.time.clock import now_ms
@@ -37,18 +37,18 @@ class OperatorWakeups:
         self._subtask = subtask
         self._slot = slot
         #: Operators to wake in the next iteration. Other threads add to it.
-        self._woken: set[StreamOperator] = set()
-        self._watched: dict[StreamOperator, int] = {}
+        self._woken: set[HandlesWakeups] = set()
+        self._watched: dict[HandlesWakeups, int] = {}
 
     # For operators.
 
-    def wake(self, operator: StreamOperator) -> None:
+    def wake(self, operator: HandlesWakeups) -> None:
         """Call `on_wakeup` of an operator in the next iteration. Thread-safe."""
         if operator not in self._woken:
             self._woken.add(operator)
             self._slot.wake()
 
-    def watch(self, operator: StreamOperator, file: int | None) -> None:
+    def watch(self, operator: HandlesWakeups, file: int | None) -> None:
         """Call `on_wakeup` of an operator whenever a file is readable."""
         before = self._watched.pop(operator, None)
         if before is not None:

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from penstock.graph.deployment import VertexDeployment
 from penstock.runtime.network.messages import DATA, WATERMARK, TaskAck
-from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.connectors.source_modes import MoreSplits, PollResult
+from penstock.runtime.operators.hooks import HandlesWakeups
 from penstock.runtime.task.shared.in_flight import Capture
 from penstock.runtime.task.shared.snapshots import PendingSnapshot
 from penstock.runtime.task.shared.subtask import Subtask
@@ -107,9 +107,9 @@ class RecordedSubtask(Subtask):
         self._calls.note(CallKind.DRAIN)
         super().drain()
 
-    def on_wakeup(self, operator: StreamOperator) -> None:
+    def on_wakeup(self, operator: HandlesWakeups) -> None:
         """Record the operator, and wake it."""
-        self._calls.note(CallKind.WAKEUP, self.chain.operators.index(operator))
+        self._calls.note(CallKind.WAKEUP, self.chain.position_of(operator))
         super().on_wakeup(operator)
 
     def on_quiet(self) -> None:

@@ -141,7 +141,7 @@ class ChainMetrics:
         backend = self._keyed.get(position)
         if backend is None:
             return {}
-        timers = context.timers
+        timers = None if context.keyed is None else context.keyed.timers
         figures = {
             names.STATE_ENTRIES: backend.about_entries(),
             names.STATE_BYTES: self._keyed.stored_bytes(position),

@@ -9,7 +9,7 @@ from typing import Protocol
 from penstock.graph.deployment import JobSettings
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.writers import WriterOf
-from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.hooks import HandlesWakeups
 from penstock.runtime.task.shared.snapshots import StateIO
 from penstock.runtime.time.decisions import RuntimeDecisions
 
@@ -17,10 +17,10 @@ from penstock.runtime.time.decisions import RuntimeDecisions
 class PipelinedEnvironment(Protocol):
     """Services for a subtask in pipelined mode: every edge is a channel, and no call blocks."""
 
-    def wake(self, operator: StreamOperator) -> None:
+    def wake(self, operator: HandlesWakeups) -> None:
         """Call `on_wakeup` of an operator soon. Thread-safe."""
 
-    def watch(self, operator: StreamOperator, file: int | None) -> None:
+    def watch(self, operator: HandlesWakeups, file: int | None) -> None:
         """Call `on_wakeup` of an operator whenever a file is readable; None stops it."""
 
     def tell(self, operator: str, data: bytes) -> None:

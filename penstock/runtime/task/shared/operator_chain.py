@@ -9,15 +9,29 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.graph.deployment import VertexCode, VertexDeployment
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import (
+    CheckpointInterval,
+    OperatorContext,
+    StreamOperator,
+)
 from penstock.runtime.operators.connectors.source import SourceOperator
+from penstock.runtime.operators.hooks import (
+    Asynchronous,
+    CheckpointListener,
+    CommitsByTime,
+    FollowsCheckpoints,
+    HandlesWakeups,
+    HoldsRecordsBack,
+    LimitsInput,
+    Reusable,
+    SendsToDriver,
+    UsesProcessingTime,
+)
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.task.shared.chain import ChainOutput
 from penstock.runtime.task.shared.chain_times import ChainTimes
-from penstock.runtime.task.shared.environment import TaskEnvironment
-from penstock.runtime.task.shared.operator_contexts import job_extras
 from penstock.runtime.task.shared.snapshots import KeyedSnapshots
 from penstock.runtime.time.watermark_valve import ValveOutput
 
@@ -46,9 +60,12 @@ class OperatorChain:
         head = self.operators[0]
         #: The head of the chain, if it reads splits.
         self.source = head if isinstance(head, SourceOperator) else None
-        self._stepping = [
-            op for op in self.operators if type(op).next_step is not StreamOperator.next_step
-        ]
+        positions = list(enumerate(self.operators))
+        #: Operators that work by the clock, with their positions.
+        self._timed = [(at, op) for at, op in positions if isinstance(op, UsesProcessingTime)]
+        self._asynchronous = [op for op in self.operators if isinstance(op, Asynchronous)]
+        self._limiting = [op for op in self.operators if isinstance(op, LimitsInput)]
+        self._holding = [op for op in self.operators if isinstance(op, HoldsRecordsBack)]
         #: Whether `announce_time` has to repeat watermarks: after a restart, until it was called.
         self.announces = False
         self._keyed = keyed
@@ -58,20 +75,27 @@ class OperatorChain:
             for target, tag in info.chained:
                 self.outputs[position].add_operator(self.operators[target], tag, target)
 
-    def open(self, position: int, context: OperatorContext) -> None:
-        """Open the operator at a position; they are opened in order."""
+    def open(self, position: int, context: OperatorContext, kept: Any) -> None:
+        """Open the operator at a position, in order; `kept` is what a former operator in this place returned."""
         self.contexts.append(context)
         operator = self.operators[position]
         with user_code(operator):
             operator.open(context)
+            if isinstance(operator, Reusable):
+                operator.take_over(kept)
 
-    def begin_interval(self, task: TaskEnvironment) -> None:
+    def position_of(self, operator: HandlesWakeups) -> int:
+        """Return the position of an operator."""
+        operators: list[Any] = self.operators
+        return operators.index(operator)
+
+    def begin_interval(self, interval: CheckpointInterval) -> None:
         """Begin the interval that ends with the next checkpoint, unless the operators were opened for it."""
-        for operator, context in zip(self.operators, self.contexts, strict=True):
-            if context.checkpoint_id != task.checkpoint_id:
-                context.checkpoint_id = task.checkpoint_id
-                context.extras = job_extras(task)
-                operator.open_interval(context)
+        if interval.checkpoint_id == self.contexts[0].interval.checkpoint_id:
+            return
+        for operator in self.operators:
+            if isinstance(operator, FollowsCheckpoints):
+                operator.begin_interval(interval)
 
     def announce_time(self) -> None:
         """After a restart, emit the last watermarks of the chain's own generators again: valves downstream start from scratch."""
@@ -123,20 +147,26 @@ class OperatorChain:
     def advance_processing_time(self, now: int) -> None:
         """Fire processing-time timers that are due."""
         times = self.times
+        ended = self._ended
         if not times.running:
-            for operator in self.operators[self._ended :]:
-                operator.advance_processing_time(now)
+            for position, operator in self._timed:
+                if position >= ended:
+                    operator.advance_processing_time(now)
             return
         before = times.enter(times.outside)
-        for position in range(self._ended, len(self.operators)):
-            times.enter(position)
-            self.operators[position].advance_processing_time(now)
+        for position, operator in self._timed:
+            if position >= ended:
+                times.enter(position)
+                operator.advance_processing_time(now)
         times.enter(before)
 
     def next_wakeup(self) -> int | None:
         """Return when (epoch milliseconds) processing time must be advanced even if no record arrives."""
-        going = self.operators[self._ended :]
-        wakeups = [wakeup for op in going if (wakeup := op.next_wakeup()) is not None]
+        wakeups = [
+            wakeup
+            for position, op in self._timed
+            if position >= self._ended and (wakeup := op.next_wakeup()) is not None
+        ]
         return min(wakeups, default=None)
 
     # Work that does not come from the input.
@@ -144,37 +174,39 @@ class OperatorChain:
     @property
     def has_room(self) -> bool:
         """Whether all operators can take input now."""
-        return all(operator.has_room for operator in self.operators)
+        return all(operator.has_room for operator in self._limiting)
 
     def next_step(self) -> float | None:
         """Return when (by time.monotonic()) an operator must be woken; None: never."""
-        steps = [step for op in self._stepping if (step := op.next_step()) is not None]
+        steps = [step for op in self._asynchronous if (step := op.next_step()) is not None]
         return min(steps, default=None)
 
-    def due_to_step(self, moment: float) -> list[StreamOperator]:
+    def due_to_step(self, moment: float) -> list[HandlesWakeups]:
         """Return the operators that must be woken by now."""
         return [
-            op for op in self._stepping if (step := op.next_step()) is not None and step <= moment
+            op
+            for op in self._asynchronous
+            if (step := op.next_step()) is not None and step <= moment
         ]
 
-    def on_wakeup(self, operator: StreamOperator) -> None:
+    def on_wakeup(self, operator: HandlesWakeups) -> None:
         """Let an operator handle external events."""
         if not self.times.running:
             operator.on_wakeup()
             return
-        before = self.times.enter(self.operators.index(operator))
+        before = self.times.enter(self.position_of(operator))
         operator.on_wakeup()
         self.times.enter(before)
 
     def on_quiet(self) -> None:
         """Let operators emit records that they hold back: there is no more input now."""
-        for operator in self.operators:
+        for operator in self._holding:
             operator.on_quiet()
 
     def on_taken(self, operator: str, size: int) -> None:
         """Record that the driver has received this much of a sink's output."""
         for context, each in zip(self.contexts, self.operators, strict=True):
-            if context.operator_id == operator:
+            if context.operator_id == operator and isinstance(each, SendsToDriver):
                 each.on_taken(size)
 
     # Checkpoints.
@@ -186,21 +218,21 @@ class OperatorChain:
             with user_code(operator):
                 # A source emits MAX in its barrier, before the downstream operators finish.
                 if ends and operator is not self.source:
-                    context.ends_for_good = ends_for_good
-                    operator.finish()
+                    operator.finish(ends_for_good=ends_for_good)
                 found = operator.barrier()
                 context.runtime_context.snapshot_functions(checkpoint, context.clock())
             if found:
                 results.committables[context.operator_id] = found
-            if (time := operator.time_of_commit()) is not None:
+            if isinstance(operator, CommitsByTime) and (time := operator.time_of_commit()):
                 results.sink_times[context.operator_id] = time
         return results
 
     def on_completed(self, checkpoint: int) -> None:
         """Notify all operators that a checkpoint is durable."""
         for operator in self.operators:
-            with user_code(operator):
-                operator.on_completed(checkpoint)
+            if isinstance(operator, CheckpointListener):
+                with user_code(operator):
+                    operator.on_completed(checkpoint)
 
     # Ending.
 
@@ -210,11 +242,12 @@ class OperatorChain:
             self.source.barrier()  # its input has ended: it emits MAX
         while self._ended < len(self.operators):
             operator = self.operators[self._ended]
-            if operator.under_way:
+            if isinstance(operator, Asynchronous) and operator.under_way:
                 return False
             if operator is not self.source:
                 with user_code(operator):
-                    operator.finish()
+                    # It may be a drained job: then the state that waits for more input is in the savepoint.
+                    operator.finish(ends_for_good=False)
             self._ended += 1
         return True
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import functools
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.graph.deployment import VertexDeployment
 from penstock.runtime.metrics import OperatorMetricGroup
-from penstock.runtime.operators.base import OperatorContext, Output, StreamOperator
+from penstock.runtime.operators.base import (
+    CheckpointInterval,
+    KeyedContext,
+    OperatorContext,
+    Output,
+    StreamOperator,
+)
+from penstock.runtime.operators.hooks import HandlesWakeups
 from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
+from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend, StateClasses
-from penstock.runtime.task.shared.environment import TaskEnvironment
+from penstock.runtime.task.shared.environment import PipelinedEnvironment, TaskEnvironment
 from penstock.runtime.time.decisions import RuntimeDecisions
 from penstock.runtime.time.timers import TimerManager
 
@@ -23,7 +31,7 @@ def create_context(
     *,
     operator: StreamOperator,
     output: Output,
-    keyed_state: Any,
+    keyed_state: KeyedStateBackend | None,
     state: dict[str, Any] | None,
     classes: StateClasses | None,
     timers_watermark: int,
@@ -36,10 +44,11 @@ def create_context(
     """
     info, settings = deployment.operators[position], task.settings
     operator_state = OperatorStateBackend(state, operator=info.name, classes=classes)
-    timers = None
+    keyed = None
     if keyed_state is not None:
         timers = TimerManager(keyed_state)
         timers.watermark = operator_state.get("timer watermark", timers_watermark)
+        keyed = KeyedContext(keyed_state, timers)
     runtime_context = StreamingRuntimeContext(
         task_name=info.name,
         subtask=index,
@@ -51,42 +60,55 @@ def create_context(
         job_parameters=settings.job_parameters,
         metrics=metrics,
     )
-    context = OperatorContext(
-        job_name=settings.job_name,
+    slot = None
+    if task.pipelined is not None:
+        slot = OperatorSlotServices(task.pipelined, operator, info.operator_id)
+    return OperatorContext(
         operator_id=info.operator_id,
         operator_name=info.name,
-        task_name=deployment.name,
         subtask=index,
         parallelism=deployment.parallelism,
         max_parallelism=deployment.max_parallelism,
-        attempt_number=task.attempt_number,
-        checkpoint_id=task.checkpoint_id,
+        job_id=settings.job_id,
+        interval=interval_of(task),
+        checkpointed=settings.checkpointed,
         output=output,
         runtime_context=runtime_context,
-        keyed_state=keyed_state,
         operator_state=operator_state,
-        timers=timers,
+        keyed=keyed,
         clock=decisions.clock,
         decisions=decisions,
         auto_watermark_interval=settings.auto_watermark_interval,
         batch_mode=settings.batch_mode,
-        job_parameters=settings.job_parameters,
-        extras=job_extras(task),
         untimed_inputs=info.untimed_inputs,
+        slot=slot,
     )
-    if task.pipelined is not None:
-        context.pipelined = True
-        context.wake = functools.partial(task.pipelined.wake, operator)
-        context.watch = functools.partial(task.pipelined.watch, operator)
-        context.tell = functools.partial(task.pipelined.tell, info.operator_id)
-    return context
 
 
-def job_extras(task: TaskEnvironment) -> dict[str, Any]:
-    """Return information about the job and its attempt for some operators."""
-    return {
-        "job_id": task.settings.job_id,
-        "attempt": task.attempt,
-        "staging": task.staging,
-        "checkpointed": task.settings.checkpointed,
-    }
+def interval_of(task: TaskEnvironment) -> CheckpointInterval:
+    """Return the interval that a subtask has this environment for."""
+    return CheckpointInterval(task.checkpoint_id, task.attempt, task.staging)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSlotServices:
+    """The services of a slot for one operator of a subtask."""
+
+    services: PipelinedEnvironment
+    operator: StreamOperator
+    operator_id: str
+
+    def wake(self) -> None:
+        """Call `on_wakeup` of the operator soon. Thread-safe."""
+        assert isinstance(self.operator, HandlesWakeups)
+        self.services.wake(self.operator)
+
+    def watch(self, file: int | None) -> bool:
+        """Call `on_wakeup` whenever this file is readable; None stops it."""
+        assert isinstance(self.operator, HandlesWakeups)
+        self.services.watch(self.operator, file)
+        return True
+
+    def tell(self, data: bytes) -> None:
+        """Send the output of a sink to the driver."""
+        self.services.tell(self.operator_id, data)

@@ -233,7 +233,7 @@ def pack_local(
     states: dict[str, Any] = {}
     classes: dict[str, StateClasses] = {}
     for context in contexts:
-        if context.timers is not None:
+        if context.keyed is not None:
             context.operator_state.put("timer watermark", context.timers.watermark)
         state = context.operator_state.snapshot()
         if state:

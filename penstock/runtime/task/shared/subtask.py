@@ -18,6 +18,7 @@ from penstock.graph.deployment import SubtaskRestore, VertexCode, VertexDeployme
 from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage, TaskAck
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.connectors.source_modes import MoreSplits, PollResult
+from penstock.runtime.operators.hooks import HandlesWakeups, Reusable
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.operator_state import EMITTED
 from penstock.runtime.state.redistribution import restore_local
@@ -26,7 +27,7 @@ from penstock.runtime.task.shared.environment import TaskEnvironment
 from penstock.runtime.task.shared.gates import InputGates
 from penstock.runtime.task.shared.in_flight import Capture, RestoredInFlight
 from penstock.runtime.task.shared.operator_chain import OperatorChain, user_code
-from penstock.runtime.task.shared.operator_contexts import create_context
+from penstock.runtime.task.shared.operator_contexts import create_context, interval_of
 from penstock.runtime.task.shared.result_edges import Receiver, ResultEdges
 from penstock.runtime.task.shared.snapshots import KeyedSnapshots, PendingSnapshot, pack_local
 from penstock.runtime.task.shared.subtask_mode import SubtaskMode
@@ -103,8 +104,7 @@ class Subtask:
                 decisions=self.decisions,
                 metrics=self.metrics.groups[position],
             )
-            context.extras["kept"] = (kept or {}).get(position)
-            self.chain.open(position, context)
+            self.chain.open(position, context, (kept or {}).get(position))
         self.edges.open(self.chain)
 
     def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Receiver]) -> None:
@@ -120,7 +120,7 @@ class Subtask:
         self.decisions.begin_interval()
         self.edges.begin_interval(self.decisions)
         self._mode.begin_interval(self.metrics)
-        self.chain.begin_interval(task)
+        self.chain.begin_interval(interval_of(task))
 
     # Calls of the transport or the slot. A journal records these.
 
@@ -163,7 +163,7 @@ class Subtask:
         """Return when (epoch milliseconds) processing time must be advanced even if no record arrives."""
         return self.chain.next_wakeup()
 
-    def on_wakeup(self, operator: StreamOperator) -> None:
+    def on_wakeup(self, operator: HandlesWakeups) -> None:
         """Let an operator handle external events."""
         self.chain.on_wakeup(operator)
 
@@ -255,7 +255,9 @@ class Subtask:
         kept: dict[int, Any] = {}
 
         def retire(position: int, operator: StreamOperator) -> None:
-            if (found := operator.retire()) is not None:
+            if not isinstance(operator, Reusable):
+                operator.close()
+            elif (found := operator.retire()) is not None:
                 kept[position] = found
 
         retiring = [

@@ -53,10 +53,8 @@ class ColumnDriver:
         **options: Any,
     ) -> None:
         self._spec, self._types, self._options = spec, types, {**options, "state_backend": backend}
-        self.harness = OperatorHarness(spec, snapshots=snapshots, **self._options)
         self.out = out or FrameOutput()
-        self.harness.context.output = self.out
-        self.harness.operator.output = self.out
+        self.harness = OperatorHarness(spec, snapshots=snapshots, output=self.out, **self._options)
 
     def feed(self, rows: Sequence[Any]) -> None:
         self.harness.process_batch(batch_of(rows, self._types))

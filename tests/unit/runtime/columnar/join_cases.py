@@ -26,10 +26,12 @@ class Stopped:
 
     def _start(self, snapshots: Sequence[Any]) -> None:
         self.harness = OperatorHarness(
-            self.spec, clock=self.clock, snapshots=snapshots, state_backend=self.backend
+            self.spec,
+            clock=self.clock,
+            snapshots=snapshots,
+            state_backend=self.backend,
+            output=self.output,
         )
-        self.harness.context.output = self.output
-        self.harness.operator.output = self.output
 
     def maybe_stop(self) -> None:
         if self.rng.random() >= self.stops:

@@ -18,9 +18,8 @@ TYPES = (IntType(), VarCharType(9))
 def running(backend, snapshots=()):
     output = FrameOutput()
     harness = OperatorHarness(
-        FinalTableSpec(TYPES, (0,)), state_backend=backend, snapshots=snapshots
+        FinalTableSpec(TYPES, (0,)), state_backend=backend, snapshots=snapshots, output=output
     )
-    harness.context.output = harness.operator.output = output
     return harness, output
 
 
@@ -49,7 +48,7 @@ def test_the_final_rows_are_given_once_at_the_end(backend, few, monkeypatch):
             harness.close()
             assert output.frames == []
             harness, output = running(backend, [snapshot])
-    harness.operator.finish()
+    harness.operator.finish(ends_for_good=False)
     found = changes_of(output.frames)
     assert {kind for kind, _ in found} == {"+I"}
     assert Counter(row for _, row in found) == there
@@ -61,6 +60,6 @@ def test_a_row_may_be_taken_back_before_it_comes(monkeypatch):
     harness, output = running("hashmap")
     for change in (("-U", (1, "a")), ("+I", (2, "b")), ("-D", (3, "c")), ("+I", (1, "a"))):
         harness.operator.process(batch_of([change], TYPES))
-    harness.operator.finish()
+    harness.operator.finish(ends_for_good=False)
     assert changes_of(output.frames) == [("+I", (2, "b"))]
     harness.close()

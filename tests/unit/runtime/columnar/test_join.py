@@ -169,8 +169,8 @@ def test_join_is_restored_with_another_parallelism_and_backend(
                 parallelism=parallelism,
                 snapshots=snapshots,
                 state_backend=backends[step % 2],
+                output=output,
             )
-            harness.context.output = harness.operator.output = output
             for side, types in enumerate((LEFT, RIGHT)):
                 rows = sides[side][step * 40 : (step + 1) * 40 if step < 2 else None]
                 for part in cut(rows, step):

@@ -161,8 +161,8 @@ def test_an_answer_that_does_not_come_is_an_error() -> None:
 def test_answers_come_in_order_or_as_they_are_there(ordered: bool) -> None:
     table = AwaitedTable()
     spec = _spec(table, asynchronous=True, ordered=ordered, capacity=2)
-    harness = OperatorHarness(spec, pipelined=True)
-    output = harness.context.output = harness.operator.output = FrameOutput()
+    output = FrameOutput()
+    harness = OperatorHarness(spec, pipelined=True, output=output)
     harness.operator.process(batch_of([(1, "a"), (2, "b")], INPUT))
     harness.operator.on_wakeup()
     assert [row[1] for _, row in changes_of(output.frames)] == ([] if ordered else ["b", "b"])
@@ -181,8 +181,8 @@ def test_rows_whose_answers_are_out_are_part_of_the_checkpoint() -> None:
     harness.operator.process(batch_of([(1, "a")], INPUT))
     snapshot = harness.snapshot()
     harness.close()
-    restored = OperatorHarness.restore(_spec(Table(), asynchronous=True), [snapshot])
-    output = restored.context.output = restored.operator.output = FrameOutput()
+    output = FrameOutput()
+    restored = OperatorHarness.restore(_spec(Table(), asynchronous=True), [snapshot], output=output)
     restored.finish()
     assert changes_of(output.frames) == [("+I", INNER[0])]
     assert threading.active_count() < 50

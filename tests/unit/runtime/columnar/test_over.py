@@ -693,7 +693,7 @@ def test_at_the_end_of_the_input_all_rows_leave() -> None:
         running.send(part, TYPES)
     running.watermark(MAX_WATERMARK)
     assert not running.changes()
-    running.harness.operator.finish()
+    running.harness.operator.finish(ends_for_good=False)
     assert {kind for kind, _ in running.changes()} == {"+I"}
     assert table_of(running.changes()) == _expected(_rows_left(changes), spec)
 
@@ -729,5 +729,5 @@ def test_a_range_of_numbers_has_null_only_around_null(ascending: bool, nulls_fir
         )
         running = Stopped(spec, "hashmap")
         running.send([(value,) for value in values], types)
-        running.harness.operator.finish()
+        running.harness.operator.finish(ends_for_good=False)
         assert [row for _, row in running.changes()] == [(each, counts[each]) for each in values]

@@ -91,7 +91,7 @@ def test_without_time_all_rows_leave_at_the_end(changing: bool) -> None:
         running.send(part, TYPES)
     running.watermark(MAX_WATERMARK)
     assert not running.changes()
-    running.harness.operator.finish()
+    running.harness.operator.finish(ends_for_good=False)
     found = running.changes()
     assert table_of(found) == shown(Counter(there))
     assert [(row[1], row[2]) for _, row in found] == sorted(

@@ -132,7 +132,7 @@ def test_an_interval_join_by_the_clock_gives_up_waiting_at_the_end_of_its_inputs
     running.send([(1, 1, None), (2, 2, None)], LEFT)
     running.send([(1, None, 5), (3, None, 6)], RIGHT, 1)
     running.output.frames.clear()
-    running.harness.operator.finish()
+    running.harness.operator.finish(ends_for_good=False)
     assert running.changes() == [
         ("+I", (2, 2, None, None, None, None)),
         ("+I", (None, None, None, 3, None, 6)),

@@ -201,13 +201,10 @@ def test_a_window_of_processing_time_fires_when_its_time_is_over(assigner, due):
 
 
 def sink_flow(sink, checkpointed):
-    reported = []
-    flow = Flow(SinkSpec(sink))
-    flow.harness.context.tell = reported.append
-    flow.harness.context.extras.update(
-        job_id="job", staging="/staging", attempt="a", checkpointed=checkpointed
+    flow = Flow(
+        SinkSpec(sink), job_id="job", staging="/staging", attempt="a", checkpointed=checkpointed
     )
-    return flow, reported
+    return flow, flow.harness.context.slot.sent
 
 
 @pytest.mark.parametrize("checkpointed", [True, False])

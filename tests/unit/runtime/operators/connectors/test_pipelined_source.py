@@ -23,7 +23,7 @@ from penstock.graph.task_id import TaskId
 from penstock.replay.decisions import ReplayedDecisions
 from penstock.runtime.operators.connectors.source_modes import PollResult
 from penstock.runtime.operators.connectors.split_schedulers import PipelinedSplitScheduler
-from penstock.runtime.time.decisions import RecordedDecisions
+from penstock.runtime.time.decisions import RecordedDecisions, WallClockDecisions
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -76,6 +76,20 @@ class Lists(Source):
         return Reader(self) if self.hint is None else TellingReader(self)
 
 
+class Decisions:
+    """Decisions of the clock, until a recording or a replay takes over."""
+
+    def __init__(self, clock):
+        self.read_clock = clock
+        self.made_by = WallClockDecisions(clock)
+
+    def clock(self):
+        return self.read_clock()
+
+    def __getattr__(self, name):
+        return getattr(self.made_by, name)
+
+
 class Flow:
     """A source subtask whose clocks, both of them, move by hand."""
 
@@ -83,12 +97,14 @@ class Flow:
         self.source = Lists(**options)
         self.strategy, self.interval = strategy, interval
         self.clock = ManualClock(1_000_000)
+        self.decisions = Decisions(self.clock)
         self.harness = OperatorHarness(
             SourceSpec(self.source, strategy),
             clock=self.clock,
             snapshots=snapshots,
             pipelined=True,
             auto_watermark_interval=interval,
+            decisions=self.decisions,
         )
         self.operator = self.harness.operator
         self.payloads = {}
@@ -428,14 +444,14 @@ def replay_after(flow, step):
     flow.watermarks(), flow.statuses()
     recording = RecordedDecisions(flow.clock)
     recording.begin_interval()
-    flow.operator.context.decisions = recording
+    flow.decisions.made_by = recording
     step(flow)
     replayed = ReplayedDecisions(recording.trace(TaskId("v", 0)), flow.clock.now, None, None)
     replayed.begin_interval()
     again = Flow(strategy=flow.strategy, interval=flow.interval, hint=flow.source.hint)
     again.operator.add_splits(SourceAssignment(progress))
-    again.operator.context.decisions = replayed
-    again.operator.context.clock = replayed.clock
+    again.decisions.made_by = replayed
+    again.decisions.read_clock = replayed.clock
     step(again)
     return [(each.watermarks(), each.statuses()) for each in (flow, again)]
 

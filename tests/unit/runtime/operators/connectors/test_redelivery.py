@@ -31,6 +31,7 @@ from penstock.runtime.operators.connectors.redelivery import (
     DeduplicatingReader,
     new_part,
 )
+from penstock.runtime.time.decisions import WallClockDecisions
 from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.brokers import WILD, Broker
 from tests.builders.examples import examples
@@ -197,12 +198,13 @@ def test_a_batch_without_anything_new_is_passed_over_until_there_was_something_n
 class Run:
     """A source subtask with one split that stands at position 4, over several epochs."""
 
-    def __init__(self, *batches, strategy=MONOTONOUS, ordered=True):
+    def __init__(self, *batches, strategy=MONOTONOUS, ordered=True, decisions=None):
         self.reader = Scripted(*batches, ordered=ordered)
         self.harness = OperatorHarness(
             SourceSpec(ScriptedSource(self.reader), strategy),
             clock=ManualClock(1000),
             auto_watermark_interval=1e-6,  # a watermark after each batch
+            decisions=decisions,
         )
         self.progress = [SplitProgress(SPLIT, 4)]
 
@@ -292,10 +294,10 @@ def test_deadline_does_not_stop_a_reader_at_redelivered_records():
 
 
 def test_copies_do_stop_a_reader_that_has_got_on():
-    run = Run()
     clock = iter([False, True])
-    run.harness.context.decisions = decisions = type(run.harness.context.decisions)()
+    decisions = WallClockDecisions(ManualClock(1000))
     decisions.due = lambda place, due: place == "split" and next(clock)
+    run = Run(decisions=decisions)
     assert run.checkpoint_id(batch(4, 5), batch(0, 5), batch(5, 6))[0] == [5]
     assert run.reader.taken == 2
 

@@ -122,18 +122,19 @@ class Log(Sink):
         return Writer(self.log, context, restored)
 
 
+PLACE = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
+
+
 def sink_of(*snapshots, sink=None, kept=None):
     sink = sink or Log()
-    harness = OperatorHarness(SinkSpec(sink), name="out", snapshots=snapshots)
-    harness.context.extras = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
+    harness = OperatorHarness(SinkSpec(sink), name="out", snapshots=snapshots, **PLACE)
     if kept is not None:
-        harness.operator._take_over(kept)
+        harness.operator.take_over(kept)
     return harness, sink.log
 
 
 def next_checkpoint_id(harness, attempt):
-    harness.snapshot()
-    harness.context.extras = {**harness.context.extras, "attempt": attempt}
+    harness.snapshot(attempt)
 
 
 def test_a_writer_is_opened_once_and_an_epoch_begins_with_its_first_record():
@@ -241,8 +242,7 @@ def test_a_writer_that_could_not_be_opened_is_not_closed():
         def create_writer(self, context, restored=None):
             raise ConnectionError("no server")
 
-    harness = OperatorHarness(SinkSpec(Unreachable()), name="out")
-    harness.context.extras = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
+    harness = OperatorHarness(SinkSpec(Unreachable()), name="out", **PLACE)
     with pytest.raises(UserCodeError, match="no server"):
         harness.process_batch(RowBatch(["a"]))
     harness.close()

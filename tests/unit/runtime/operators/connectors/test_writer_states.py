@@ -17,15 +17,18 @@ from penstock.testing import OperatorHarness
 from tests.builders.remembering_sinks import Merging, Remembering
 from tests.builders.scripted import LOG, _empty_log  # noqa: F401
 
-EXTRAS = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
+PLACE = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
 
 
 def harness(sink, subtask=0, parallelism=1, snapshots=()):
-    found = OperatorHarness(
-        SinkSpec(sink), subtask=subtask, parallelism=parallelism, snapshots=snapshots, name="out"
+    return OperatorHarness(
+        SinkSpec(sink),
+        subtask=subtask,
+        parallelism=parallelism,
+        snapshots=snapshots,
+        name="out",
+        **PLACE,
     )
-    found.context.extras = EXTRAS
-    return found
 
 
 def snapshots(sink, *batches):

@@ -9,6 +9,7 @@ import select
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ from penstock.runtime.operators.functions.async_loop import StepLoop
 from penstock.runtime.operators.functions.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.functions.call_queue import IN_FLIGHT
 from penstock.testing import ManualClock, OperatorHarness
+from penstock.testing.harness import HarnessSlot
 from tests.unit.runtime.operators.async_services import WM, Service, Slow
 
 ORDERS = pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
@@ -244,7 +246,7 @@ def test_the_end_waits_until_nothing_is_under_way(flow):
     service.answer("a")
     lookup.wake()
     assert not lookup.operator.under_way
-    lookup.operator.finish()
+    lookup.operator.finish(ends_for_good=False)
 
 
 def test_a_failed_call_names_its_record(flow):
@@ -326,8 +328,13 @@ def test_a_watched_operator_is_not_looked_at_in_between():
     assert operator.next_step() == pytest.approx(clock.now / 1000 + 0.001)  # nothing wakes it
     operator.close()
     watched = []
-    harness.context.watch = watched.append
-    operator.open(harness.context)
+
+    class Watching(HarnessSlot):
+        def watch(self, file):
+            watched.append(file)
+            return True
+
+    operator.open(replace(harness.context, slot=Watching(harness)))
     harness.process_element("a")
     assert operator.next_step() is None
     operator.close()

@@ -170,7 +170,6 @@ def test_snapshot_contains_only_touched_entries():
     (delta,) = first.snapshot().values()
     assert delta.written == {(0, (0, 10)): (0, 6), (100, (10, 20)): (100, 7)}
     assert delta.removed == []
-    harness.operator.open_interval(harness.context)
     harness.process_watermark(9)
     harness.operator.barrier()
     (delta,) = first.snapshot().values()

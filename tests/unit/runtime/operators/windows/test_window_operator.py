@@ -318,8 +318,10 @@ def test_a_record_without_a_timestamp_is_refused(make, batch):
 
 @both_operators
 def test_a_record_without_a_timestamp_is_named_with_its_operator_and_inputs(make):
-    harness = harness_of(make(WindowSpec(TUMBLING, None, reduce_function=Sum())))
-    harness.context.untimed_inputs = "records of 'clicks' have no timestamps"
+    harness = harness_of(
+        make(WindowSpec(TUMBLING, None, reduce_function=Sum())),
+        untimed_inputs="records of 'clicks' have no timestamps",
+    )
     with pytest.raises(MissingTimestampError) as caught:
         harness.process_batch(RowBatch([("a", 1), ("a", 2)], [1, None]))
     name = harness.context.operator_name
