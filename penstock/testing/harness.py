@@ -185,7 +185,7 @@ class OperatorHarness:
         state_backend: str = "hashmap",
         keyed_state: KeyedStateBackend | None = None,
         pipelined: bool = False,
-        auto_watermark_interval: float = 200,
+        auto_watermark_interval: int = 200,
         output: Output | None = None,
         decisions: RuntimeDecisions | None = None,
         slot: OperatorSlot | None = None,

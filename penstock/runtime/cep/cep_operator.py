@@ -26,7 +26,7 @@ from penstock.runtime.cep.pattern_engine import Order, PatternEngine
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.hooks import UsesProcessingTime
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords, earliest_timely
 from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.user_code import close_functions, open_function
@@ -138,7 +138,7 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
             return
         timestamps: list[int] = batch.timestamps  # type: ignore[assignment]
         first = lowest_timestamp(batch, self.context, "a pattern in event time")
-        if first <= self.timers.watermark:
+        if first < earliest_timely(self.timers.watermark):
             values, timestamps, keys = self._without_late(values, timestamps, keys)
         self._values += values
         self._times += timestamps
@@ -167,10 +167,11 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
     ) -> tuple[list[Any], list[int], list[Any]]:
         watermark = self.timers.watermark
         tag = self.spec.late_tag
-        in_time = [timestamp > watermark for timestamp in timestamps]
+        earliest = earliest_timely(watermark)
+        in_time = [timestamp >= earliest for timestamp in timestamps]
         if tag is None:
             self._late.drop(
-                [timestamp for timestamp in timestamps if timestamp <= watermark], watermark
+                [timestamp for timestamp in timestamps if timestamp < earliest], watermark
             )
         else:
             for value, timestamp, good in zip(values, timestamps, in_time, strict=True):

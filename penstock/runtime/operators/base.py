@@ -95,7 +95,7 @@ class OperatorContext:
     #: Decisions that a replay repeats.
     decisions: RuntimeDecisions = WALL
     #: In milliseconds; 0: watermarks are emitted per event only.
-    auto_watermark_interval: float = 200
+    auto_watermark_interval: int = 200
     #: Whether the job runs in BATCH mode: there is no watermark before the end.
     batch_mode: bool = False
     #: Error text about upstream operators that emit records without timestamps. Set for operators that need timestamps.

@@ -19,7 +19,7 @@ from penstock.runtime.columnar.store.rows import only
 from penstock.runtime.columnar.times import millis
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.hooks import UsesProcessingTime
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
 _LEAST: Final = 64  # rows of inner joins are removed in bulk: once this many milliseconds, or an eighth of the interval, have expired

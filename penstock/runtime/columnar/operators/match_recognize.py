@@ -17,6 +17,7 @@ from penstock.runtime.columnar.batch import ColumnBatch
 from penstock.runtime.columnar.dtypes import schema_of
 from penstock.runtime.columnar.expressions import compile_expression
 from penstock.runtime.columnar.keys import keys_of
+from penstock.runtime.columnar.late_rows import timely_rows, without_late
 from penstock.runtime.columnar.operators.window_join import no_timer
 from penstock.runtime.columnar.ordering import Ordering
 from penstock.runtime.columnar.patterns.leaves import (
@@ -34,7 +35,7 @@ from penstock.runtime.columnar.times import millis_array
 from penstock.runtime.columnar.user_functions import open_functions
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.hooks import UsesProcessingTime
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.runtime.user_code import close_functions
 from penstock.sql.expr.nodes import (
     Call,
@@ -96,10 +97,8 @@ class MatchRecognizeOperator(StreamOperator, UsesProcessingTime):
             return
         times = self._times(frame)
         watermark = self.context.timers.watermark
-        timely = times > watermark
-        if not timely.all():
-            self._late.drop(times[~timely].tolist(), watermark)
-            frame, times = frame.filter(pl.Series(timely)), times[timely]
+        timely = timely_rows(times, watermark)
+        frame, times = without_late(frame, times, timely, self._late, watermark)
         self._waiting.add(frame, times)
 
     def _times(self, frame: pl.DataFrame) -> Numbers:

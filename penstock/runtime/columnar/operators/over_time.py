@@ -15,6 +15,7 @@ from penstock.runtime.columnar.dtypes import schema_of
 from penstock.runtime.columnar.joins.memory import JoinMemory
 from penstock.runtime.columnar.joins.sides import JoinSide
 from penstock.runtime.columnar.keys import keys_of
+from penstock.runtime.columnar.late_rows import timely_rows, without_late
 from penstock.runtime.columnar.operators.window_join import no_timer
 from penstock.runtime.columnar.ordering import fresh_groups
 from penstock.runtime.columnar.over.calls import OverCall, columns_of
@@ -27,7 +28,7 @@ from penstock.runtime.columnar.store.rows import only
 from penstock.runtime.columnar.store.waiting_rows import WaitingRows
 from penstock.runtime.columnar.times import millis_array
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.table import MISSING
 
@@ -67,16 +68,13 @@ class _TimedOver(StreamOperator):
                 self._fire(frame, np.full(frame.height, self.context.clock(), np.int64))
             return
         times = self._times(frame)
-        timely = self._judge(frame, times)
-        if not timely.all():
-            self._late.drop(times[~timely].tolist(), self.context.timers.watermark)
-            frame, times = frame.filter(pl.Series(timely)), times[timely]
+        timely, watermark = self._judge(frame, times), self.context.timers.watermark
+        frame, times = without_late(frame, times, timely, self._late, watermark)
         self._waiting.add(frame, times)
 
     def _judge(self, frame: pl.DataFrame, times: Numbers) -> Flags:
         """Return which rows are not late. Frames that begin with the first row go by the watermark, as in Flink."""
-        timely: Flags = times > self.context.timers.watermark
-        return timely
+        return timely_rows(times, self.context.timers.watermark)
 
     def process_watermark(self, watermark: int) -> None:
         """Compute the values of rows whose time has come."""

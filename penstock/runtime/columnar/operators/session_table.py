@@ -21,7 +21,7 @@ from penstock.runtime.columnar.window_names import END, START, TIME
 from penstock.runtime.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.hooks import UsesProcessingTime
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 
 _SESSION: Final = "$session"
 _PLACE: Final = "$place"

@@ -18,6 +18,7 @@ from penstock.runtime.columnar.batch import ColumnBatch
 from penstock.runtime.columnar.dtypes import schema_of
 from penstock.runtime.columnar.joins.pairs import kinds_of
 from penstock.runtime.columnar.keys import keys_of
+from penstock.runtime.columnar.late_rows import timely_rows, without_late
 from penstock.runtime.columnar.operators.window_join import no_timer
 from penstock.runtime.columnar.ordering import Ordering
 from penstock.runtime.columnar.store.groups import Numbers
@@ -25,7 +26,7 @@ from penstock.runtime.columnar.store.rows import only
 from penstock.runtime.columnar.store.waiting_rows import WaitingRows
 from penstock.runtime.columnar.times import millis_array
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
 _ALL: Final = ()  # the key of the table `emitted`: there is one order for all rows
@@ -68,10 +69,9 @@ class SortOperator(StreamOperator):
             return
         frame = only(frame, self._schema)
         due = millis_array(frame[column(self.spec.rowtime)])
-        timely = due > self._last
-        if not timely.all():
-            self._late.drop(due[~timely].tolist(), self.context.timers.watermark)
-            frame, due = frame.filter(pl.Series(timely)), due[timely]
+        # A row that is only behind the watermark still has its place in the order.
+        timely, watermark = timely_rows(due, self._last), self.context.timers.watermark
+        frame, due = without_late(frame, due, timely, self._late, watermark)
         self._waiting.add(frame, due)
 
     def process_watermark(self, watermark: int) -> None:

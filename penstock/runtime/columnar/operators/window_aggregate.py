@@ -22,7 +22,7 @@ from penstock.runtime.columnar.window_names import END, SLICE, START
 from penstock.runtime.columnar.windows import LocalTime, Slices
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.hooks import UsesProcessingTime
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.windowing import TimeWindow
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
-
 from penstock.graph.operator_specs.columnar.common import column
 from penstock.graph.operator_specs.columnar.joins import WindowJoinSpec
 from penstock.runtime.columnar.batch import ColumnBatch
 from penstock.runtime.columnar.joins.bulk import join_frames
 from penstock.runtime.columnar.joins.pairs import JoinPairs
+from penstock.runtime.columnar.late_rows import timely_rows, without_late
 from penstock.runtime.columnar.store.rows import only
 from penstock.runtime.columnar.store.waiting_rows import WaitingRows
 from penstock.runtime.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 
 
 class WindowJoinOperator(StreamOperator):
@@ -53,10 +52,7 @@ class WindowJoinOperator(StreamOperator):
         frame = only(batch.frame, self._schemas[input_index])
         due = self._local.timers_of(frame[column(self._windows[input_index][1])])
         watermark = self.context.timers.watermark
-        timely = due > watermark
-        if not timely.all():
-            self._late.drop(due[~timely].tolist(), watermark)
-            frame, due = frame.filter(pl.Series(timely)), due[timely]
+        frame, due = without_late(frame, due, timely_rows(due, watermark), self._late, watermark)
         self._waiting[input_index].add(frame, due)
 
     def process_watermark(self, watermark: int) -> None:

@@ -11,6 +11,7 @@ from penstock.graph.operator_specs.columnar.common import column
 from penstock.graph.operator_specs.columnar.ranks import WindowRankSpec
 from penstock.runtime.columnar.batch import ColumnBatch
 from penstock.runtime.columnar.dtypes import schema_of
+from penstock.runtime.columnar.late_rows import timely_rows, without_late
 from penstock.runtime.columnar.operators.window_join import no_timer
 from penstock.runtime.columnar.ordering import Ordering, fresh_groups, row_numbers
 from penstock.runtime.columnar.store.groups import Numbers
@@ -19,7 +20,7 @@ from penstock.runtime.columnar.store.rows import only
 from penstock.runtime.columnar.store.waiting_rows import WaitingRows
 from penstock.runtime.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.runtime.records import MAX_WATERMARK
 
 _ENOUGH: Final = (
@@ -54,10 +55,7 @@ class WindowRankOperator(StreamOperator):
         frame = only(batch.frame, self._schema)
         due = self._due(frame)
         watermark = self.context.timers.watermark
-        timely = due > watermark
-        if not timely.all():
-            self._late.drop(due[~timely].tolist(), watermark)
-            frame = frame.filter(pl.Series(timely))
+        frame, _ = without_late(frame, due, timely_rows(due, watermark), self._late, watermark)
         if not frame.height:
             return
         self._keep(frame)

@@ -67,6 +67,7 @@ class CallMode(Protocol):
 class EpochCalls:
     """Epoch mode: input waits for capacity in its calls, and the barrier waits for results."""
 
+    create_loop = staticmethod(asyncio.new_event_loop)
     has_room = True
     under_way = False
 
@@ -111,7 +112,9 @@ class EpochCalls:
 class PipelinedCalls:
     """Pipelined mode: nothing waits, and the subtask takes input only while all calls have started."""
 
-    def __init__(self, queue: CallQueue, clock: Callable[[], int]) -> None:
+    create_loop = StepLoop
+
+    def __init__(self, queue: CallQueue, spec: AsyncWaitSpec, clock: Callable[[], int]) -> None:
         self._queue = queue
         self._clock = clock
 
@@ -166,16 +169,12 @@ class AsyncWaitOperator(
     def open(self, context: OperatorContext) -> None:
         """Open the user's function, and queue the in-flight records of the checkpoint."""
         super().open(context)
-        create_loop = StepLoop if context.pipelined else asyncio.new_event_loop
-        loop = (self._loop_factory or create_loop)()
+        kind = PipelinedCalls if context.pipelined else EpochCalls
+        loop = (self._loop_factory or kind.create_loop)()
         queue = self._queue = CallQueue(
             self.spec, context, loop, self._guard_calls, self.emit_results
         )
-        self._mode: CallMode = (
-            PipelinedCalls(queue, context.clock)
-            if context.pipelined
-            else EpochCalls(queue, self.spec, context.clock)
-        )
+        self._mode: CallMode = kind(queue, self.spec, context.clock)
         queue.calls.begin_interval()
         function = self.spec.function
         if is_checkpointed(function):

@@ -85,7 +85,7 @@ class _Tolerant(FunctionOperator):
     def _apply_with_keys(
         self, batch: RowBatch, call: Callable[[Any], Any]
     ) -> tuple[list[Any], dict[int, DeadLetter]]:
-        backend = self.backend
+        backend = self.context.keyed_state
         results = []
         failed = {}
         for at, (value, key) in enumerate(zip(batch.values, batch.keys or (), strict=True)):

@@ -35,9 +35,8 @@ class FunctionOperator(StreamOperator):
         super().open(context)
         self.function = self.spec.function
         self.call = method_of(self.function, self.method)
-        self.backend = context.keyed_state
         # A function without `open` cannot access keyed state, so it does not need the current key.
-        self.sets_key = self.backend is not None and hasattr(self.function, "open")
+        self.sets_key = context.keyed is not None and hasattr(self.function, "open")
         open_function(self.function, context.runtime_context)
         self.keeps_objects = keeps_objects(self.function)
 
@@ -56,7 +55,7 @@ class FunctionOperator(StreamOperator):
             raise self.guard(failed.cause, failed.record, known=True) from failed.cause
 
     def _apply_keyed(self, values: list[Any], keys: list[Any]) -> list[Any]:
-        backend, call = self.backend, self.call
+        backend, call = self.context.keyed_state, self.call
         results = []
         value = None
         try:
@@ -120,10 +119,11 @@ class FlatMapOperator(FunctionOperator):
         results: list[Any] = []
         times: list[int | None] = []
         index = 0
+        backend = self.context.keyed_state if self.sets_key else None
         try:
             for index, value in enumerate(values):
-                if self.sets_key and keys is not None:
-                    self.backend.current_key = keys[index]
+                if backend is not None and keys is not None:
+                    backend.current_key = keys[index]
                 found = call(value)
                 if found is None:
                     continue

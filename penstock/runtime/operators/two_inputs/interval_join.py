@@ -18,7 +18,7 @@ from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.graph.operator_specs.two_inputs import LEFT, RIGHT
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords, earliest_joinable
 from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
@@ -195,7 +195,7 @@ class IntervalJoinOperator(StreamOperator):
         """Join each record with existing partners, and keep it for later ones."""
         own, other = self.buffers[input_index], self.buffers[1 - input_index]
         least, greatest = self._reach[input_index]
-        watermark = self.timers.watermark
+        earliest = earliest_joinable(self.timers.watermark)
         keys, times = batch.keys or (), batch.timestamps
         if not batch.values:
             return
@@ -204,7 +204,7 @@ class IntervalJoinOperator(StreamOperator):
         first = other.gone + 1 if other.keep else MIN_WATERMARK
         for value, timestamp, key in zip(batch.values, times or (), keys, strict=True):
             assert timestamp is not None
-            if timestamp < watermark:
+            if timestamp < earliest:
                 self._take_late(value, timestamp, input_index)
                 continue
             add(key, timestamp, value)

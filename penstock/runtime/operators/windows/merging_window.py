@@ -79,7 +79,7 @@ class MergingWindowOperator(WindowOperator):
                 raise
             except Exception as error:
                 raise self.guard(error, value, known=True) from error
-            if self.event_time and self.cleanup_time(window) <= watermark:
+            if self.event_time and self.is_late(window, watermark):
                 del in_flight[window]
                 continue
             skipped = False

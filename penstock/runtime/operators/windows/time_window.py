@@ -24,6 +24,7 @@ from typing import Any
 from penstock.errors import CheckpointError
 from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.operators.lateness import last_late_start
 from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.operators.windows.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.windows.window_contents import AggregatedContents, ElementContents
@@ -108,9 +109,7 @@ class TimeWindowOperator(WindowOperatorBase):
 
     def _live_from(self) -> int:
         """Return the start of the first tumbling window that is not late."""
-        last_late: int = (
-            self.timers.watermark - self.size + 1
-        )  # late iff start + size - 1 <= watermark
+        last_late = last_late_start(self.size, self.timers.watermark)
         return last_late - (last_late - self.offset) % self.size + self.size
 
     def _without_late(
@@ -185,9 +184,7 @@ class TimeWindowOperator(WindowOperatorBase):
         """Return the starts of the windows of a timestamp that are not late, the latest first."""
         watermark = self.timers.watermark
         last = timestamp - (timestamp - self.offset) % self.slide
-        end = max(
-            timestamp - self.size, watermark - self.size + 1
-        )  # late iff start + size - 1 <= watermark
+        end = max(timestamp - self.size, last_late_start(self.size, watermark))
         return list(range(last, end, -self.slide))
 
     def _create_pane(self, start: int) -> Pane:

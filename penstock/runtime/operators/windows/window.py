@@ -10,6 +10,7 @@ from penstock.errors import CheckpointError, MissingTimestampError, PenstockErro
 from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.hooks import UsesProcessingTime
+from penstock.runtime.operators.lateness import cleanup_time, is_window_late
 from penstock.runtime.operators.missing_timestamps import missing_timestamp
 from penstock.runtime.operators.windows.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.windows.window_contexts import (
@@ -107,7 +108,7 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
         backend.current_key = key
         skipped = True
         for window in self.assign(value, timestamp):
-            if self.event_time and self.cleanup_time(window) <= watermark:
+            if self.event_time and self.is_late(window, watermark):
                 continue
             skipped = False
             entry = (key, window)
@@ -127,10 +128,7 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
 
     def take_skipped(self, value: Any, timestamp: int) -> None:
         """Handle a record that was added to no window: it is late unless its time is still to come."""
-        if (
-            self.event_time
-            and min(timestamp + self.lateness, MAX_WATERMARK) <= self.timers.watermark
-        ):
+        if self.event_time and is_window_late(timestamp, self.lateness, self.timers.watermark):
             self.take_late(value, timestamp)
 
     def assign(self, value: Any, timestamp: int) -> Collection[Any]:
@@ -178,10 +176,13 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
         if result.is_purge():
             self.table.remove(entry)
 
+    def is_late(self, window: Any, watermark: int) -> bool:
+        """Whether a window takes no more records."""
+        return is_window_late(window.max_timestamp(), self.lateness, watermark)
+
     def cleanup_time(self, window: Any) -> int:
         """Return when a window's contents, trigger state and timers are cleared."""
-        time: int = window.max_timestamp() + self.lateness
-        return min(time, MAX_WATERMARK)
+        return cleanup_time(window.max_timestamp(), self.lateness)
 
     def _register_cleanup(self, key: Any, window: Any) -> None:
         time = self.cleanup_time(window)

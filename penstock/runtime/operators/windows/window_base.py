@@ -9,7 +9,7 @@ from penstock.errors.user_errors import UserCodeError
 from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.runtime.operators.windows.window_contents import create_contents
 from penstock.runtime.operators.windows.window_contexts import WindowContext
 from penstock.runtime.records import MIN_WATERMARK

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.runtime.metrics import OperatorMetricGroup
-from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.lateness import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
 
