@@ -52,34 +52,44 @@ class Network:
         self._authenticator = ZapAuthenticator(self._context)
         self._authenticator.admit(keys)
         self._between_slots = sockets.between_slots(settings.heartbeat)
+        #: All other slots send here.
         self._inbox = sockets.new_socket(self._context, zmq.PULL, heartbeat=self._between_slots)
         guard(self._inbox, keys)
         self._connections = sockets.Connections(self._inbox)
         self.address = sockets.bind(self._inbox, host)
         self._wakeup = Wakeup()
+        #: What `pump` looks at, and what ends a `wait`: the same, and `wake`.
         self._sockets = zmq.Poller()
         self._sockets_and_wakeup = zmq.Poller()
         self._sockets_and_wakeup.register(self._wakeup.fd, zmq.POLLIN)
         for each in (self._inbox, self._authenticator.socket, self._connections.monitor):
             self._register(each)
-        self._files: dict[int, Callable[[], None]] = {}  # of others
+        #: Files that operators watch. They end a wait, as the sockets do.
+        self._files: dict[int, Callable[[], None]] = {}
         self._peers = {other: Peer(slot, other) for other in range(slots) if other != slot}
-        self._numbers = dict.fromkeys(
-            self._peers, 0
-        )  # expected number of the next message of each slot
+        #: The expected number of the next message of each slot: a gap fails the slot.
+        self._numbers = dict.fromkeys(self._peers, 0)
+        #: Channels within the slot, from when the first of their ends was opened.
         self._local: dict[ChannelId, LocalLink] = {}
+        #: The ends of channels to and from other slots, by the key that their frames carry.
         self._outputs: dict[bytes, RemoteOutput] = {}
         self._inputs: dict[bytes, RemoteInput] = {}
-        # Of channels that the other side opened first: at most one item each, and credits.
+        #: Of channels that the other side opened first: at most one item each, and credits.
         self._early: dict[bytes, list[tuple[int, frames.FrameEntry]]] = {}
+        #: Inputs whose senders have not been granted a window yet.
         self._unopened: list[RemoteInput] = []
+        #: None until `connect_driver`.
         self._driver: zmq.Socket[bytes] | None = None
         self._driver_connections: sockets.Connections | None = None
+        #: Received, and not taken by the loop yet.
         self._commands: list[Any] = []
+        #: Pickled, and not sent yet. Any thread adds to it; only `_thread` uses the socket.
         self._reports: deque[bytes] = deque()
         self._thread = threading.get_ident()
-        self._heard_of: dict[int, int] = {}  # slots by connection
-        self._gone: dict[int, float] = {}  # slots whose connection was closed, and when
+        #: Slots by the connection that their messages come on.
+        self._heard_of: dict[int, int] = {}
+        #: Slots whose connection was closed, and when: after a grace period they are lost, unless this slot ends before.
+        self._gone: dict[int, float] = {}
         self._closed = False
 
     # Connections.

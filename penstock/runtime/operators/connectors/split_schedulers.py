@@ -63,25 +63,38 @@ class SplitReading:
     def __init__(
         self, progress: SplitProgress, assignment: Assignment, now: int, *, bounded: bool
     ) -> None:
+        #: The progress that it was assigned with.
         self.progress = progress
-        self.bounded = bounded  # finished when its reader has nothing more
+        #: Whether it is finished when its reader has nothing more.
+        self.bounded = bounded
+        #: Where the record after the last one that the chain has processed is read: what a checkpoint contains.
         self.position = progress.position
+        #: Never False again.
         self.finished = progress.finished
+        #: Whether the watermark waits for it no more. A record ends that.
         self.idle = progress.idle
+        #: When it last returned records; when it was assigned, if it has returned none.
         self.active_ms = progress.active_ms or now
         self.assignment = assignment
         self.assignment.restore(progress.generator)
-        self.batches: Iterator[SourceBatch] | None = None  # iterator of its reader, while it reads
+        #: The iterator of its reader, while it reads; None: the reader starts at `position`.
+        self.batches: Iterator[SourceBatch] | None = None
         # Epoch mode:
-        self.read = False  # whether it has returned records
-        self.visited = False  # whether it has been scheduled
+        #: Whether it has returned records in this epoch, and whether it has been scheduled in it.
+        self.read = False
+        self.visited = False
         # Pipelined mode:
-        self.begun = False  # whether reading has started
-        self.fresh = True  # whether its reader has returned nothing since the last poll
-        self.quiet = False  # whether the last poll returned nothing
-        self.pause_s = 0.0  # length of the last pause
-        self.ready_s = 0.0  # when to poll it again, by time.monotonic()
-        self.reported: int | None = None  # the first checkpoint that contains it as finished
+        #: Whether reading has started: bounded splits wait until few enough others are open.
+        self.begun = False
+        #: Whether its reader has returned nothing since it was started.
+        self.fresh = True
+        #: Whether the last poll returned nothing.
+        self.quiet = False
+        #: The length of the last pause, which doubles while it is empty, and when to poll again, by time.monotonic().
+        self.pause_s = 0.0
+        self.ready_s = 0.0
+        #: The first checkpoint that contains it as finished; when that is durable, it is dropped.
+        self.reported: int | None = None
 
     def to_progress(self) -> SplitProgress:
         """Return its progress for the checkpoint."""

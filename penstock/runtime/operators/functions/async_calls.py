@@ -60,12 +60,14 @@ class AsyncCalls:
         place: str = "answers",
     ) -> None:
         self._loop = loop
+        #: The loop in pipelined mode, where it is stepped and never run.
         self._steps = loop if isinstance(loop, StepLoop) else None
         self._decisions = decisions
         self._place = place
+        #: The number of the next call in this interval, and how many have completed in it.
         self._next_number = 0
-        self._answered = 0  # in this epoch
-        # The completion order to follow in a replay; results that complete earlier wait.
+        self._answered = 0
+        #: The completion order to follow in a replay, None where none was recorded; results that complete earlier wait.
         self._script: Iterator[int] | None = None
         self._early: dict[AsyncQueueEntry, Any] = {}
         self._early_failed: set[AsyncQueueEntry] = set()
@@ -79,12 +81,17 @@ class AsyncCalls:
         self._retries_result = None if predicate is None else predicate.result_predicate()
         self._retries_error = None if predicate is None else predicate.exception_predicate()
         self._ask = self._ask_once if self._strategy is None else self._ask_with_retries
-        self._asked: dict[AsyncQueueEntry, None] = {}  # calls in flight, ordered by deadline
+        #: Calls in flight, ordered by deadline: all have the same timeout.
+        self._asked: dict[AsyncQueueEntry, None] = {}
+        #: What `run` waits for, and the handle that stops the loop once it is true; None: it is not true, or nothing waits.
         self._enough = _nothing
         self._stop: asyncio.Handle | None = None
+        #: The first failure, which every later call of `run` or `step` raises.
         self._failure: CallFailedError | None = None
-        self._paused_s = 0.0  # seconds in which the loop did not run
-        self._stopped_at: float | None = loop.time()  # None while it runs
+        #: Seconds in which the loop did not run, which do not count for timeouts, and since when it stands still; None: it runs.
+        self._paused_s = 0.0
+        self._stopped_at: float | None = loop.time()
+        #: Expires the first call in `_asked`, in a loop that is run; one that is stepped is asked for its deadline.
         self._timer: asyncio.TimerHandle | None = None
 
     # Driving the loop.

@@ -221,20 +221,30 @@ class SlotLoop:
         self._slot = slot
         self._network = network
         self._vertices = {vertex.vertex: vertex for vertex in stage.vertices}
+        #: The subtask that the thread works for, or worked for last: a failure is its failure, a log line its line.
         self.current: Subtask | None = None
-        self.tasks: list[PipelinedTask] = []  # downstream first
+        #: Downstream first, so that a subtask has room before those that feed it work.
+        self.tasks: list[PipelinedTask] = []
+        #: Whether the driver has ended the slot; nothing may happen after that.
         self._left = False
-        self._waits = False  # whether there is nothing to do
+        #: Whether the thread waits for data. Read by inspections, from other threads.
+        self._waits = False
+        #: Ends slots of this process that the driver cannot reach any more.
         self._stop = stop
+        #: Writes snapshots in a thread of its own, in the order in which they were taken.
         self._uploads = Uploads(network.report, network.wake)
         self._garbage = GarbageControl()
+        #: The interval of latency markers; 0: none.
         self._marker_s = stage.network.latency_interval_ms / 1000
         begun = time.monotonic()
         self._metrics = SlotMetrics(begun)
+        #: The times below are by the monotonic clock. When metrics are due; 0.0: at the end of this iteration.
         self._report_at = begun + _REPORT_EVERY_S
         self._mark_at = begun + self._marker_s
-        self._alignment_interval_s: float | None = None  # interval of watermark alignment reports
+        #: The shortest interval of the sources' alignment groups; None: no source has one, and nothing is reported.
+        self._alignment_interval_s: float | None = None
         self._next_alignment_report = begun
+        #: When buffers are sent although there is work: a slot that keeps up with its input may never be idle.
         self._send_at = begun
         create, mode = RecordedSubtask if stage.settings.journal else Subtask, PipelinedMode()
         for vertex in sorted(stage.vertices, key=lambda each: each.level, reverse=True):

@@ -50,15 +50,19 @@ class TaskCheckpoints:
     ) -> None:
         self._subtask = subtask
         self._inputs = inputs
+        #: After it, a barrier that is not aligned overtakes records.
         self._timeout_ms = stage.barriers.aligned_timeout_ms
         self._slot = slot
+        #: Decides about every barrier, and nothing else does.
         self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
         inputs.announces = self._barriers.may_overtake
+        #: Snapshots whose in-flight data is incomplete. Uploads stay in order: later ones wait behind these.
         self._held = UnalignedSnapshots(subtask, slot.upload)
-        # Channels whose records belong to snapshots because their barriers have not arrived, and those snapshots.
+        #: Channels whose records belong to snapshots because their barriers have not arrived, and those snapshots.
         self.in_flight = self._barriers.in_flight
+        #: A committable is sent with every ACK until a checkpoint that has it is complete: an aborted one loses none.
         self._unconfirmed = UnconfirmedCommittables()
-        # Bytes received when the first barrier of a checkpoint arrived, by checkpoint id.
+        #: Bytes received when the first barrier of a checkpoint arrived, by checkpoint id.
         self._bytes_before: dict[int, int] = {}
 
     def begin_interval(self, environment: TaskEnvironment) -> None:
@@ -134,8 +138,8 @@ class TaskCheckpoints:
     def expedite(self, take: Callable[[InputChannel], None]) -> bool:
         """Let barriers overtake if their timeout is over, and take those that have; return whether there were any.
 
-        None overtakes records that a rescale has moved: they belong before everything that their new channel delivers, and a
-        snapshot has no place for them.
+        None overtakes records that a rescale has moved: a checkpoint with moved and new records of one key, in two channels,
+        would lose their order.
         """
         inputs = self._inputs
         if inputs.moved or not self._may_expedite():

@@ -32,20 +32,26 @@ class ChainOutput:
             typed = typed_output(kind)
             if typed is not None:
                 self._types[tag] = typed
+        #: The checks and conversions of the declared types; outputs without one pass everything.
         self._main_type = self._types.get(None)
+        #: Chained operators and edges with their side output tags. Status changes go to all of them.
         self._operators: list[tuple[StreamOperator, str | None]] = []
         self._edges: list[tuple[EdgeOutput, str | None]] = []
+        #: What is called for records of the main output and of side outputs, and for watermarks: `_plain` or `_timed`.
         self._main: list[Any] = []
         self._side: dict[str, list[Any]] = {}
-        self._followers: list[Any] = []  # consumers of watermarks
+        self._followers: list[Any] = []
+        #: The consumers themselves, and the same with time measurement, once a span was measured.
         self._plain = (self._main, self._side, self._followers)
-        self._timed: _Consumers | None = None  # the same, with time measurement
-        # The chain positions of consumers, None for edges: by tag as in `_main` and `_side`, and of the followers.
+        self._timed: _Consumers | None = None
+        #: The chain positions of consumers, None for edges: by tag as in `_main` and `_side`, and of the followers.
         self._places: dict[str | None, list[int | None]] = {}
         self._chained: list[int | None] = []
+        #: Records emitted since the attempt or the epoch began, whether anything consumes them or not.
         self.records_out = 0
         self.side_out: dict[str, int] = {}
-        self.watermark = MIN_WATERMARK  # the last one emitted
+        #: The last watermark emitted.
+        self.watermark = MIN_WATERMARK
 
     def add_operator(self, operator: StreamOperator, tag: str | None, position: int) -> None:
         """Chain an operator with this position to the main output or to a side output."""

@@ -29,20 +29,27 @@ class ChainMetrics:
         keyed: KeyedSnapshots,
     ) -> None:
         outputs = chain.outputs
+        #: The metrics of users' functions, one group per operator, from before they are opened.
         self.groups = [OperatorMetricGroup() for _ in outputs]
         self.times = chain.times
+        #: What the channels have delivered; a source counts its records itself.
         self.records_in = 0
         self.bytes_in = 0
-        self.busy_s = 0.0  # in epoch mode; pipelined mode has TimeShares
+        #: In epoch mode only; pipelined mode has TimeShares.
+        self.busy_s = 0.0
         self._ids = [info.operator_id for info in deployment.operators]
         self._outputs = outputs
-        self._edges = edges  # those with a writer; they are added later
-        self._sent_before = 0  # bytes
+        #: The edges with a writer. They are added when the subtask is opened.
+        self._edges = edges
+        #: Bytes that the edges had sent before this epoch: their counts go on as long as the subtask lives.
+        self._sent_before = 0
         self._keyed = keyed
         self._source = chain.source
+        #: Of the operators that are open; they are added one by one.
         self._contexts = chain.contexts
+        #: The positions of operators with an edge: their records leave the chain.
         self._ends = {edge.operator for edge in deployment.edges}
-        # The operator and output that each operator of the chain reads; the head reads the input.
+        #: The operator and output that each operator of the chain reads; the head reads the input.
         self._upstream: dict[int, tuple[int, str | None]] = {
             target: (position, tag)
             for position, info in enumerate(deployment.operators)
