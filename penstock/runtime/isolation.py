@@ -69,14 +69,14 @@ def isolate_all(values: list[Any]) -> list[Any]:
     return list(values) if copied is values else copied
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> Any:
     try:
         return pickle.loads(dumps(value))
     except Exception:  # noqa: BLE001 - without pickling the object itself is passed on
         return value
 
 
-def keeps_objects(function: Any) -> bool:
+def keeps_objects(function: object) -> bool:
     """Whether a function may return an object that it keeps: it has attributes or closure variables."""
     if isinstance(function, types.MethodType):
         function = function.__self__
@@ -88,7 +88,7 @@ def keeps_objects(function: Any) -> bool:
 def isolating(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that calls `call` and isolates its result."""
 
-    def call_isolated(value: Any) -> Any:
+    def call_isolated(value: object) -> Any:
         return isolated(call(value))
 
     return call_isolated

@@ -238,7 +238,7 @@ class OperatorMetricGroup(metricbase.MetricGroup):
             group.reset()
 
 
-def _check_name(name: Any) -> None:
+def _check_name(name: object) -> None:
     if not isinstance(name, str):
         raise ArgumentTypeError(
             f"metric name must be a str, got {type(name).__name__}", hint="pass a str"

@@ -223,7 +223,7 @@ class RowBatch(Batch):
         return RowBatch(values, times.tolist() if type(times) is array else times, keys)
 
 
-def batch_of(records: Any, timestamps: list[int | None] | None) -> Batch:
+def batch_of(records: object, timestamps: list[int | None] | None) -> Batch:
     """Return the records of a source as a batch: a list of objects, or a table of columns."""
     if type(records) is list:
         return RowBatch(records, timestamps)

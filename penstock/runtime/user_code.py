@@ -73,7 +73,7 @@ def method_of(function: Any, name: str) -> Callable[..., Any]:
     return method if callable(method) else function
 
 
-def is_checkpointed(function: Any) -> bool:
+def is_checkpointed(function: object) -> bool:
     """Whether a user function has both methods of a CheckpointedFunction."""
     return all(
         callable(getattr(function, method, None))

@@ -43,7 +43,7 @@ class MatchContext:
         self._key: Any = None
         self._timestamp = 0
 
-    def bind(self, pattern_id: Any, key: Any, timestamp: int) -> None:
+    def bind(self, pattern_id: object, key: object, timestamp: int) -> None:
         """Set the current match."""
         self._pattern_id = pattern_id
         self._key = key
@@ -92,7 +92,7 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
         raise NotImplementedError
 
     def _create_order(self, comparator: Callable[[Any, Any], int]) -> Order:
-        def compare(first: Any, second: Any) -> int:
+        def compare(first: object, second: object) -> int:
             try:
                 return comparator(first, second)
             except Exception as error:
@@ -242,7 +242,9 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
         """Emit a match."""
         self._emit(self.spec.function.process_match, engine, match, key, timestamp)
 
-    def emit_timed_out(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+    def emit_timed_out(
+        self, engine: PatternEngine, match: Match, key: object, timestamp: int
+    ) -> None:
         """Emit a partial match that timed out."""
         if self._on_timeout is not None:
             self._emit(self._on_timeout, engine, match, key, timestamp)
@@ -307,7 +309,7 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
         close_functions(self.functions)
 
 
-def _no_timer(time: int, key: Any, namespace: Any) -> None:
+def _no_timer(time: int, key: object, namespace: object) -> None:
     """Ignore timers: there are none."""
 
 
@@ -393,7 +395,7 @@ class DynamicCepOperator(CepOperatorBase):
         for record in batch.values:
             self._update(record)
 
-    def _update(self, record: Any) -> None:
+    def _update(self, record: object) -> None:
         pattern_id, plan = self._plan_of(record)
         before = self._engines.get(pattern_id)
         if before is not None and plan is not None and self._records.get(pattern_id) == record:

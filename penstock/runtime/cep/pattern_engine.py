@@ -36,13 +36,17 @@ Order = Callable[[int, Any], Any]  # from timestamp and event to the sort key
 class MatchingOperator(Protocol):
     """The operator as seen by an engine."""
 
-    def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+    def emit(self, engine: PatternEngine, match: Match, key: object, timestamp: int) -> None:
         """Emit a match."""
 
-    def emit_timed_out(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+    def emit_timed_out(
+        self, engine: PatternEngine, match: Match, key: object, timestamp: int
+    ) -> None:
         """Emit a partial match that timed out."""
 
-    def guard(self, error: BaseException, record: Any = None, known: bool = False) -> PenstockError:
+    def guard(
+        self, error: BaseException, record: object = None, known: bool = False
+    ) -> PenstockError:
         """Wrap an exception of a condition."""
 
 
@@ -65,14 +69,14 @@ class PatternEngine:
         self._scheduled: dict[Any, int] = {}  # the earliest time in the heap, by key
         self._serial = 0
 
-    def restore(self, key: Any, state: KeyRuns) -> None:
+    def restore(self, key: object, state: KeyRuns) -> None:
         """Restore the partial matches of a key."""
         self.live[key] = state
         self._schedule(key, state)
 
     # -- time
 
-    def _schedule(self, key: Any, state: KeyRuns) -> None:
+    def _schedule(self, key: object, state: KeyRuns) -> None:
         deadline = self.nfa.deadline(state)
         if deadline is None:
             return
@@ -157,7 +161,7 @@ class PatternEngine:
             if result is not NOTHING:
                 take(key, state, result, timestamp)
 
-    def _take_result(self, key: Any, state: KeyRuns, result: StepResult, timestamp: int) -> None:
+    def _take_result(self, key: object, state: KeyRuns, result: StepResult, timestamp: int) -> None:
         """Emit the results of a step, and store the remaining state."""
         shell = self.shell
         for match, when in result.timed_out:

@@ -57,7 +57,7 @@ class SlotInspector:
         self._stopped = threading.Event()
         remember_log()
 
-    def answer(self, request: Any) -> Any:
+    def answer(self, request: object) -> Any:
         """Answer a request; raises if it is unknown. Thread-safe."""
         match request:
             case StackSamples(task=task):

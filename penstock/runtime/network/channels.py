@@ -78,19 +78,19 @@ class OutputChannel(Protocol):
     window: int  # maximum number of in-flight records
     most_records: int  # maximum number of records per buffer that the receiver wants
 
-    def send(self, kind: int, content: Any) -> int:
+    def send(self, kind: int, content: object) -> int:
         """Send a Batch (kind DATA) or a control message after everything sent before; return its size in bytes, 0 if unknown."""
 
-    def overtake(self, kind: int, content: Any) -> list[BufferOrEvent]:
+    def overtake(self, kind: int, content: object) -> list[BufferOrEvent]:
         """Send a control message ahead of everything queued here; return the overtaken DATA items, in order.
 
         They are still sent after it.
         """
 
-    def expedite(self, kind: int, content: Any) -> list[BufferOrEvent]:
+    def expedite(self, kind: int, content: object) -> list[BufferOrEvent]:
         """Let a control message that is still queued here overtake; return what `overtake` would."""
 
-    def holds(self, kind: int, content: Any) -> bool:
+    def holds(self, kind: int, content: object) -> bool:
         """Whether a control message is still queued here."""
 
     def usage(self) -> float:
@@ -351,16 +351,16 @@ class LocalLink:
         self._check()
         return 0
 
-    def overtake(self, kind: int, content: Any) -> list[BufferOrEvent]:
+    def overtake(self, kind: int, content: object) -> list[BufferOrEvent]:
         """Pass a message ahead of everything queued at the receiver: nothing is overtaken at this end."""
         self.receiver.put_first(BufferOrEvent(kind, content, 0))
         return []
 
-    def expedite(self, kind: int, content: Any) -> list[BufferOrEvent]:
+    def expedite(self, kind: int, content: object) -> list[BufferOrEvent]:
         """Return nothing: the receiver has the message already and decides when it overtakes."""
         return []
 
-    def holds(self, kind: int, content: Any) -> bool:
+    def holds(self, kind: int, content: object) -> bool:
         """Return False: nothing is queued at this end."""
         return False
 

@@ -135,7 +135,7 @@ class DriverEndpoint:
         self._authenticator.answer()
         return [arrival for stage in self._stages.values() for arrival in stage.take()]
 
-    def send(self, stage: str, slot: int, command: Any) -> None:
+    def send(self, stage: str, slot: int, command: object) -> None:
         """Send a command to a slot that has reported. Commands to a lost slot are dropped."""
         opened = self._stages.get(stage)
         if opened is not None:

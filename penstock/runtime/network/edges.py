@@ -37,7 +37,7 @@ class EdgeOutput(Protocol):
     def barrier(self, message: BarrierMessage) -> None:
         """Flush pending records, then send the barrier."""
 
-    def open(self, context: Any) -> None:
+    def open(self, context: object) -> None:
         """Prepare user code."""
 
     def close(self) -> None:
@@ -76,11 +76,11 @@ class BufferedEdge:
         """Return the state of the router that determines where records go."""
         return self._router.snapshot()
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: object) -> None:
         """Restore what `memory` returned."""
         self._router.restore(snapshot)
 
-    def _control(self, kind: int, content: Any) -> None:
+    def _control(self, kind: int, content: object) -> None:
         assert self._writer is not None
         for target in self._targets:
             self._router.flush(target)
@@ -164,7 +164,7 @@ class BufferedEdge:
         assert isinstance(self._writer, ChannelWriter)
         yield from self._writer.channels.items()
 
-    def open(self, context: Any) -> None:
+    def open(self, context: object) -> None:
         """Open the user's selectors."""
         self._router.open(context)
 
@@ -188,7 +188,7 @@ class LocalEdge:
         """Use this receiver from now on."""
         self._deliver = deliver
 
-    def _hand_over(self, kind: int, content: Any) -> None:
+    def _hand_over(self, kind: int, content: object) -> None:
         assert self._deliver is not None
         self._deliver(self._gate, self._subtask, kind, content)
 
@@ -212,7 +212,7 @@ class LocalEdge:
         """Pass records on."""
         self._hand_over(DATA, batch)
 
-    def open(self, context: Any) -> None:
+    def open(self, context: object) -> None:
         """Do nothing: a local edge has no user code."""
 
     def close(self) -> None:

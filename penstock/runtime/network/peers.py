@@ -121,13 +121,13 @@ class RemoteOutput:
         self._check()
         return size
 
-    def overtake(self, kind: int, content: Any) -> list[BufferOrEvent]:
+    def overtake(self, kind: int, content: object) -> list[BufferOrEvent]:
         """Send a control message ahead of everything queued at either end; return the records queued here, in order."""
         self._transmit(kind, _encoded(kind, content), frames.OVERTAKES)
         self._check()
         return [item for item, _ in self._queue if item.kind == DATA]
 
-    def expedite(self, kind: int, content: Any) -> list[BufferOrEvent]:
+    def expedite(self, kind: int, content: object) -> list[BufferOrEvent]:
         """Let a control message that is queued here overtake; return the records before it."""
         overtaken: list[BufferOrEvent] = []
         for position, (item, message) in enumerate(self._queue):
@@ -140,7 +140,7 @@ class RemoteOutput:
                 overtaken.append(item)
         return []
 
-    def holds(self, kind: int, content: Any) -> bool:
+    def holds(self, kind: int, content: object) -> bool:
         """Whether a control message is queued here."""
         return any(item.kind == kind and message == content for item, message in self._queue)
 

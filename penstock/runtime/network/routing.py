@@ -83,7 +83,7 @@ class Router:
         """Number of records routed so far, over all targets."""
         return self._sent + sum(map(len, self._pending.values()))
 
-    def open(self, context: Any) -> None:
+    def open(self, context: object) -> None:
         """Prepare the user's selectors."""
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ class HashRouter(Router):
         self._key_of = method_of(selector, "get_key")
         self._routes = _Routes(edge.target_parallelism, edge.target_max_parallelism)
 
-    def open(self, context: Any) -> None:
+    def open(self, context: object) -> None:
         """Open the key selector."""
         open_function(self._selector, context)
 
@@ -301,7 +301,7 @@ class HashRouter(Router):
             raise RecordFailedError(error, refused) from None
 
 
-def _is_key(key: Any) -> bool:
+def _is_key(key: object) -> bool:
     try:
         as_key(key)
     except TypeError:
@@ -317,7 +317,7 @@ class _Routes(dict[Any, int]):
         self._parallelism = parallelism
         self._max_parallelism = max_parallelism
 
-    def __missing__(self, key: Any) -> int:
+    def __missing__(self, key: object) -> int:
         if holds_nan(key):  # NaN keys would be missing each time
             raise _nan_error(key)
         group = key_group_of(key, self._max_parallelism)
@@ -346,7 +346,7 @@ def _refuse_nan(keys: list[Any]) -> None:
             raise _nan_error(key)
 
 
-def _nan_error(key: Any) -> ArgumentError:
+def _nan_error(key: object) -> ArgumentError:
     return ArgumentError(
         f"NaN is not allowed as a key: {key!r}",
         detail="NaN is not equal to itself, so the state of such a key would not be found again",
@@ -365,7 +365,7 @@ class CustomRouter(Router):
         self._partition = method_of(custom.partitioner, "partition")
         self._key_of = method_of(custom.key_selector, "get_key")
 
-    def open(self, context: Any) -> None:
+    def open(self, context: object) -> None:
         """Open the user's functions."""
         for function in self._functions:
             open_function(function, context)
@@ -374,7 +374,7 @@ class CustomRouter(Router):
         """Close the user's functions."""
         close_functions(self._functions)
 
-    def _pick(self, value: Any) -> Any:
+    def _pick(self, value: object) -> Any:
         return self._partition(self._key_of(value), len(self.targets))
 
     def route(self, batch: Batch) -> None:

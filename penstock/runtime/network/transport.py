@@ -283,7 +283,7 @@ class Network:
                 detail=str(frames.channel_of(entry.channel)),
             )
 
-    def _receive_from(self, socket: Any) -> None:
+    def _receive_from(self, socket: object) -> None:
         if self._driver is not None and socket is self._driver:
             self._commands += _all_of(self._driver)
         elif socket is self._authenticator.socket:

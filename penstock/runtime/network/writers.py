@@ -19,7 +19,7 @@ from penstock.runtime.network.messages import DATA
 class ResultWriter(Protocol):
     """Carries the output of one subtask over one edge."""
 
-    def send(self, target: int, kind: int, content: Any) -> int:
+    def send(self, target: int, kind: int, content: object) -> int:
         """Send a Batch (kind DATA) or a control message to a target subtask, after everything sent to it before.
 
         Returns the size in bytes; 0 if it is passed as an object. `kind` is one of `network.messages`. The writer owns
@@ -73,7 +73,7 @@ class ChannelWriter:
         self.channels = channels
         self._neighbours = neighbours  # targets in the same slot
 
-    def send(self, target: int, kind: int, content: Any) -> int:
+    def send(self, target: int, kind: int, content: object) -> int:
         """Pass an item to the channel."""
         return self.channels[target].send(kind, content)
 

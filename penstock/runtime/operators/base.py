@@ -121,7 +121,7 @@ class OperatorContext:
         return self.keyed.timers
 
     def failure(
-        self, error: BaseException, record: Any = None, known: bool = False
+        self, error: BaseException, record: object = None, known: bool = False
     ) -> UserCodeError:
         """Return an exception of the operator's user function with its place; `known`: for this record."""
         shown = shorten(record) if known else None
@@ -178,6 +178,8 @@ class StreamOperator:
     def close(self) -> None:
         """Release resources."""
 
-    def guard(self, error: BaseException, record: Any = None, known: bool = False) -> UserCodeError:
+    def guard(
+        self, error: BaseException, record: object = None, known: bool = False
+    ) -> UserCodeError:
         """Wrap an exception of the user's function."""
         return self.context.failure(error, record, known)

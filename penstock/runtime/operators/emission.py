@@ -77,7 +77,7 @@ class Collector:
         """Create the collector of an operator whose function returns or yields results."""
         return cls(context.output, ResultCheck(context.runtime_context.get_metrics_group()))
 
-    def check(self, results: Any) -> None:
+    def check(self, results: object) -> None:
         """Check a function's result for a single value that is iterated."""
         if self._check is not None and type(results) in ITERATED:
             self._check.note(results)
@@ -101,7 +101,7 @@ class Collector:
             raise
         return len(values) >= _FLUSH_AT
 
-    def add_all(self, results: Any, timestamp: int | None) -> None:
+    def add_all(self, results: object, timestamp: int | None) -> None:
         """Add all results of a user function, or None."""
         if self.gather(results, timestamp):
             self.flush()
@@ -113,7 +113,7 @@ class Collector:
         if len(self._values) >= _FLUSH_AT:
             self.flush()
 
-    def add_side(self, tag: str, value: Any, timestamp: int | None) -> None:
+    def add_side(self, tag: str, value: object, timestamp: int | None) -> None:
         """Add one record to a side output."""
         side = self._side.get(tag)
         if side is None:

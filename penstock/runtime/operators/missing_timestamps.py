@@ -37,7 +37,7 @@ def first_untimed(batch: RowBatch) -> Any:
 
 
 def missing_timestamp(
-    context: OperatorContext, record: Any, what: str = "an event-time window"
+    context: OperatorContext, record: object, what: str = "an event-time window"
 ) -> MissingTimestampError:
     """Return the error for a record without a timestamp. It names the operators that emitted it."""
     detail = (

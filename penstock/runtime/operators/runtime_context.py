@@ -132,22 +132,22 @@ class StreamingRuntimeContext:
             )
         return self._keyed_state.get_state(descriptor)
 
-    def get_state(self, state_descriptor: Any) -> Any:
+    def get_state(self, state_descriptor: object) -> Any:
         """Return a ValueState."""
         return self._keyed(state_descriptor, "value")
 
-    def get_list_state(self, state_descriptor: Any) -> Any:
+    def get_list_state(self, state_descriptor: object) -> Any:
         """Return a ListState."""
         return self._keyed(state_descriptor, "list")
 
-    def get_map_state(self, state_descriptor: Any) -> Any:
+    def get_map_state(self, state_descriptor: object) -> Any:
         """Return a MapState."""
         return self._keyed(state_descriptor, "map")
 
-    def get_reducing_state(self, state_descriptor: Any) -> Any:
+    def get_reducing_state(self, state_descriptor: object) -> Any:
         """Return a ReducingState."""
         return self._keyed(state_descriptor, "reducing")
 
-    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+    def get_aggregating_state(self, state_descriptor: object) -> Any:
         """Return an AggregatingState."""
         return self._keyed(state_descriptor, "aggregating")

@@ -8,7 +8,7 @@ of `state.backend.type`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from penstock import options
 from penstock.graph.state_backend import StateBackendSettings
@@ -37,7 +37,7 @@ def create_backend(
 
 
 def read_chain(
-    state_io: Any, chain: Any, max_parallelism: int, owned: range | None = None
+    state_io: object, chain: object, max_parallelism: int, owned: range | None = None
 ) -> Iterator[Deltas]:
     """Read the tables of a chain, oldest first, whichever backend wrote it.
 

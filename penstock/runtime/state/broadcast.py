@@ -20,7 +20,7 @@ class _Entries:
         """Return the value under `key`, or None."""
         return self._entries.get(key)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Whether there is an entry under `key`."""
         return key in self._entries
 
@@ -52,7 +52,7 @@ class ReadOnlyHeapBroadcastState(_Entries):
 
     __slots__ = ()
 
-    def _refuse(self, *args: Any) -> NoReturn:
+    def _refuse(self, *args: object) -> NoReturn:
         raise UnsupportedOperationError(
             "broadcast state is read-only on the non-broadcast side",
             detail="its subtasks see different elements, so their copies would diverge",
@@ -75,7 +75,7 @@ class HeapBroadcastState(_Entries):
         """Set several entries."""
         self._entries.update(dict_value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove one entry if it exists."""
         self._entries.pop(key, None)
 

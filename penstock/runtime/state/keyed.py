@@ -88,7 +88,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def begin_snapshot(
-        self, state_io: Any, chain: Any, name: Any, *, force: bool
+        self, state_io: object, chain: object, name: object, *, force: bool
     ) -> Prepared | None:
         """Take the synchronous part of a snapshot; return the function for the asynchronous part, or None if nothing has changed.
 
@@ -99,7 +99,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def restore(
-        self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
+        self, state_io: object, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
     ) -> Any:
         """Restore chains of snapshots; return the one that the next snapshot continues, or None.
 
@@ -232,7 +232,7 @@ class KeyedStateBackend(ABC):
         return list(dict.fromkeys(key[0] for key in keys)) if table.namespaced else list(keys)
 
 
-def database_of(chain: Any) -> Any:
+def database_of(chain: object) -> Any:
     """Return the database snapshot of a chain, or None if it consists of tables."""
     return getattr(chain, "database", None)
 

@@ -100,15 +100,15 @@ class OperatorStateBackend:
             self._classes[name] = class_shapes.merged(self._classes.get(name, ()), found)
         return {name: found for name, found in self._classes.items() if found}
 
-    def get_list_state(self, state_descriptor: Any) -> OperatorListState:
+    def get_list_state(self, state_descriptor: object) -> OperatorListState:
         """Return list state: on rescale the elements of all subtasks are split evenly."""
         return OperatorListState(self._user_state(state_descriptor, "list", SPLIT, []))
 
-    def get_union_list_state(self, state_descriptor: Any) -> OperatorListState:
+    def get_union_list_state(self, state_descriptor: object) -> OperatorListState:
         """Return union list state: on restore every subtask gets the elements of all subtasks."""
         return OperatorListState(self._user_state(state_descriptor, "list", UNION, []))
 
-    def get_broadcast_state(self, state_descriptor: Any) -> HeapBroadcastState:
+    def get_broadcast_state(self, state_descriptor: object) -> HeapBroadcastState:
         """Return broadcast state: a dictionary that is the same in all subtasks."""
         return HeapBroadcastState(self._user_state(state_descriptor, "map", BROADCAST, {}))
 

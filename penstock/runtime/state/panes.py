@@ -28,11 +28,11 @@ class PaneTable(StateTable, Protocol):
     def namespaces(self) -> list[Any]:
         """Return all namespaces that have entries."""
 
-    def pane(self, namespace: Any) -> tuple[dict[Any, Any], Any]:
+    def pane(self, namespace: object) -> tuple[dict[Any, Any], Any]:
         """Return the dictionary to write a namespace's entries to, and an object with `get` for those of earlier intervals."""
 
-    def pop_pane(self, namespace: Any) -> dict[Any, Any]:
+    def pop_pane(self, namespace: object) -> dict[Any, Any]:
         """Remove a namespace and return its entries by key."""
 
-    def drop_pane(self, namespace: Any) -> None:
+    def drop_pane(self, namespace: object) -> None:
         """Remove a namespace without returning its entries."""

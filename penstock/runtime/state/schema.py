@@ -73,7 +73,7 @@ class StateSchema:
         )
 
 
-def shape_of(type_info: Any) -> Shape | None:
+def shape_of(type_info: object) -> Shape | None:
     """Return a type as plain data; None for the type of any object."""
     if isinstance(type_info, PickledBytesTypeInfo):
         return None
@@ -93,7 +93,7 @@ def shape_of(type_info: Any) -> Shape | None:
     return (repr(type_info),)
 
 
-def _is_open(shape: Any) -> bool:
+def _is_open(shape: object) -> bool:
     return shape is None or (isinstance(shape, tuple) and any(map(_is_open, shape)))
 
 

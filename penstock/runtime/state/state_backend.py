@@ -39,7 +39,7 @@ class StateBackendFactory(Protocol):
     ) -> KeyedStateBackend:
         """Return an empty backend without a job, for tests."""
 
-    def reads(self, chain: Any) -> bool:
+    def reads(self, chain: object) -> bool:
         """Whether this backend has written a chain of snapshots, or reads it as its own."""
 
     def read(

@@ -55,7 +55,7 @@ class KeyedValueState(KeyedState):
         """Return the value, or None."""
         return self.table.get(self.entry())
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         """Set the value; None removes it."""
         if value is None:
             self.clear()
@@ -139,7 +139,7 @@ class KeyedMapState(KeyedState):
             mapping.update(dict_value)
             self.table.put(entry, mapping)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove one entry if it exists."""
         entry = self.entry()
         mapping = self.table.get(entry)
@@ -150,7 +150,7 @@ class KeyedMapState(KeyedState):
             else:
                 self.table.remove(entry)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Whether there is an entry under `key`."""
         return key in self._read()
 
@@ -172,13 +172,13 @@ class KeyedMapState(KeyedState):
 
     __contains__ = contains
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self.get(key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.put(key, value)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self.remove(key)
 
     def __iter__(self) -> Iterator[Any]:

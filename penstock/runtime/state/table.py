@@ -48,13 +48,13 @@ class StateTable(Protocol):
     def put(self, key: Any, value: Any) -> None:
         """Write an entry."""
 
-    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+    def get_many(self, keys: Sequence[Any], default: object = None) -> list[Any]:
         """Return the entries under many keys, read in one call if the backend supports it."""
 
     def put_many(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
         """Write many entries."""
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove an entry if it exists."""
 
     def items(self) -> Iterator[tuple[Any, Any]]:

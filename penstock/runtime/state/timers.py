@@ -12,10 +12,10 @@ Fire = Callable[[int, Any, Any], None]  # timestamp, key, namespace
 class Timers(Protocol):
     """Pending timers of one time domain, ordered by time."""
 
-    def register(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def register(self, timestamp: int, key: object, namespace: object) -> None:
         """Add a timer; adding it twice has no effect."""
 
-    def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def delete(self, timestamp: int, key: object, namespace: object) -> None:
         """Remove a timer if it exists."""
 
     def next_time(self) -> int | None:

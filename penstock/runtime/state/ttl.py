@@ -55,7 +55,7 @@ class TtlState(KeyedState):
         """Return the live part of an entry: itself if nothing has expired, None if everything has."""
         return None if stored[1] + self.ttl <= now else stored
 
-    def access(self, entry: Any) -> int:
+    def access(self, entry: object) -> int:
         """Return the current time, after checking some other entries."""
         now = self.backend.clock()
         if self._sweep is not None:
@@ -103,7 +103,7 @@ class TtlValueState(TtlState, KeyedValueState):
         """Return the value, or None."""
         return self.read()
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         """Set the value; None removes it."""
         entry = self.entry()
         now = self.access(entry)
@@ -163,7 +163,7 @@ class TtlMapState(TtlState, KeyedMapState):
         left = {key: item for key, item in stored.items() if item[1] > oldest}
         return stored if len(left) == len(stored) else left or None
 
-    def _lookup(self, key: Any) -> tuple[Any] | None:
+    def _lookup(self, key: object) -> tuple[Any] | None:
         """Return the value under `key` in a one-tuple, or None if there is no visible value."""
         entry = self.entry()
         now = self.access(entry)
@@ -184,7 +184,7 @@ class TtlMapState(TtlState, KeyedMapState):
         found = self._lookup(key)
         return None if found is None else found[0]
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Whether there is an entry under `key`."""
         return self._lookup(key) is not None
 

@@ -103,7 +103,7 @@ class CallLog:
         noted.append(_KINDS * channel)
         noted.append(count)
 
-    def keep(self, call: CallKind, value: Any) -> None:
+    def keep(self, call: CallKind, value: object) -> None:
         """Record a call with a value that is not a number."""
         self.note(call, len(self._values))
         self._values.append(value)

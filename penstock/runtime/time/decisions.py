@@ -66,7 +66,7 @@ class RuntimeDecisions(Protocol):
         """Return which calls completed next, if recorded."""
 
     def batches(
-        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+        self, reader: SourceReader, split: SourceSplit, position: object, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         """Read a split, in the batches of the reader or of the recording."""
 
@@ -103,7 +103,7 @@ class WallClockDecisions:
         """Return None: calls complete in their own order."""
 
     def batches(
-        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+        self, reader: SourceReader, split: SourceSplit, position: object, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         """Read the batches of the reader."""
         return reader.read(split, position, limits)
@@ -334,7 +334,7 @@ class RecordedDecisions:
         """Return None: calls complete in their own order."""
 
     def batches(
-        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+        self, reader: SourceReader, split: SourceSplit, position: object, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         """Read, and record the batch sizes."""
         for batch in reader.read(split, position, limits):

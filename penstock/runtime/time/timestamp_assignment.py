@@ -28,7 +28,7 @@ class Assignment(Protocol):
     def idle(self) -> bool:
         """Whether the generator itself marked the split as idle."""
 
-    def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
+    def on_batch(self, batch: object, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
         """Emit the records, and the watermarks between them."""
 
     def on_periodic(self) -> int:
@@ -37,7 +37,7 @@ class Assignment(Protocol):
     def snapshot(self) -> Any:
         """Return the state for a snapshot."""
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: object) -> None:
         """Restore a snapshot."""
 
 

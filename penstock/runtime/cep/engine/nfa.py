@@ -95,7 +95,7 @@ class Nfa:
     # -- one event
 
     def step(
-        self, state: KeyRuns, event: Any, timestamp: int, known: dict[Any, Any] | None = None
+        self, state: KeyRuns, event: object, timestamp: int, known: dict[Any, Any] | None = None
     ) -> StepResult:
         """Process one event. `known` are results of conditions for this event, by number."""
         runs = state.runs
@@ -138,7 +138,7 @@ class Nfa:
         return result
 
     def _decide_shared(
-        self, open_: tuple[int, ...], event: Any, timestamp: int, known: dict[Any, Any]
+        self, open_: tuple[int, ...], event: object, timestamp: int, known: dict[Any, Any]
     ) -> Decision:
         """Decide for all partial matches with these open edges. If one condition decides, both outcomes are cached."""
         entry = self._table.get(open_)
@@ -188,7 +188,7 @@ class Nfa:
         state: KeyRuns,
         decisions: list[Decision],
         begins: tuple[Take, ...],
-        event: Any,
+        event: object,
         timestamp: int,
         result: StepResult,
     ) -> None:
@@ -237,7 +237,7 @@ class Nfa:
     def _decide(
         self,
         open_: tuple[int, ...],
-        event: Any,
+        event: object,
         timestamp: int,
         link: Link | None,
         known: dict[Any, Any],
@@ -296,7 +296,12 @@ class Nfa:
         return Decision(kept, tuple(takes), ends)
 
     def _holds(
-        self, condition: int, event: Any, timestamp: int, link: Link | None, known: dict[Any, Any]
+        self,
+        condition: int,
+        event: object,
+        timestamp: int,
+        link: Link | None,
+        known: dict[Any, Any],
     ) -> Any:
         """Evaluate a condition, at most once per event (and, if it is iterative, per partial match)."""
         if condition == ALWAYS:
@@ -470,7 +475,7 @@ def _start_number(run: PartialMatch) -> int:
 def _any(
     holds: Callable[..., Any],
     conditions: tuple[int, ...],
-    event: Any,
+    event: object,
     timestamp: int,
     link: Link | None,
     known: dict[Any, Any],

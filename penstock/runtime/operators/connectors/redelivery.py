@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import islice
 from operator import lt
-from typing import Any, Final
+from typing import Final
 
 from penstock.connectors.base.source import (
     ReadLimits,
@@ -40,7 +40,9 @@ class DeduplicatingReader(SourceReader):
         self._reader = reader
         self._on_dropped = on_dropped
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: object, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield new records from `position` on."""
         moved = False
         for batch in self._reader.read(split, position, limits):
@@ -55,7 +57,7 @@ class DeduplicatingReader(SourceReader):
                 yield found
 
 
-def new_part(batch: SourceBatch, split: SourceSplit, position: Any) -> SourceBatch:
+def new_part(batch: SourceBatch, split: SourceSplit, position: object) -> SourceBatch:
     """Return the part of a batch after `position`, as a batch without `positions` and `start`.
 
     >>> batch = SourceBatch(["c", "d", "e"], 5, positions=[3, 4, 5])
@@ -81,7 +83,7 @@ def new_part(batch: SourceBatch, split: SourceSplit, position: Any) -> SourceBat
     return SourceBatch(batch.records[old:], end, timestamps, malformed=malformed)
 
 
-def _count_old(batch: SourceBatch, split: SourceSplit, position: Any) -> int:
+def _count_old(batch: SourceBatch, split: SourceSplit, position: object) -> int:
     """Return the number of records at the beginning of a batch that are not after `position`; None is before all positions."""
     if batch.positions is not None:
         _check(batch, split)

@@ -109,7 +109,7 @@ class SinkOperator(
         """Name the output of the next records by this interval."""
         self._interval = interval
 
-    def _keep(self, state: Any) -> None:
+    def _keep(self, state: object) -> None:
         self.context.operator_state.put(WRITERS, [] if state is None else [state])
 
     def _begin(self) -> SinkWriter:

@@ -96,7 +96,7 @@ class AsyncCalls:
 
     # Driving the loop.
 
-    def complete(self, result: Any) -> None:
+    def complete(self, result: object) -> None:
         """Await the return value of a method of the user's function, if it is awaitable."""
         if inspect.isawaitable(result):
             self._loop.run_until_complete(_finish(result))
@@ -329,7 +329,7 @@ class AsyncCalls:
                 self._answer(entry, results)
         return left
 
-    def _wants_retry(self, results: Any, error: Exception | None) -> bool:
+    def _wants_retry(self, results: object, error: Exception | None) -> bool:
         if error is not None:
             return self._retries_error is not None and bool(self._retries_error(error))
         return self._retries_result is not None and bool(self._retries_result(results))
@@ -372,7 +372,9 @@ class AsyncCalls:
         if entry in self._asked:
             self._fail_with(error, entry.value, [entry])
 
-    def _fail_with(self, error: BaseException, record: Any, entries: list[AsyncQueueEntry]) -> None:
+    def _fail_with(
+        self, error: BaseException, record: object, entries: list[AsyncQueueEntry]
+    ) -> None:
         if self._script is not None:
             self._early_failure = self._early_failure or CallFailedError(error, record)
             self._early_failed.update(entries)
@@ -437,7 +439,7 @@ class AsyncCalls:
         self._answer(entry, results, timed_out=True)
 
 
-def _check(results: Any, function: Any, method: str = "async_invoke") -> None:
+def _check(results: object, function: object, method: str = "async_invoke") -> None:
     if not isinstance(results, list):
         name = type(function).__name__
         wrong = "cannot be none: it " if results is None else ""

@@ -305,7 +305,7 @@ class _FunctionContext:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._runtime_context, name)
 
-    def _refuse(self, state_descriptor: Any) -> NoReturn:
+    def _refuse(self, state_descriptor: object) -> NoReturn:
         raise UnsupportedOperationError(
             "keyed state is not supported in an AsyncFunction",
             detail="records of many keys are in flight at once, so there is no current key",

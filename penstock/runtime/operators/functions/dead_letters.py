@@ -34,7 +34,7 @@ _NOT_THE_RECORD = (InvalidProgramError, UnsupportedOperationError, CheckpointErr
 
 
 def dead_letter(
-    operator: StreamOperator, error: Exception, record: Any, timestamp: int | None
+    operator: StreamOperator, error: Exception, record: object, timestamp: int | None
 ) -> DeadLetter:
     """Describe a failure, or raise it if the record is not the cause."""
     if isinstance(error, _NOT_THE_RECORD):
@@ -155,7 +155,7 @@ class TolerantFlatMapOperator(_Tolerant, FlatMapOperator):
         super().open(context)
         flat_map = self.call
 
-        def in_full(value: Any) -> list[Any] | None:
+        def in_full(value: object) -> list[Any] | None:
             results = flat_map(value)
             if type(results) in ITERATED:
                 self.check.note(results)

@@ -174,14 +174,14 @@ class KeyedProcessOperator(ProcessOperator, UsesProcessingTime):
         wakeup: int | None = self.timers.processing.next_time()
         return wakeup
 
-    def _on_event_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def _on_event_timer(self, timestamp: int, key: object, namespace: object) -> None:
         self._fire(timestamp, key, timestamp)
 
-    def _on_processing_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def _on_processing_timer(self, timestamp: int, key: object, namespace: object) -> None:
         # Results of a processing-time timer have no event timestamp, as in Flink.
         self._fire(timestamp, key, None)
 
-    def _fire(self, timestamp: int, key: Any, event_timestamp: int | None) -> None:
+    def _fire(self, timestamp: int, key: object, event_timestamp: int | None) -> None:
         self.backend.current_key = key
         self.user_context._timestamp = timestamp
         try:

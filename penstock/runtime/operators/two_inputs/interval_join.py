@@ -80,7 +80,7 @@ class JoinBuffer:
             buckets.append(values)
             self._note_bucket(timestamp // self._width, key)
 
-    def _note_bucket(self, number: int, key: Any) -> None:
+    def _note_bucket(self, number: int, key: object) -> None:
         keys = self._buckets.get(number)
         if keys is None:
             keys = self._buckets[number] = set()
@@ -142,7 +142,7 @@ class JoinBuffer:
         self._fresh = [each for each in self._fresh if self._lives(*each)]
         self._fresh_limit = max(_FRESH_LIMIT, 2 * len(self._fresh))
 
-    def _lives(self, timestamp: int, key: Any, values: list[Any]) -> bool:
+    def _lives(self, timestamp: int, key: object, values: list[Any]) -> bool:
         if timestamp != self.gone or self.keep:
             return timestamp > self.gone
         times, buckets = self.index.get(key, ((), ()))
@@ -247,7 +247,7 @@ class IntervalJoinOperator(StreamOperator):
                 if full:
                     collector.flush()
 
-    def _take_late(self, value: Any, timestamp: int, input_index: int) -> None:
+    def _take_late(self, value: object, timestamp: int, input_index: int) -> None:
         tag = self._late_tags[input_index]
         if tag is None:
             self._late.drop((timestamp,), self.timers.watermark)
@@ -272,5 +272,5 @@ class IntervalJoinOperator(StreamOperator):
         close_functions([self.spec.function])
 
 
-def _no_timer(time: int, key: Any, namespace: Any) -> None:
+def _no_timer(time: int, key: object, namespace: object) -> None:
     """Ignore timers: this operator has none."""

@@ -52,7 +52,7 @@ class TimestampedContents:
         self.inner = inner
         self.timestamp: int | None = None
 
-    def first(self, value: Any) -> list[TimestampedValue]:
+    def first(self, value: object) -> list[TimestampedValue]:
         """Return a list of one."""
         return [TimestampedValue(value, self.timestamp)]
 
@@ -117,12 +117,12 @@ class _Evicting(WindowOperator):
         super()._bind(context)
         self.evictor_context = OperatorEvictorContext(context)
 
-    def process_element(self, value: Any, timestamp: int, key: Any) -> None:
+    def process_element(self, value: object, timestamp: int, key: object) -> None:
         """Add one record, with its timestamp, to its windows."""
         self.timestamped.timestamp = None if timestamp == MIN_WATERMARK else timestamp
         super().process_element(value, timestamp, key)
 
-    def _apply(self, result: TriggerResult, key: Any, window: Any, entry: Any) -> None:
+    def _apply(self, result: TriggerResult, key: object, window: object, entry: object) -> None:
         if result.is_fire():
             contents = self.table.get(entry, MISSING)
             if contents is not MISSING:

@@ -66,7 +66,7 @@ class MergingWindowOperator(WindowOperator):
     def _adopt_panes(self) -> None:
         """Do nothing: there are no panes to take over."""
 
-    def process_element(self, value: Any, timestamp: int, key: Any) -> None:
+    def process_element(self, value: object, timestamp: int, key: object) -> None:
         """Add one record to its windows, merging them with those in flight."""
         watermark = self.timers.watermark
         self.backend.current_key = key
@@ -94,7 +94,7 @@ class MergingWindowOperator(WindowOperator):
         if skipped:
             self.take_skipped(value, timestamp)
 
-    def _store(self, key: Any, in_flight: dict[Any, Any]) -> None:
+    def _store(self, key: object, in_flight: dict[Any, Any]) -> None:
         if in_flight:
             self.windows.put(key, in_flight)
         else:
@@ -130,7 +130,9 @@ class MergingWindowOperator(WindowOperator):
         in_flight.setdefault(became, became)
         return became
 
-    def _merge(self, key: Any, merged: Any, group: list[Any], state_windows: list[Any]) -> None:
+    def _merge(
+        self, key: object, merged: object, group: list[Any], state_windows: list[Any]
+    ) -> None:
         """Move trigger state, timers and contents of `group` to `merged`."""
         self._check_not_over(merged)
         backend, context, trigger = self.backend, self.trigger_context, self.trigger
@@ -153,7 +155,7 @@ class MergingWindowOperator(WindowOperator):
             present = table.get(target, MISSING)
             table.put(target, moved if present is MISSING else self.contents.merge(present, moved))
 
-    def _check_not_over(self, merged: Any) -> None:
+    def _check_not_over(self, merged: object) -> None:
         now = self.timers.watermark if self.event_time else self.context.clock()
         if self.cleanup_time(merged) <= now:
             raise InvalidProgramError(
@@ -162,12 +164,12 @@ class MergingWindowOperator(WindowOperator):
                 hint="return a window from merge_windows that covers all windows it was made of",
             )
 
-    def _entry(self, key: Any, window: Any) -> tuple[Any, Any] | None:
+    def _entry(self, key: object, window: object) -> tuple[Any, Any] | None:
         in_flight = self.windows.get(key)
         state_window = None if in_flight is None else in_flight.get(window)
         return None if state_window is None else (key, state_window)
 
-    def _clear_all(self, key: Any, window: Any, entry: Any) -> None:
+    def _clear_all(self, key: object, window: object, entry: object) -> None:
         super()._clear_all(key, window, entry)
         in_flight = self.windows.get(key)
         if in_flight is not None and in_flight.pop(window, None) is not None:

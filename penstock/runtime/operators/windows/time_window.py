@@ -347,5 +347,5 @@ class TimeWindowOperator(WindowOperatorBase):
         return []
 
 
-def _no_timer(time: int, key: Any, window: Any) -> None:
+def _no_timer(time: int, key: object, window: object) -> None:
     """Ignore timers: these windows have none."""

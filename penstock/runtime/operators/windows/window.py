@@ -101,7 +101,7 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
             take(value, MIN_WATERMARK if timestamp is None else timestamp, key)
         self.collector.flush()
 
-    def process_element(self, value: Any, timestamp: int, key: Any) -> None:
+    def process_element(self, value: object, timestamp: int, key: object) -> None:
         """Add one record to its windows."""
         backend, table = self.backend, self.table
         watermark = self.timers.watermark
@@ -126,12 +126,12 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
         if skipped:
             self.take_skipped(value, timestamp)
 
-    def take_skipped(self, value: Any, timestamp: int) -> None:
+    def take_skipped(self, value: object, timestamp: int) -> None:
         """Handle a record that was added to no window: it is late unless its time is still to come."""
         if self.event_time and is_window_late(timestamp, self.lateness, self.timers.watermark):
             self.take_late(value, timestamp)
 
-    def assign(self, value: Any, timestamp: int) -> Collection[Any]:
+    def assign(self, value: object, timestamp: int) -> Collection[Any]:
         """Return the windows of a record."""
         try:
             windows: Collection[Any] = self.assigner.assign_windows(
@@ -156,7 +156,9 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
             raise self.guard(error, value, known=True) from error
         self.table.put(entry, contents)
 
-    def ask_trigger(self, value: Any, timestamp: int, key: Any, window: Any, entry: Any) -> None:
+    def ask_trigger(
+        self, value: object, timestamp: int, key: object, window: object, entry: object
+    ) -> None:
         """Call the trigger for a window that received a record."""
         self.backend.current_namespace = window
         try:
@@ -166,7 +168,7 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
         if result is not _CONTINUE:
             self._apply(result, key, window, entry)
 
-    def _apply(self, result: TriggerResult, key: Any, window: Any, entry: Any) -> None:
+    def _apply(self, result: TriggerResult, key: object, window: object, entry: object) -> None:
         if result.is_fire():
             contents = self.table.get(entry, MISSING)
             if contents is not MISSING:
@@ -184,7 +186,7 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
         """Return when a window's contents, trigger state and timers are cleared."""
         return cleanup_time(window.max_timestamp(), self.lateness)
 
-    def _register_cleanup(self, key: Any, window: Any) -> None:
+    def _register_cleanup(self, key: object, window: object) -> None:
         time = self.cleanup_time(window)
         if time != MAX_WATERMARK:  # no need to clean up at the end of time
             self._cleanup_timers.register(time, key, window)
@@ -205,10 +207,10 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
         self.timers.advance_processing_time(now, self._on_processing_time)
         self.collector.flush()
 
-    def _on_event_time(self, time: int, key: Any, window: Any) -> None:
+    def _on_event_time(self, time: int, key: object, window: object) -> None:
         self._on_timer(time, key, window, self.trigger.on_event_time, cleans_up=self.event_time)
 
-    def _on_processing_time(self, time: int, key: Any, window: Any) -> None:
+    def _on_processing_time(self, time: int, key: object, window: object) -> None:
         self._on_timer(
             time, key, window, self.trigger.on_processing_time, cleans_up=not self.event_time
         )
@@ -216,8 +218,8 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
     def _on_timer(
         self,
         time: int,
-        key: Any,
-        window: Any,
+        key: object,
+        window: object,
         decide: Callable[[int, Any, Any], TriggerResult],
         *,
         cleans_up: bool,
@@ -236,11 +238,11 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
         if cleans_up and time == self.cleanup_time(window):
             self._clear_all(key, window, entry)
 
-    def _entry(self, key: Any, window: Any) -> tuple[Any, Any] | None:
+    def _entry(self, key: object, window: object) -> tuple[Any, Any] | None:
         """Return the entry of a window's contents, or None if the window was cleared."""
         return (key, window)
 
-    def _clear_all(self, key: Any, window: Any, entry: Any) -> None:
+    def _clear_all(self, key: object, window: object, entry: object) -> None:
         backend = self.backend
         self.table.remove(entry)
         backend.current_key, backend.current_namespace = key, window

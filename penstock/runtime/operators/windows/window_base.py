@@ -95,7 +95,7 @@ class WindowOperatorBase(StreamOperator):
         else:
             self._late.drop((timestamp,), self.timers.watermark)
 
-    def window_error(self, error: Exception, key: Any, window: Any) -> UserCodeError:
+    def window_error(self, error: Exception, key: object, window: object) -> UserCodeError:
         """Wrap an exception of user code for a window."""
         wrapped = self.guard(error)
         wrapped.detail = f"{wrapped.detail}, key {key!r}, {window!r}"

@@ -12,7 +12,7 @@ from penstock.runtime.user_code import method_of
 class WindowContents(Protocol):
     """How elements become contents, and contents become results or the input of the window function."""
 
-    def first(self, value: Any) -> Any:
+    def first(self, value: object) -> Any:
         """Return the contents of a window with one element."""
 
     def add(self, contents: Any, value: Any) -> Any:
@@ -31,7 +31,7 @@ class WindowContents(Protocol):
 class ElementContents:
     """All elements, in the order of arrival."""
 
-    def first(self, value: Any) -> list[Any]:
+    def first(self, value: object) -> list[Any]:
         """Return a list of one."""
         return [value]
 
@@ -58,7 +58,7 @@ class ReducedContents:
         self.add = method_of(function, "reduce")
         self.merge = self.add
 
-    def first(self, value: Any) -> Any:
+    def first(self, value: object) -> Any:
         """Return the element."""
         return value
 

@@ -25,7 +25,7 @@ class AssignerContext(WindowAssignerContext):
         """Return the runtime context."""
         return self._context.runtime_context
 
-    def get_partitioned_state(self, state_descriptor: Any) -> Any:
+    def get_partitioned_state(self, state_descriptor: object) -> Any:
         """Return a state of the current key."""
         return self._context.keyed_state.get_state(state_descriptor)
 
@@ -72,7 +72,7 @@ class OperatorTriggerContext(OnMergeContext):
         backend = self._backend
         self._timers.event.delete(time, backend.current_key, backend.current_namespace)
 
-    def get_partitioned_state(self, state_descriptor: Any) -> Any:
+    def get_partitioned_state(self, state_descriptor: object) -> Any:
         """Return the state of the current key and window."""
         return self._backend.get_state(state_descriptor, namespaced=True)
 

@@ -72,7 +72,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         return prepared
 
     def restore(
-        self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
+        self, state_io: object, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
     ) -> Any:
         """Restore chains of snapshots; return the one that the next snapshot continues, or None."""
         owns = owner_of(owned, max_parallelism)

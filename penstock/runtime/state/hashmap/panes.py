@@ -32,14 +32,14 @@ class HashMapPaneTable(HashMapTable):
         """Return all namespaces that have entries."""
         return list(dict.fromkeys([*self.data, *self.touched]))
 
-    def pane(self, namespace: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
+    def pane(self, namespace: object) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
         """Return the dictionary to write a namespace's entries to, and that of earlier intervals, if any."""
         pane = self.touched.get(namespace)
         if pane is None:
             pane = self.touched[namespace] = {}
         return pane, self.data.get(namespace)
 
-    def pop_pane(self, namespace: Any) -> dict[Any, Any]:
+    def pop_pane(self, namespace: object) -> dict[Any, Any]:
         """Remove a namespace and return its entries by key."""
         base = self.data.pop(namespace, None)
         pane: dict[Any, Any] = self.touched.pop(namespace, None) or {}
@@ -48,7 +48,7 @@ class HashMapPaneTable(HashMapTable):
         self._dropped.append((namespace, base))
         return {**base, **pane}
 
-    def drop_pane(self, namespace: Any) -> None:
+    def drop_pane(self, namespace: object) -> None:
         """Remove a namespace without returning its entries."""
         base = self.data.pop(namespace, None)
         self.touched.pop(namespace, None)
@@ -66,7 +66,7 @@ class HashMapPaneTable(HashMapTable):
                     return value
         return default
 
-    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+    def get_many(self, keys: Sequence[Any], default: object = None) -> list[Any]:
         """Return the entries under many keys."""
         return [self.get(key, default) for key in keys]
 

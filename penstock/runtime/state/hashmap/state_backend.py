@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.state_backend import StateBackendSettings
@@ -22,7 +21,7 @@ class HashMapStateBackendFactory:
         return StateBackendSettings()
 
     def create(
-        self, settings: Any, clock: Callable[[], int], place: StatePlace, read_chain: ReadChain
+        self, settings: object, clock: Callable[[], int], place: StatePlace, read_chain: ReadChain
     ) -> HashMapKeyedStateBackend:
         """Return an empty backend for one operator in one subtask."""
         return HashMapKeyedStateBackend(clock, place.operator, read_chain)
@@ -33,12 +32,12 @@ class HashMapStateBackendFactory:
         """Return an empty backend without a job, for tests."""
         return HashMapKeyedStateBackend(clock, operator)
 
-    def reads(self, chain: Any) -> bool:
+    def reads(self, chain: object) -> bool:
         """Whether a chain consists of tables."""
         return database_of(chain) is None
 
     def read(
-        self, state_io: Any, chain: Any, max_parallelism: int, owned: range | None
+        self, state_io: object, chain: object, max_parallelism: int, owned: range | None
     ) -> Iterator[Deltas]:
         """Read the tables of a chain, oldest first."""
         return load_tables(state_io, chain, max_parallelism, owned)
@@ -47,5 +46,5 @@ class HashMapStateBackendFactory:
         """Raise: this backend writes no files."""
         raise UnsupportedOperationError("the hashmap backend has no database to read")
 
-    def remove_job(self, settings: Any, job_id: str) -> None:
+    def remove_job(self, settings: object, job_id: str) -> None:
         """Do nothing: all state ends with the process."""

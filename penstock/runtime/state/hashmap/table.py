@@ -36,7 +36,7 @@ class HashMapTable:
         """Write an entry."""
         self.touched[key] = value
 
-    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+    def get_many(self, keys: Sequence[Any], default: object = None) -> list[Any]:
         """Return the entries under many keys."""
         touched, data = self.touched, self.data
         if not touched:
@@ -48,7 +48,7 @@ class HashMapTable:
         """Write many entries."""
         self.touched.update(zip(keys, values, strict=True))
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove an entry if it exists."""
         if key in self.data:
             self.touched[key] = REMOVED
@@ -104,7 +104,7 @@ class HashMapTable:
         cursor: Iterator[Any] = iter(())
         data = self.data
 
-        def sweep(current: Any, now: int) -> None:
+        def sweep(current: object, now: int) -> None:
             # Entries touched since the barrier are skipped, and so is the current entry: the caller decides whether it
             # may still be read.
             nonlocal cursor

@@ -25,7 +25,7 @@ class TimerQueue:
         for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is not a dict
             self._index(timestamp, key, namespace)
 
-    def _index(self, timestamp: int, key: Any, namespace: Any) -> bool:
+    def _index(self, timestamp: int, key: object, namespace: object) -> bool:
         timers = self._by_time.get(timestamp)
         if timers is None:
             timers = self._by_time[timestamp] = {}
@@ -36,12 +36,12 @@ class TimerQueue:
         self._count += 1
         return True
 
-    def register(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def register(self, timestamp: int, key: object, namespace: object) -> None:
         """Add a timer; adding it twice has no effect."""
         if self._index(timestamp, key, namespace):
             self._table.put((key, (namespace, timestamp)), True)
 
-    def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def delete(self, timestamp: int, key: object, namespace: object) -> None:
         """Remove a timer if it exists."""
         timers = self._by_time.get(timestamp)
         if timers is not None and (key, namespace) in timers:

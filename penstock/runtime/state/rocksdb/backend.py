@@ -197,7 +197,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
 
         return chain, write
 
-    def _publish(self, directory: Path, chain: Any, before: Any) -> None:
+    def _publish(self, directory: Path, chain: object, before: object) -> None:
         """Keep a local copy of the written snapshot, and of the one before."""
         snapshots = [
             database.snapshot for each in (chain, before) if (database := database_of(each))
@@ -284,7 +284,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     # Reading.
 
     def restore(
-        self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
+        self, state_io: object, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
     ) -> Any:
         """Restore chains of snapshots; return the one that the next snapshot continues, or None."""
         if len(chains) == 1 and owned is None and database_of(chains[0]) is not None:

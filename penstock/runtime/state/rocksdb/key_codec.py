@@ -160,7 +160,7 @@ def _find_encoder(kind: type) -> Callable[[Any], bytes]:
     )
 
 
-def encode(value: Any) -> bytes:
+def encode(value: object) -> bytes:
     """Return the bytes of a key.
 
     >>> encode(1) == encode(1.0) == encode(True)

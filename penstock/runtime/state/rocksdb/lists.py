@@ -41,7 +41,7 @@ def load_head(data: bytes) -> Head:
     return value if data[0] & _HAS_SEGMENTS else (0, value)
 
 
-def dump_head(head: Head, key: Any) -> bytes:
+def dump_head(head: Head, key: object) -> bytes:
     """Encode the value under the key of a list; `key` is MISSING if it can be decoded from its bytes."""
     segments, elements = head
     if not segments:
@@ -83,7 +83,7 @@ class RocksDBListTable(RocksDBTable):
         end = skip(data, len(self.prefix) + 2)
         return (skip(data, end) if self.namespaced else end) < len(data)
 
-    def append(self, entry: Any, elements: list[Any]) -> None:
+    def append(self, entry: object, elements: list[Any]) -> None:
         """Append elements to a list; the list of elements is not copied."""
         self._count_appended += len(elements)
         known = self.touched.get(entry, MISSING)
@@ -109,12 +109,12 @@ class RocksDBListTable(RocksDBTable):
         self.appended.pop(key, None)
         self.touched[key] = value
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove a list if it exists."""
         self.appended.pop(key, None)
         super().remove(key)
 
-    def _load(self, key: Any) -> Any:
+    def _load(self, key: object) -> Any:
         data = self.fetch(key)
         added = self.appended.get(key)
         if data is None or not data[0] & _HAS_SEGMENTS:

@@ -34,11 +34,11 @@ class RocksDBMapState(KeyedMapState):
         for key, value in dict_value.items():
             self.table.put_item(entry, key, value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove one entry if it exists."""
         self.table.remove_item(self.entry(), key)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Whether there is an entry under `key`."""
         return self.table.lookup(self.entry(), key) is not MISSING
 
@@ -64,7 +64,7 @@ class RocksDBTtlMapState(TtlState, RocksDBMapState):
                 written[entry] = left
         return TableDelta(delta.namespaced, written, delta.removed, delta.schema)
 
-    def _lookup(self, key: Any) -> tuple[Any] | None:
+    def _lookup(self, key: object) -> tuple[Any] | None:
         """Return the value under `key` in a one-tuple, or None if there is no visible value."""
         entry = self.entry()
         found = self.table.lookup(entry, key)
@@ -84,7 +84,7 @@ class RocksDBTtlMapState(TtlState, RocksDBMapState):
         found = self._lookup(key)
         return None if found is None else found[0]
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Whether there is an entry under `key`."""
         return self._lookup(key) is not None
 

@@ -68,7 +68,7 @@ class RocksDBPaneTable(StoredTable):
             yield pickle.loads(memoryview(value)[1:])[0][1] if value[0] else decode(data, start)
             position = after(data[: skip(data, start)])
 
-    def encode_namespace(self, namespace: Any) -> bytes:
+    def encode_namespace(self, namespace: object) -> bytes:
         """Return the key prefix of a namespace."""
         number = namespace if type(namespace) is int else getattr(namespace, "end", 0)
         return self.prefix + order_of(number) + encode(namespace)
@@ -81,7 +81,7 @@ class RocksDBPaneTable(StoredTable):
         """Return all namespaces that have entries."""
         return list(dict.fromkeys([*self.data, *self.touched]))
 
-    def pane(self, namespace: Any) -> tuple[dict[Any, Any], StoredPane]:
+    def pane(self, namespace: object) -> tuple[dict[Any, Any], StoredPane]:
         """Return the dictionary to write a namespace's entries to, and the stored pane."""
         pane = self.touched.get(namespace)
         if pane is None:
@@ -91,7 +91,7 @@ class RocksDBPaneTable(StoredTable):
             stored = self._handed_out[namespace] = StoredPane(self, namespace, filled=False)
         return pane, stored
 
-    def pop_pane(self, namespace: Any) -> dict[Any, Any]:
+    def pop_pane(self, namespace: object) -> dict[Any, Any]:
         """Remove a namespace and return its entries by key."""
         stored = self.data.pop(namespace, None)
         self._handed_out.pop(namespace, None)
@@ -102,7 +102,7 @@ class RocksDBPaneTable(StoredTable):
         self._dropped.append(stored.prefix)
         return {**base, **pane}
 
-    def drop_pane(self, namespace: Any) -> None:
+    def drop_pane(self, namespace: object) -> None:
         """Remove a namespace without returning its entries."""
         stored = self.data.pop(namespace, None)
         self._handed_out.pop(namespace, None)

@@ -42,7 +42,7 @@ class RocksDBStateBackendFactory:
         """Return an empty backend in a new temporary directory, for tests."""
         return RocksDBKeyedStateBackend.temporary(clock, max_parallelism, operator=operator)
 
-    def reads(self, chain: Any) -> bool:
+    def reads(self, chain: object) -> bool:
         """Whether a chain is a snapshot of a database."""
         return database_of(chain) is not None
 

@@ -23,7 +23,7 @@ _MANY: Final = 32
 _WORTH_IT: Final = b"1"
 
 
-def dump(value: Any, keys: Any) -> bytes:
+def dump(value: object, keys: object) -> bytes:
     """Encode a value; `keys` are its keys if they cannot be decoded from their bytes, else MISSING."""
     if keys is MISSING:
         return b"\0" + dumps(value)
@@ -81,7 +81,7 @@ class StoredTable:
         self.end = after(self.prefix)
         self._groups = backend.max_parallelism
 
-    def group_of(self, key: Any) -> bytes:
+    def group_of(self, key: object) -> bytes:
         """Return the bytes of a key's key group."""
         return key_group_of(key, self._groups).to_bytes(2, "big")
 
@@ -93,7 +93,7 @@ class StoredTable:
         """Return the values that the next `write` writes; may include removed ones."""
         return ()
 
-    def write(self, batch: Any) -> bool:
+    def write(self, batch: object) -> bool:
         """Add the changes to a batch and clear them; return whether there were any."""
         raise NotImplementedError
 
@@ -105,7 +105,7 @@ class StoredTable:
         """Write an entry."""
         raise NotImplementedError
 
-    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+    def get_many(self, keys: Sequence[Any], default: object = None) -> list[Any]:
         """Return the entries under many keys."""
         return [self.get(key, default) for key in keys]
 
@@ -193,11 +193,11 @@ class RocksDBTable(StoredTable):
                 value = self.loaded[key] = self._load(key)
         return default if value is REMOVED else value
 
-    def _load(self, key: Any) -> Any:
+    def _load(self, key: object) -> Any:
         data = self.fetch(key)
         return REMOVED if data is None else load(data)
 
-    def fetch(self, key: Any) -> bytes | None:
+    def fetch(self, key: object) -> bytes | None:
         """Return the bytes of an entry, prefetched or read now; None if there is none."""
         data: Any = self._ahead.pop(key, MISSING) if self._ahead else MISSING
         if data is MISSING:
@@ -221,7 +221,7 @@ class RocksDBTable(StoredTable):
             self._ahead = dict(zip(wanted, found, strict=True))
             self._count_ahead = len(wanted)
 
-    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+    def get_many(self, keys: Sequence[Any], default: object = None) -> list[Any]:
         """Return the entries under many keys: those not cached are read in one call."""
         store = self.backend.store
         touched, loaded = self.touched, self.loaded
@@ -253,7 +253,7 @@ class RocksDBTable(StoredTable):
         """Write an entry."""
         self.touched[key] = value
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove an entry if it exists."""
         if self.backend.store is None or self.loaded.get(key) is REMOVED:
             self.touched.pop(key, None)
@@ -363,7 +363,7 @@ class RocksDBMapTable(StoredTable):
             return (decode(data, start), decode(data, middle)), decode(data, end)
         return decode(data, start), decode(data, middle)
 
-    def lookup(self, entry: Any, key: Any) -> Any:
+    def lookup(self, entry: object, key: object) -> Any:
         """Return the item under `key`, or MISSING."""
         touched = self.touched.get(entry)
         if touched is not None:
@@ -383,7 +383,7 @@ class RocksDBMapTable(StoredTable):
             self._count += 1
         return MISSING if value is REMOVED else value
 
-    def put_item(self, entry: Any, key: Any, value: Any) -> None:
+    def put_item(self, entry: object, key: object, value: object) -> None:
         """Set an item."""
         touched = self.touched.get(entry)
         if touched is None:
@@ -391,14 +391,14 @@ class RocksDBMapTable(StoredTable):
         touched[key] = value
         self._count += 1
 
-    def remove_item(self, entry: Any, key: Any) -> None:
+    def remove_item(self, entry: object, key: object) -> None:
         """Remove an item if it exists."""
         if entry in self.cleared or self.backend.store is None:
             self.touched.get(entry, {}).pop(key, None)
         else:
             self.put_item(entry, key, REMOVED)
 
-    def read(self, entry: Any) -> dict[Any, Any]:
+    def read(self, entry: object) -> dict[Any, Any]:
         """Return all items of an entry."""
         if entry in self.cleared:
             stored: dict[Any, Any] = {}
@@ -407,7 +407,7 @@ class RocksDBMapTable(StoredTable):
         found = {**stored, **self.touched.get(entry, {})}
         return {key: value for key, value in found.items() if value is not REMOVED}
 
-    def _load_all(self, entry: Any) -> dict[Any, Any]:
+    def _load_all(self, entry: object) -> dict[Any, Any]:
         loaded = self.loaded.setdefault(entry, {})
         store = self.backend.store
         if store is not None and entry not in self.complete:
@@ -420,7 +420,7 @@ class RocksDBMapTable(StoredTable):
         self.complete.add(entry)
         return loaded
 
-    def is_empty(self, entry: Any) -> bool:
+    def is_empty(self, entry: object) -> bool:
         """Whether an entry has no items."""
         if any(value is not REMOVED for value in self.touched.get(entry, {}).values()):
             return False
@@ -438,7 +438,7 @@ class RocksDBMapTable(StoredTable):
         self.touched[key] = dict(value)
         self._count += len(value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove all items of an entry."""
         self.touched.pop(key, None)
         self.loaded.pop(key, None)

@@ -73,7 +73,7 @@ class RocksDBTimerTable(StoredTable):
 
     # Queue interface.
 
-    def register(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def register(self, timestamp: int, key: object, namespace: object) -> None:
         """Add a timer; adding it twice has no effect."""
         timers = self._added.get(timestamp)
         if timers is None:
@@ -82,7 +82,7 @@ class RocksDBTimerTable(StoredTable):
         timers[key, namespace] = None
         self._count += 1
 
-    def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def delete(self, timestamp: int, key: object, namespace: object) -> None:
         """Remove a timer if it exists."""
         timers = self._added.get(timestamp)
         if timers is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 from penstock.runtime.task.shared.subtask import Subtask
 
@@ -46,7 +45,7 @@ class Neighbour:
         self._subtask = subtask
         self._clock = clock
 
-    def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
+    def receive(self, gate: int, channel: int, kind: int, content: object) -> None:
         """Pass an item on."""
         times = self._subtask.metrics.times
         before = self._clock.switch(self._subtask)

@@ -65,7 +65,7 @@ class ChainOutput:
         self._edges.append((edge, tag))
         self._add(_GuardedEdge(self._operator, edge), tag, None)
 
-    def _add(self, consumer: Any, tag: str | None, position: int | None) -> None:
+    def _add(self, consumer: object, tag: str | None, position: int | None) -> None:
         (self._main if tag is None else self._side.setdefault(tag, [])).append(consumer)
         self._places.setdefault(tag, []).append(position)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 _SAMPLES: Final = 16  # approximate number of spans measured between two reports; more if there are more spans than before
 
@@ -106,7 +106,7 @@ class TimedCall:
         self._position = position
         self._times = times
 
-    def __call__(self, content: Any) -> None:
+    def __call__(self, content: object) -> None:
         """Call it."""
         before = self._times.enter(self._position)
         try:

@@ -75,7 +75,7 @@ class OperatorChain:
             for target, tag in info.chained:
                 self.outputs[position].add_operator(self.operators[target], tag, target)
 
-    def open(self, position: int, context: OperatorContext, kept: Any) -> None:
+    def open(self, position: int, context: OperatorContext, kept: object) -> None:
         """Open the operator at a position, in order; `kept` is what a former operator in this place returned."""
         self.contexts.append(context)
         operator = self.operators[position]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from penstock.graph.deployment import ResultEdge, VertexCode, VertexDeployment
 from penstock.runtime.network.buffers import decode
@@ -20,7 +20,7 @@ from penstock.runtime.time.decisions import RuntimeDecisions
 class Receiver(Protocol):
     """A subtask of the same slot, as seen by an edge."""
 
-    def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
+    def receive(self, gate: int, channel: int, kind: int, content: object) -> None:
         """Process records or a control message from a channel."""
 
 

@@ -53,7 +53,7 @@ class SnapshotName:
 class StateIO(Protocol):
     """Reads and writes keyed state on checkpoint storage."""
 
-    def load(self, chain: Any, owned: range | None = None) -> Iterator[dict[str, TableDelta]]:
+    def load(self, chain: object, owned: range | None = None) -> Iterator[dict[str, TableDelta]]:
         """Read the snapshots of a chain, oldest first; entries of key groups that are not `owned` may be omitted."""
 
     def prepare(
@@ -68,13 +68,13 @@ class StateIO(Protocol):
     def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> Any:
         """Upload the files of a database that are not on storage yet, and return the new chain."""
 
-    def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
+    def fetch_files(self, handle: object, directory: Path, settings: object) -> None:
         """Download the files of a database (`chain.database`) into a directory."""
 
     def store_in_flight(self, name: SnapshotName, payload: bytes) -> Any:
         """Write the in-flight records; return their handle."""
 
-    def load_in_flight(self, handle: Any) -> bytes:
+    def load_in_flight(self, handle: object) -> bytes:
         """Read the in-flight records."""
 
 

@@ -111,7 +111,7 @@ class TypedOutput:
         return converted
 
 
-def typed_output(kind: Any) -> TypedOutput | None:
+def typed_output(kind: object) -> TypedOutput | None:
     """Return the checker for a type, or None if any value is valid."""
     if not isinstance(kind, TypeInformation) or converter(kind) is None:
         return None
