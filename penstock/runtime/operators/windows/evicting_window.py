@@ -48,7 +48,7 @@ class TimestampedContents:
     `timestamp` is that of the element being added.
     """
 
-    def __init__(self, inner: WindowContents) -> None:
+    def __init__(self, inner: WindowContents[Any]) -> None:
         self.inner = inner
         self.timestamp: int | None = None
 

@@ -32,7 +32,7 @@ class FullWindowPartitionOperator(StreamOperator):
 
     def __init__(self, spec: FullWindowPartitionSpec) -> None:
         super().__init__(spec)
-        self._contents: WindowContents | None = None
+        self._contents: WindowContents[Any] | None = None
         if spec.reduce_function is not None:
             self._contents = ReducedContents(spec.reduce_function)
         elif spec.aggregate_function is not None:
@@ -74,7 +74,7 @@ class FullWindowPartitionOperator(StreamOperator):
         if len(block[0]) >= _BLOCK:
             self._number += 1
 
-    def _fold(self, contents: WindowContents, batch: RowBatch) -> None:
+    def _fold(self, contents: WindowContents[Any], batch: RowBatch) -> None:
         entry = (self._key, self._number)
         folded = self.table.get(entry, MISSING)
         value = None
