@@ -88,7 +88,7 @@ def keeps_objects(function: object) -> bool:
 def isolating(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that calls `call` and isolates its result."""
 
-    def call_isolated(value: object) -> Any:
+    def call_isolated(value: object) -> object:
         return isolated(call(value))
 
     return call_isolated

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Container
 from types import CodeType
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from penstock.errors import ArgumentError
 from penstock.graph.task_id import TaskId
@@ -57,7 +57,7 @@ class SlotInspector:
         self._stopped = threading.Event()
         remember_log()
 
-    def answer(self, request: object) -> Any:
+    def answer(self, request: object) -> object:
         """Answer a request; raises if it is unknown. Thread-safe."""
         match request:
             case StackSamples(task=task):

@@ -374,7 +374,7 @@ class CustomRouter(Router):
         """Close the user's functions."""
         close_functions(self._functions)
 
-    def _pick(self, value: object) -> Any:
+    def _pick(self, value: object) -> object:
         return self._partition(self._key_of(value), len(self.targets))
 
     def route(self, batch: Batch) -> None:

@@ -94,7 +94,7 @@ class SendsToDriver(Protocol):
 class Reusable(Protocol):
     """An operator with resources, such as a connection, that its successor in the same process can take over."""
 
-    def retire(self) -> Any:
+    def retire(self) -> object:
         """Close, but return what the next operator in this place can reuse; None for nothing."""
 
     def take_over(self, kept: Any) -> None:

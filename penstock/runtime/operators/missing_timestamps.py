@@ -24,7 +24,7 @@ def lowest_timestamp(
     return lowest
 
 
-def first_untimed(batch: RowBatch) -> Any:
+def first_untimed(batch: RowBatch) -> object:
     """Return the first record of a batch that has no timestamp; there must be one."""
     times = batch.timestamps
     if times is None:

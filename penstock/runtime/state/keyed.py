@@ -67,7 +67,7 @@ class KeyedStateBackend(ABC):
     # The methods of a backend.
 
     @abstractmethod
-    def create_table(self, name: str, namespaced: bool) -> Any:
+    def create_table(self, name: str, namespaced: bool) -> object:
         """Return a new table: a StateTable; a PaneTable if its name begins with PANE_PREFIX."""
 
     @abstractmethod

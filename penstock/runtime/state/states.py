@@ -172,7 +172,7 @@ class KeyedMapState(KeyedState):
 
     __contains__ = contains
 
-    def __getitem__(self, key: object) -> Any:
+    def __getitem__(self, key: object) -> object:
         return self.get(key)
 
     def __setitem__(self, key: object, value: object) -> None:

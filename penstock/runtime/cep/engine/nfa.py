@@ -302,7 +302,7 @@ class Nfa:
         timestamp: int,
         link: Link | None,
         known: dict[Any, Any],
-    ) -> Any:
+    ) -> object:
         """Evaluate a condition, at most once per event (and, if it is iterative, per partial match)."""
         if condition == ALWAYS:
             return True

@@ -302,7 +302,7 @@ class _FunctionContext:
     def __init__(self, runtime_context: Any) -> None:
         self._runtime_context = runtime_context
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._runtime_context, name)
 
     def _refuse(self, state_descriptor: object) -> NoReturn:

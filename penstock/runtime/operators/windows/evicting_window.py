@@ -37,7 +37,7 @@ class OperatorEvictorContext(EvictorContext):
         watermark: int = self._context.timers.watermark
         return watermark
 
-    def get_metric_group(self) -> Any:
+    def get_metric_group(self) -> object:
         """Return the operator's metrics."""
         return self._context.runtime_context.get_metrics_group()
 

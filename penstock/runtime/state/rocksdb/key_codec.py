@@ -186,7 +186,7 @@ def is_exact(value: Any) -> bool:
     return kind is float and not value.is_integer()
 
 
-def decode(data: bytes, position: int = 0) -> Any:
+def decode(data: bytes, position: int = 0) -> object:
     """Return the key whose bytes begin at `position`; only for exact keys.
 
     >>> decode(encode(("a", 1)))

@@ -70,7 +70,7 @@ class RocksDBListTable(RocksDBTable):
         self._uncut: set[Any] = set()
         self._count_appended = 0
 
-    def decode_entry(self, data: bytes, value: bytes) -> Any:
+    def decode_entry(self, data: bytes, value: bytes) -> object:
         """Return the entry's key as an object."""
         if value[0] & _HAS_KEY:
             return pickle.loads(memoryview(value)[1:])[0]
@@ -114,7 +114,7 @@ class RocksDBListTable(RocksDBTable):
         self.appended.pop(key, None)
         super().remove(key)
 
-    def _load(self, key: object) -> Any:
+    def _load(self, key: object) -> object:
         data = self.fetch(key)
         added = self.appended.get(key)
         if data is None or not data[0] & _HAS_SEGMENTS:

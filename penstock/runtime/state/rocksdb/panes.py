@@ -73,7 +73,7 @@ class RocksDBPaneTable(StoredTable):
         number = namespace if type(namespace) is int else getattr(namespace, "end", 0)
         return self.prefix + order_of(number) + encode(namespace)
 
-    def decode_key(self, data: bytes, value: bytes, size: int) -> Any:
+    def decode_key(self, data: bytes, value: bytes, size: int) -> object:
         """Return the key of an entry whose encoded namespace has this size."""
         return pickle.loads(memoryview(value)[1:])[0][0] if value[0] else decode(data, size + 2)
 

@@ -283,7 +283,7 @@ def after(prefix: bytes) -> bytes:
     return stripped[:-1] + bytes([stripped[-1] + 1])
 
 
-def _options(rocksdict: Any, settings: RocksDBSettings) -> Any:
+def _options(rocksdict: Any, settings: RocksDBSettings) -> object:
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(settings.write_buffer_size)
@@ -322,7 +322,7 @@ def _options(rocksdict: Any, settings: RocksDBSettings) -> Any:
     return options
 
 
-def _shared_cache(rocksdict: Any, size: int) -> Any:
+def _shared_cache(rocksdict: Any, size: int) -> object:
     cache = _caches.get(size)
     if cache is None:
         cache = _caches[size] = rocksdict.Cache(size)

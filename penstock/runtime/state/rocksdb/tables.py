@@ -175,7 +175,7 @@ class RocksDBTable(StoredTable):
             return self.prefix + self.group_of(key) + encode(key) + encode(namespace)
         return self.prefix + self.group_of(entry) + encode(entry)
 
-    def decode_entry(self, data: bytes, value: bytes) -> Any:
+    def decode_entry(self, data: bytes, value: bytes) -> object:
         """Return the entry's key as an object."""
         if value[0]:
             return pickle.loads(memoryview(value)[1:])[0]
@@ -193,7 +193,7 @@ class RocksDBTable(StoredTable):
                 value = self.loaded[key] = self._load(key)
         return default if value is REMOVED else value
 
-    def _load(self, key: object) -> Any:
+    def _load(self, key: object) -> object:
         data = self.fetch(key)
         return REMOVED if data is None else load(data)
 

@@ -57,7 +57,7 @@ class TaskCheckpoints:
         self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
         inputs.announces = self._barriers.may_overtake
         #: Snapshots whose in-flight data is incomplete. Uploads stay in order: later ones wait behind these.
-        self._held = UnalignedSnapshots(subtask, slot.upload)
+        self._held = UnalignedSnapshots(subtask.edges, slot.upload)
         #: Channels whose records belong to snapshots because their barriers have not arrived, and those snapshots.
         self.in_flight = self._barriers.in_flight
         #: A committable is sent with every ACK until a checkpoint that has it is complete: an aborted one loses none.

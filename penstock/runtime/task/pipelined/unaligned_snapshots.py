@@ -13,7 +13,7 @@ from penstock.runtime.network.messages import BarrierMessage
 from penstock.runtime.task.pipelined.barrier_handlers import BeginCheckpoint, Channel
 from penstock.runtime.task.pipelined.uploads import Upload
 from penstock.runtime.task.shared.in_flight import Capture
-from penstock.runtime.task.shared.subtask import Subtask
+from penstock.runtime.task.shared.result_edges import ResultEdges
 
 
 @dataclass(slots=True)
@@ -66,8 +66,8 @@ class UnalignedSnapshots:
     records are in flight as well; so its snapshot waits until the barrier was sent.
     """
 
-    def __init__(self, subtask: Subtask, write: Callable[[Upload], None]) -> None:
-        self._subtask = subtask
+    def __init__(self, edges: ResultEdges, write: Callable[[Upload], None]) -> None:
+        self._edges = edges
         self._write = write
         self._held: deque[_Held] = deque()
 
@@ -136,7 +136,7 @@ class UnalignedSnapshots:
             message = held.upload.snapshot.barrier
             if held.expedite_at is None or message is None:
                 continue
-            if not self._subtask.edges.holds_barrier(message):
+            if not self._edges.holds_barrier(message):
                 held.expedite_at = None
             elif now_ms >= held.expedite_at:
                 held.expedite_at = None
@@ -147,7 +147,7 @@ class UnalignedSnapshots:
 
     def _expedite(self, held: _Held, message: BarrierMessage) -> None:
         try:
-            self._subtask.edges.expedite_barrier(message, held.capture)
+            self._edges.expedite_barrier(message, held.capture)
         except NotPicklableError as error:
             held.declined = f"a record in flight cannot be pickled: {error.message}"
 

@@ -65,13 +65,13 @@ class StateIO(Protocol):
     ) -> Prepared:
         """Pickle `delta` (or `full()`, if that is due or `chain` is None) and return a function that writes it."""
 
-    def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> Any:
+    def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> object:
         """Upload the files of a database that are not on storage yet, and return the new chain."""
 
     def fetch_files(self, handle: object, directory: Path, settings: object) -> None:
         """Download the files of a database (`chain.database`) into a directory."""
 
-    def store_in_flight(self, name: SnapshotName, payload: bytes) -> Any:
+    def store_in_flight(self, name: SnapshotName, payload: bytes) -> object:
         """Write the in-flight records; return their handle."""
 
     def load_in_flight(self, handle: object) -> bytes:

@@ -307,15 +307,15 @@ def test_an_operator_is_woken_by_a_file_that_can_be_read(monkeypatch):
 
     def opened(self, context):
         open_operator(self, context)
-        context.watch(reading)
+        context.slot.watch(reading)
 
     def woken(self):
         SEEN.append(os.read(reading, 10))
-        self.context.watch(None)
+        self.context.slot.watch(None)
 
     SEEN.clear()
     monkeypatch.setattr(MapOperator, "open", opened)
-    monkeypatch.setattr(MapOperator, "on_wakeup", woken)
+    monkeypatch.setattr(MapOperator, "on_wakeup", woken, raising=False)
     with stages.Running(sums(1, [[]], bounded=False)) as run:
         os.write(writing, b"ring")
         run.until(lambda: SEEN)
