@@ -76,6 +76,7 @@ EPOCHS = {
         "jobmanager/modes.py",
         "replay",
         "runtime/operators/connectors/sink.py",
+        "runtime/operators/connectors/source.py",
         "runtime/operators/connectors/source_modes.py",
         "runtime/operators/connectors/split_schedulers.py",
         "runtime/operators/connectors/timestamps.py",
