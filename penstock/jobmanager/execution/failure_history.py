@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 KEPT_FAILURES = 16  # as many as Flink keeps (web.exception-history-size)
 
@@ -13,8 +12,7 @@ class FailureEntry:
     """One failure of a job.
 
     `name` is the class of the exception, `stacktrace` its text. `vertex` and `subtask` are where it occurred, if in a
-    subtask, and
-    `attempt` is the attempt; `task` is its name. `tasks` is the number of subtasks that were restarted for it, None: all.
+    subtask, and `attempt` is the attempt; `task` is its name. `tasks` is the number of subtasks that were restarted for it, None: all.
     """
 
     timestamp: int
@@ -25,19 +23,6 @@ class FailureEntry:
     attempt: int | None = None
     task: str | None = None
     tasks: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the failure as JSON values."""
-        return {
-            "timestamp": self.timestamp,
-            "name": self.name,
-            "stacktrace": self.stacktrace,
-            "vertex": self.vertex,
-            "subtask": self.subtask,
-            "attempt": self.attempt,
-            "task": self.task,
-            "tasks": self.tasks,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +35,3 @@ class FailureHistory:
     def with_entry(self, entry: FailureEntry) -> FailureHistory:
         """Return the history after one more failure."""
         return FailureHistory((*self.entries, entry)[-KEPT_FAILURES:], self.count + 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the history as JSON values, the newest failure first."""
-        return {
-            "entries": [entry.to_json() for entry in reversed(self.entries)],
-            "truncated": self.count > len(self.entries),
-        }
