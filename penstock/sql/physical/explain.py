@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from penstock.sql.logical.plan_texts import logical_tree
 from penstock.sql.physical.advice import advice
 from penstock.sql.physical.nodes import PhysicalNode, inputs_first
-from penstock.sql.physical.operators.result import PhysicalResult
 
 if TYPE_CHECKING:
     from penstock.sql.physical.planner import PhysicalPlan
@@ -45,9 +44,6 @@ def physical_tree(
     lines: list[str] = []
 
     def draw(node: PhysicalNode, lead: str, last: bool | None) -> None:
-        if isinstance(node, PhysicalResult):
-            draw(node.inputs[0], lead, last)
-            return
         head = lead + ("" if last is None else "+- " if last else ":- ")
         if id(node) in shared:
             lines.append(f"{head}Reused(reference_id=[{shared[id(node)]}])")
@@ -66,5 +62,5 @@ def physical_tree(
     for at, root in enumerate(roots):
         if at:
             lines.append("")
-        draw(root, "", None)
+        draw(root.shown, "", None)
     return "\n".join(lines)

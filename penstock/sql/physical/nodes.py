@@ -90,6 +90,8 @@ class PhysicalNode:
 
     # Whether changes of its inputs pass through it as they are, -U rows included.
     passes_changes: ClassVar[bool] = False
+    # Whether it writes a table, which ends a plan.
+    is_sink: ClassVar[bool] = False
 
     schema: Schema
     traits: PhysicalTraits
@@ -133,6 +135,11 @@ class PhysicalNode:
     def line(self) -> str:
         """The node as one line: its name and description."""
         return f"{self.name}({', '.join(self.describe())})"
+
+    @property
+    def shown(self) -> PhysicalNode:
+        """The node that plans show in its place."""
+        return self
 
     @property
     def changelog_mode(self) -> str:
@@ -190,6 +197,11 @@ class PhysicalNode:
     def key_columns(self) -> Columns:
         """The columns that rows are sent by, if the node is an exchange by key: readers are keyed by them."""
         return ()
+
+    @property
+    def before_exchange(self) -> PhysicalNode:
+        """Its rows before they are sent: the input of an exchange, any other node itself."""
+        return self
 
     @property
     def hashed_by(self) -> set[Columns]:

@@ -29,7 +29,7 @@ from penstock.sql.physical.operators.sink_materializer import materialized
 from penstock.sql.physical.operators.sort import implement_sort
 from penstock.sql.physical.operators.stream_scan import implement_stream_scan
 from penstock.sql.physical.operators.table_scan import implement_scan
-from penstock.sql.physical.operators.table_sink import PhysicalTableSink, implement_write
+from penstock.sql.physical.operators.table_sink import implement_write
 from penstock.sql.physical.operators.union import implement_union
 from penstock.sql.physical.operators.values import implement_values
 from penstock.sql.physical.operators.watermark_assigner import implement_watermark
@@ -149,7 +149,7 @@ class Planner:
     def _end(
         self, node: PhysicalNode, update_before: bool, primary_key: tuple[int, ...] | None
     ) -> PhysicalNode:
-        if isinstance(node, PhysicalTableSink):
+        if node.is_sink:
             return node
         if self.settings.batch:
             node = final_table(node)

@@ -40,6 +40,11 @@ class PhysicalExchange(PhysicalNode):
         return self.columns
 
     @property
+    def before_exchange(self) -> PhysicalNode:
+        """The input."""
+        return self.inputs[0]
+
+    @property
     def hashed_by(self) -> set[Columns]:
         """The columns that rows are sent by."""
         return {self.columns} if self.columns else set()

@@ -14,6 +14,11 @@ class PhysicalResult(PhysicalNode):
 
     before: bool = True
 
+    @property
+    def shown(self) -> PhysicalNode:
+        """The input."""
+        return self.inputs[0]
+
     def needs_update_before(self, wanted: bool) -> bool:
         """Whether -U rows are asked for."""
         return self.before

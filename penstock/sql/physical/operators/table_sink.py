@@ -39,6 +39,8 @@ class PhysicalTableSink(PhysicalNode):
     `deletes_by`: an update may have another primary key (these columns) than its former row, which is deleted by it then.
     """
 
+    is_sink = True
+
     table: Any
     written: Any
     takes_before: bool = True

@@ -16,7 +16,7 @@ from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, text_of_window
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, WindowAttributes
-from penstock.sql.physical.operators.exchange import PhysicalExchange, exchange
+from penstock.sql.physical.operators.exchange import exchange
 
 _WINDOW_COLUMNS: Final = ("window_start", "window_end", "window_time")
 
@@ -42,9 +42,7 @@ class PhysicalWindowTableFunction(PhysicalOperator):
 
     def before_windows(self, zone: str) -> WindowInput:
         """Return the rows of the input."""
-        below = self.inputs[0]
-        if isinstance(below, PhysicalExchange):  # sessions are kept by key
-            below = below.inputs[0]
+        below = self.inputs[0].before_exchange  # sessions are kept by key
         places = {at: at for at in range(len(below.schema))}
         return WindowInput(below, self.spec.window, places)
 
