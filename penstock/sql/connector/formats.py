@@ -6,7 +6,8 @@ A format is found by its name, such as the value of the option `format`. It is o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
 
@@ -119,14 +120,19 @@ FORMATS: Final[Factories[FormatFactory]] = Factories("format")
 
 def message_format_names() -> list[str]:
     """Return the names of the formats of messages."""
-    return [
-        name for name in FORMATS.names() if isinstance(FORMATS.find(name), MessageFormatFactory)
-    ]
+    return [name for name, found in _loadable() if isinstance(found, MessageFormatFactory)]
 
 
 def file_format_names() -> list[str]:
     """Return the names of the formats of files: changes of rows as lines are among them."""
-    return [name for name in FORMATS.names() if _is_of_files(FORMATS.find(name))]
+    return [name for name, found in _loadable() if _is_of_files(found)]
+
+
+def _loadable() -> Iterator[tuple[str, FormatFactory]]:
+    """Yield all formats by name. One that cannot be loaded is left out: the error comes when a table asks for it."""
+    for name in FORMATS.names():
+        with suppress(ConfigurationError):
+            yield name, FORMATS.find(name)
 
 
 def find_message_format(name: str, table: str) -> MessageFormatFactory:

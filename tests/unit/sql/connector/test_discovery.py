@@ -12,7 +12,7 @@ from penstock.cli.sql.table_options import table_options
 from penstock.errors import ConfigurationError
 from penstock.sql.connector.catalogs import CATALOGS
 from penstock.sql.connector.discovery import Factories
-from penstock.sql.connector.formats import FORMATS
+from penstock.sql.connector.formats import FORMATS, file_format_names, message_format_names
 from penstock.sql.connector.providers import TableFactory
 from penstock.sql.connector.registry import CONNECTORS
 from penstock.table import EnvironmentSettings, TableEnvironment
@@ -223,6 +223,28 @@ def test_a_package_that_cannot_be_loaded_is_named(
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigurationError, match="connector 'broken' of package 'broken'"):
         CONNECTORS.find("broken")
+
+
+def test_a_format_that_cannot_be_loaded_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "broken", {"penstock.formats": {"broken": "broken:Factory"}})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "broken" in FORMATS.names()
+    assert {"csv", "json", "raw"} <= set(message_format_names())
+    assert {"csv", "debezium-json", "parquet"} <= set(file_format_names())
+
+
+def test_options_of_a_format_are_completed_with_its_prefix() -> None:
+    start = "CREATE TABLE t (w STRING) WITH ('connector' = "
+    files = table_options(f"{start}'filesystem', 'format' = 'csv', 'csv")
+    assert files is not None
+    assert {"csv.field-delimiter", "path", "scan.watermark.idle-timeout"} <= set(files[1])
+    values = table_options(f"{start}'filesystem', 'format' = 'json', 'json.map-null-key.mode' = '")
+    assert values == ("", ["fail", "drop", "literal"])
+    unknown = table_options(f"{start}'filesystem', 'format' = 'parket', 'p")
+    assert unknown is not None
+    assert "path" in unknown[1]
 
 
 def test_a_source_tree_that_is_not_installed_gets_a_hint() -> None:
