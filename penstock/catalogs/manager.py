@@ -15,7 +15,6 @@ from penstock.catalogs.in_memory import (
 from penstock.catalogs.reader import UserFunction
 from penstock.catalogs.tables import ResolvedTable, ResolvedView, TablePath
 from penstock.sql.errors import ValidationError, did_you_mean
-from penstock.table.catalog.names import Catalog
 
 
 class CatalogManager:
@@ -25,10 +24,10 @@ class CatalogManager:
     no case: they stand in front of all.
     """
 
-    def __init__(self, catalog: str, database: str) -> None:
-        self._catalogs: dict[str, CatalogStore] = {catalog: Catalog(catalog, database)}
-        self.current_catalog = catalog
-        self.current_database = database
+    def __init__(self, built_in: CatalogStore) -> None:
+        self._catalogs: dict[str, CatalogStore] = {built_in.name: built_in}
+        self.current_catalog = built_in.name
+        self.current_database = built_in.default_database
         self._temporary: dict[TablePath, TableOrView] = {}
         self._temporary_functions: dict[TablePath, UserFunction] = {}
         self._system_functions: dict[str, UserFunction] = {}

@@ -18,12 +18,13 @@ from penstock.cep.functions import (
 from penstock.cep.pattern import Pattern, show
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
-from penstock.datastream._checks import check_function, check_instance, check_object
+from penstock.datastream._checks import check_function
 from penstock.datastream._event_time import check_timestamps
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.errors.argument_checks import check_instance, check_object
 from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.state_descriptors.descriptors import MapStateDescriptor

@@ -11,9 +11,9 @@ import operator
 from typing import Any
 
 from penstock.common.types import Row
-from penstock.datastream._checks import describe
 from penstock.datastream.basic_functions import ReduceFunction
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import describe
 
 Position = int | str
 

@@ -19,13 +19,7 @@ from penstock.common.restart_strategy import (
     RestartStrategyConfiguration,
     from_configuration,
 )
-from penstock.datastream._checks import (
-    check_instance,
-    check_int,
-    check_max_parallelism,
-    check_parallelism,
-    check_text,
-)
+from penstock.datastream._checks import check_max_parallelism, check_parallelism
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpoint_storage import as_flink_path
 from penstock.datastream.checkpointing_mode import CheckpointingMode
@@ -39,11 +33,13 @@ from penstock.dependencies.python_dependencies import (
     requirements_option,
 )
 from penstock.errors import UnsupportedOperationError
+from penstock.errors.argument_checks import check_instance, check_int, check_text
 from penstock.options.autoscaler_settings import AutoscalerSettings
 from penstock.options.config_file import load_config_file
 from penstock.options.config_options import ConfigOption
 from penstock.options.configuration import Configuration
 from penstock.options.option_checks import override, validate
+from penstock.options.pinned_options import pin_options, pinned_options
 from penstock.time.durations import Duration
 
 _CHANGELOG = "state.changelog.enabled"
@@ -55,7 +51,6 @@ class EnvironmentConfiguration:
 
     _default_local_parallelism: ClassVar[int | None] = None
     _defaults: ClassVar[Configuration | None] = None  # None: those of penstock.yaml
-    _pinned: ClassVar[Configuration | None] = None
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration()
@@ -77,22 +72,17 @@ class EnvironmentConfiguration:
 
         Pinned options override those of the program.
         """
-        before = EnvironmentConfiguration._defaults, EnvironmentConfiguration._pinned
-        EnvironmentConfiguration._defaults, EnvironmentConfiguration._pinned = configuration, pinned
+        before = EnvironmentConfiguration._defaults
+        EnvironmentConfiguration._defaults = configuration
         try:
-            yield
+            with pin_options(pinned):
+                yield
         finally:
-            EnvironmentConfiguration._defaults, EnvironmentConfiguration._pinned = before
-
-    @staticmethod
-    def pinned_options() -> Configuration:
-        """Return the options that override those of the program."""
-        pinned = EnvironmentConfiguration._pinned
-        return Configuration() if pinned is None else Configuration(pinned)
+            EnvironmentConfiguration._defaults = before
 
     def _pin(self) -> None:
         """Restore the options of the command line."""
-        pinned = EnvironmentConfiguration._pinned
+        pinned = pinned_options()
         if pinned is not None:
             self._replace(override(self._configuration, pinned))
 

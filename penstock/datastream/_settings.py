@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from penstock.datastream._checks import (
-    check_int,
-    check_max_parallelism,
-    check_parallelism,
-    check_text,
-)
+from penstock.datastream._checks import check_max_parallelism, check_parallelism
 from penstock.datastream._unexecuted import renamed
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.errors.argument_checks import check_int, check_text
 from penstock.graph.operator_ids import check_uid_hash
 from penstock.graph.transformations import (
     OperatorTransformation,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from penstock.datastream._checks import check_instance
 from penstock.datastream._event_time import check_windows
 from penstock.datastream.stream import DataStream
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import ArgumentError, InvalidProgramError
+from penstock.errors.argument_checks import check_instance
 from penstock.time.durations import to_millis
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
-from penstock.datastream._checks import check_instance, check_int, check_object, describe
 from penstock.datastream.async_functions import (
     AsyncFunction,
     AsyncFunctionDescriptor,
@@ -18,6 +17,7 @@ from penstock.datastream.async_functions import (
 from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import check_instance, check_int, check_object, describe
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.time.durations import Duration, Time, to_millis
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.datastream._checks import check_int, describe
 from penstock.datastream.async_functions import AsyncRetryPredicate, AsyncRetryStrategy
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import check_int, describe
 
 ResultPredicate = Callable[[list[Any]], bool]
 ExceptionPredicate = Callable[[Exception], bool]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from penstock import options
-from penstock.datastream._checks import check_instance, check_int
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.errors.argument_checks import check_instance, check_int
 from penstock.options.configuration import Configuration
 from penstock.options.option_checks import warn_of_short_time
 from penstock.time.durations import Duration, to_millis

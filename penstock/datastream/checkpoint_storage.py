@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.datastream._checks import check_int, check_text
 from penstock.errors import ArgumentError, UnsupportedOperationError
+from penstock.errors.argument_checks import check_int, check_text
 
 _DEFAULT_FILE_THRESHOLD = 20 * 1024
 _DEFAULT_WRITE_BUFFER = 4096

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
-from penstock.datastream._checks import check_function, check_instance
+from penstock.datastream._checks import check_function
 from penstock.datastream._window_settings import WindowSettings
 from penstock.datastream.basic_functions import KeySelector
 from penstock.datastream.join_functions import CoGroupFunction
@@ -18,6 +18,7 @@ from penstock.datastream.stream import DataStream, check_key_selector
 from penstock.datastream.window import GlobalWindows, WindowAssigner
 from penstock.datastream.window_functions import WindowFunctionAdapter
 from penstock.errors import InvalidProgramError
+from penstock.errors.argument_checks import check_instance
 from penstock.graph.operator_specs import CoGroupWindowSpec, OperatorSpec, WindowSpec
 from penstock.graph.partitioning import Hash
 from penstock.graph.transformations import (

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream._checks import check_instance, check_object
 from penstock.datastream._typed import check_type
 from penstock.datastream.basic_functions import CoFlatMapFunction, CoMapFunction, KeySelector
 from penstock.datastream.keyed_stream import KeyedStream
@@ -18,6 +17,7 @@ from penstock.datastream.process_functions import (
 )
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.errors.argument_checks import check_instance, check_object
 from penstock.graph.operator_specs import (
     BroadcastProcessSpec,
     CoFlatMapSpec,

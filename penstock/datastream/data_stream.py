@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.datastream._collect import CloseableIterator
+from penstock.connectors.base.collect_buffer import CloseableIterator
 from penstock.datastream.co_group import CoGroupedStreams
 from penstock.datastream.connected_streams import (
     BroadcastConnectedStream,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
-from penstock.datastream._checks import check_instance, check_object
 from penstock.datastream._event_time import check_timestamps
 from penstock.datastream.co_group import IncompleteJoinError, two_inputs
 from penstock.datastream.join_functions import ProcessJoinFunction
@@ -14,6 +13,7 @@ from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, InvalidProgramError, UnsupportedOperationError
+from penstock.errors.argument_checks import check_instance, check_object
 from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.time.durations import to_millis
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.base.collect_buffer import CloseableIterator
 from penstock.datastream import _typed
 from penstock.datastream._aggregations import (
     FieldReduce,
@@ -19,14 +20,15 @@ from penstock.datastream._aggregations import (
     SumReduce,
     check_position,
 )
-from penstock.datastream._checks import check_function, check_object
-from penstock.datastream._collect import CloseableIterator, collect
+from penstock.datastream._checks import check_function
+from penstock.datastream._collect import collect
 from penstock.datastream.basic_functions import KeySelector, ReduceFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.process_functions import KeyedProcessFunction, ProcessFunction
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError, UnsupportedOperationError
+from penstock.errors.argument_checks import check_object
 from penstock.graph.operator_specs import KeyedProcessSpec, KeyedReduceSpec, MapSpec
 from penstock.graph.partitioning import Hash
 from penstock.graph.transformations import (

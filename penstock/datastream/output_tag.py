@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.datastream._checks import check_instance, describe
 from penstock.datastream._not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import check_instance, describe
 
 
 class OutputTag:

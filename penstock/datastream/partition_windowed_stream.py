@@ -11,13 +11,14 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._adapter import FunctionAdapter
 from penstock.datastream._aggregations import Position, check_position, read_field
-from penstock.datastream._checks import check_function, check_instance, check_object
+from penstock.datastream._checks import check_function
 from penstock.datastream.basic_functions import (
     AggregateFunction,
     Function,
     KeySelector,
     ReduceFunction,
 )
+from penstock.errors.argument_checks import check_instance, check_object
 from penstock.graph.operator_specs import FullWindowPartitionSpec, OutputTimestamps
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.datastream._checks import check_int, check_text
 from penstock.datastream._not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import check_int, check_text
 from penstock.options.config_values import format_memory, parse_memory
 
 _KIBI = 1 << 10

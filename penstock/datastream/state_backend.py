@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from penstock.datastream._checks import check_int, check_text
 from penstock.datastream._not_implemented import not_implemented
 from penstock.datastream.checkpoint_storage import as_flink_path
 from penstock.errors import ArgumentError, UnsupportedOperationError
+from penstock.errors.argument_checks import check_int, check_text
 
 
 class StateBackend:

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.base.collect_buffer import CloseableIterator
 from penstock.connectors.base.sink import Sink
 from penstock.datastream import _typed
 from penstock.datastream._aggregations import TupleProjection
-from penstock.datastream._checks import (
-    check_function,
-    check_instance,
-    check_int,
-    check_object,
-    check_text,
-)
-from penstock.datastream._collect import CloseableIterator, collect
+from penstock.datastream._checks import check_function
+from penstock.datastream._collect import collect
 from penstock.datastream._settings import OperatorSettings
 from penstock.datastream.basic_functions import (
     FilterFunction,
@@ -35,6 +30,7 @@ from penstock.errors import (
     ArgumentTypeError,
     InvalidProgramError,
 )
+from penstock.errors.argument_checks import check_instance, check_int, check_object, check_text
 from penstock.graph.operator_specs import (
     FilterSpec,
     FlatMapSpec,

@@ -16,13 +16,13 @@ from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base.source import Source
 from penstock.datastream import _typed
-from penstock.datastream._checks import check_instance, check_text, describe
 from penstock.datastream._environment_settings import EnvironmentConfiguration
 from penstock.datastream._unexecuted import Definitions, executed
 from penstock.datastream.basic_functions import SourceFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.errors.argument_checks import check_instance, check_text, describe
 from penstock.errors.data_frames import refuse_data_frame
 from penstock.graph.compiler import compile_program, execution_plan_json
 from penstock.graph.operator_specs import SourceSpec

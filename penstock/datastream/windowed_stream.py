@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream import _typed
-from penstock.datastream._checks import (
-    check_function,
-    check_instance,
-    check_int,
-    check_object,
-    named,
-)
+from penstock.datastream._checks import check_function
 from penstock.datastream._window_settings import WindowSettings
 from penstock.datastream.basic_functions import AggregateFunction, ReduceFunction
 from penstock.datastream.output_tag import OutputTag
@@ -35,6 +29,7 @@ from penstock.datastream.window_functions import (
     WindowFunctionAdapter,
 )
 from penstock.errors import ArgumentTypeError
+from penstock.errors.argument_checks import check_instance, check_int, check_object, named
 from penstock.graph.operator_specs import WindowSpec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row, RowKind
 from penstock.errors.not_implemented import not_implemented_class
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
     from penstock.sql.connector.changelog_mode import ChangelogMode

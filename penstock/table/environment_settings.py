@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock import options
-from penstock.datastream._checks import check_instance, check_text
+from penstock.errors.argument_checks import check_instance, check_text
 from penstock.options.configuration import Configuration
 from penstock.options.option_checks import validate
 

@@ -1,21 +1,7 @@
-"""ExplainDetail: additional details in the output of EXPLAIN."""
+"""ExplainDetail, by the name of PyFlink's module."""
 
 from __future__ import annotations
 
-import enum
-
-
-class ExplainDetail(enum.Enum):
-    """A detail of explain().
-
-    >>> ExplainDetail.CHANGELOG_MODE.name
-    'CHANGELOG_MODE'
-    """
-
-    ESTIMATED_COST = 0
-    CHANGELOG_MODE = 1
-    JSON_EXECUTION_PLAN = 2
-    PLAN_ADVICE = 3
-
+from penstock.sql.execution.explain_detail import ExplainDetail
 
 __all__ = ["ExplainDetail"]

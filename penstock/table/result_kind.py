@@ -1,15 +1,7 @@
-"""ResultKind: the kind of a statement's result."""
+"""ResultKind, by the name of PyFlink's module."""
 
 from __future__ import annotations
 
-import enum
-
-
-class ResultKind(enum.Enum):
-    """SUCCESS: the statement was carried out, and there is nothing more to say. SUCCESS_WITH_CONTENT: there are rows to look at."""
-
-    SUCCESS = 0
-    SUCCESS_WITH_CONTENT = 1
-
+from penstock.sql.results.result_kind import ResultKind
 
 __all__ = ["ResultKind"]

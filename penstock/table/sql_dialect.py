@@ -1,15 +1,7 @@
-"""SqlDialect: whose SQL is written."""
+"""SqlDialect, by the name of PyFlink's module."""
 
 from __future__ import annotations
 
-import enum
-
-
-class SqlDialect(enum.Enum):
-    """Flink's own SQL, or Hive's, which Penstock does not have."""
-
-    DEFAULT = 0
-    HIVE = 1
-
+from penstock.sql.execution.sql_dialect import SqlDialect
 
 __all__ = ["SqlDialect"]

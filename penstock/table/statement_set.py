@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream._checks import check_instance, check_text
 from penstock.datastream._unexecuted import Definitions
 from penstock.errors import InvalidProgramError
+from penstock.errors.argument_checks import check_instance, check_text
 from penstock.errors.not_implemented import not_implemented
 from penstock.sql.errors import ValidationError
+from penstock.sql.execution.explain_detail import ExplainDetail
 from penstock.sql.logical.nodes import LogicalSink
-from penstock.table.explain_detail import ExplainDetail
 
 if TYPE_CHECKING:
+    from penstock.sql.results.table_result import TableResult
+    from penstock.sql.table_api.table_descriptor import TableDescriptor
     from penstock.table.table import Table, TablePipeline
-    from penstock.table.table_descriptor import TableDescriptor
     from penstock.table.table_environment import TableEnvironment
-    from penstock.table.table_result import TableResult
 
 
 class StatementSet:
@@ -40,13 +40,13 @@ class StatementSet:
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         """Add an INSERT."""
-        from penstock.sql.execution.executor import parse_one
+        from penstock.sql.execution.parsing import parse_one
         from penstock.sql.parse import statements
 
         statement = parse_one(check_text(stmt, "stmt"))
         if not isinstance(statement, statements.InsertStatement):
             raise ValidationError("only INSERT statements can be added", detail=stmt)
-        return self._add(self._environment.planning.insert(statement))
+        return self._add(self._environment.context.planner.insert(statement))
 
     def _add(self, write: LogicalSink) -> StatementSet:
         self._writes.append(write)
@@ -66,7 +66,7 @@ class StatementSet:
         """Return the plans as text."""
         from penstock.sql.execution.explaining import explain_plans
 
-        return explain_plans(self._environment, self._checked(), extra_details)
+        return explain_plans(self._environment.context, self._checked(), extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plans."""
@@ -78,12 +78,12 @@ class StatementSet:
 
         writes = self._checked()
         self._writes = []
-        return write(self._environment, writes)
+        return write(self._environment.context, writes)
 
     def attach_as_datastream(self) -> None:
         """Make the INSERTs part of the program of streams: its execute() runs them too."""
         environment: Any = self._environment.stream_environment
-        for each in self._environment.planning.translate(self._checked()):
+        for each in self._environment.context.planner.translate(self._checked()):
             environment.add_operator(each)
         self._writes = []
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from penstock.common.types import Row, RowKind
-from penstock.datastream._checks import check_instance
 from penstock.datastream._unexecuted import used_by_tables
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ArgumentError
+from penstock.errors.argument_checks import check_instance
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.errors import UnsupportedQueryError, ValidationError, did_you_mean
-from penstock.sql.execution.planning import as_rows
+from penstock.sql.execution.descriptors import type_of
+from penstock.sql.execution.planner import as_rows
+from penstock.sql.execution.streams import plan_of_stream
+from penstock.sql.execution.type_mapping import type_information_of
 from penstock.sql.logical.nodes import LogicalNode
 from penstock.sql.physical.nodes import ChangelogTraits
-from penstock.sql.table_api.descriptors import type_of
-from penstock.sql.table_api.streams import plan_of_stream
-from penstock.sql.table_api.type_mapping import type_information_of
+from penstock.sql.table_api.schema import Schema
 from penstock.sql.types import RowField, RowType
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.schema import Schema
 from penstock.table.table import Table
 from penstock.table.table_environment import TableEnvironment, checked_settings
 
@@ -57,7 +57,7 @@ class StreamTableEnvironment(TableEnvironment):
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
         """Return a stream as a table to which rows are added: columns by its type, by a Schema, or by expressions."""
         check_instance(data_stream, DataStream, "data_stream")
-        return Table(self, plan_of_stream(self, data_stream, fields_or_schema))
+        return Table(self, self._plan_of(data_stream, fields_or_schema))
 
     def from_changelog_stream(
         self,
@@ -77,14 +77,32 @@ class StreamTableEnvironment(TableEnvironment):
                 "updates without UPDATE_BEFORE need a primary key",
                 hint="declare it: Schema.new_builder().column(...).primary_key('id')",
             )
-        plan = plan_of_stream(
-            self,
+        plan = self._plan_of(
             data_stream,
             () if schema is None else (schema,),
             changes=not mode.contains_only(RowKind.INSERT),
             upserts=upserts,
         )
         return Table(self, plan)
+
+    def _plan_of(
+        self,
+        stream: DataStream,
+        fields_or_schema: Sequence[Any],
+        *,
+        changes: bool = False,
+        upserts: bool = False,
+    ) -> LogicalNode:
+        plan = plan_of_stream(
+            self.context,
+            stream.transformation,
+            stream.get_type(),
+            fields_or_schema,
+            changes=changes,
+            upserts=upserts,
+        )
+        used_by_tables(stream.transformation)
+        return plan
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any
@@ -145,15 +163,15 @@ class StreamTableEnvironment(TableEnvironment):
             f"CAST(`{each.name}` AS {type_of(each.type).nullable()}) AS `{each.name}`"
             for each in columns
         )
-        return self.planning.query(self.parse_query(f"SELECT {chosen} FROM {table}"))  # noqa: S608
+        return self.context.query(f"SELECT {chosen} FROM {table}")  # noqa: S608
 
     def _stream(
         self, plan: LogicalNode, mode: ChangelogMode, what: str, key: tuple[int, ...] | None = None
     ) -> DataStream:
         wants_before = mode.contains(RowKind.UPDATE_BEFORE)
-        physical = self.planning.plan([plan], update_before=wants_before, primary_key=key)
+        physical = self.context.planner.plan([plan], update_before=wants_before, primary_key=key)
         _check_changes(physical.result.traits.changes, mode, what)
-        (columns,) = self.planning.translate_plan(physical)
+        (columns,) = self.context.planner.translate_plan(physical)
         times = [at for at, each in enumerate(plan.schema) if each.time == "rowtime"]
         rows = as_rows(
             plan,

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.catalogs.tables import ResolvedTable, ResolvedView, TablePath
-from penstock.datastream._checks import check_instance, check_int
+from penstock.catalogs.tables import ResolvedTable, TablePath
 from penstock.datastream._unexecuted import Definitions
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import check_instance, check_int
 from penstock.errors.not_implemented import not_implemented
 from penstock.sql.errors import ValidationError, did_you_mean
+from penstock.sql.execution.explain_detail import ExplainDetail
+from penstock.sql.execution.query_scope import QueryScope, expanded
 from penstock.sql.logical.nodes import LogicalNode, LogicalSink
 from penstock.sql.parse import statements as sql
 from penstock.sql.results.resolved_schema import ResolvedSchema
+from penstock.sql.results.table_schema import TableSchema
 from penstock.sql.table_api.expression import (
     AliasExpression,
     ColumnExpression,
@@ -22,16 +25,13 @@ from penstock.sql.table_api.expression import (
     as_expression,
     quoted_name,
 )
-from penstock.sql.table_api.text import QueryScope, expanded
+from penstock.sql.table_api.windows import GroupWindow, OverWindow
 from penstock.sql.types import DataType, RowType
-from penstock.table.explain_detail import ExplainDetail
-from penstock.table.table_schema import TableSchema
-from penstock.table.window import GroupWindow, OverWindow
 
 if TYPE_CHECKING:
-    from penstock.table.table_descriptor import TableDescriptor
+    from penstock.sql.results.table_result import TableResult
+    from penstock.sql.table_api.table_descriptor import TableDescriptor
     from penstock.table.table_environment import TableEnvironment
-    from penstock.table.table_result import TableResult
 
 _RESULT = "$result"
 _MANY_ROWS = "table aggregate functions are not implemented"
@@ -59,9 +59,7 @@ class Table:
 
     def __str__(self) -> str:
         if self._name is None:
-            plan = self._plan
-            view = ResolvedView(TablePath("", "", ""), None, "", bound=lambda: plan)
-            self._name = self._environment.manager.add_unnamed(view)
+            self._name = self._environment.context.name_plan(self._plan)
         return quoted_name(self._name)
 
     def __getattr__(self, name: str) -> Any:
@@ -94,7 +92,7 @@ class Table:
         """Return the plans as text."""
         from penstock.sql.execution.explaining import explain_plans
 
-        return explain_plans(self._environment, [self._plan], extra_details)
+        return explain_plans(self._environment.context, [self._plan], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plans."""
@@ -106,13 +104,13 @@ class Table:
         """Start the query and return its rows."""
         from penstock.sql.execution.queries import run
 
-        return run(self._environment, self._plan)
+        return run(self._environment.context, self._plan)
 
     def to_pandas(self) -> Any:
         """Run the query to its end and return the table that it leaves as a pandas.DataFrame."""
         from penstock.sql.results.pandas_results import to_pandas
 
-        return to_pandas(self)
+        return to_pandas(self.execute())
 
     def insert_into(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
@@ -121,12 +119,14 @@ class Table:
         environment = self._environment
         if isinstance(table_path_or_descriptor, str):
             parts = environment.parse_path(table_path_or_descriptor)
-            environment.manager.get(parts)
+            environment.context.catalogs.get(parts)
         else:
-            parts = environment.name_descriptor(table_path_or_descriptor)
+            from penstock.sql.execution.descriptors import name_descriptor
+
+            parts = name_descriptor(environment.context, table_path_or_descriptor)
         query = sql.QueryStatement(tree=None)  # the plan is there already
         insert = sql.InsertStatement(table=parts, query=query, overwrite=overwrite)
-        return TablePipeline(environment, environment.planning.write(self._plan, insert))
+        return TablePipeline(environment, environment.context.planner.write(self._plan, insert))
 
     def execute_insert(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
@@ -383,7 +383,7 @@ class Table:
     # How queries are made
 
     def _scope(self, **more: Any) -> QueryScope:
-        return QueryScope(self._environment, **more)
+        return QueryScope(self._environment.context, **more)
 
     def _shown(self, fields: Iterable[Any], scope: QueryScope | None = None) -> list[str]:
         scope = self._scope() if scope is None else scope
@@ -399,7 +399,7 @@ class Table:
         return self._query(f"SELECT {', '.join(columns)} FROM {self}{rest}")  # noqa: S608
 
     def _query(self, text: str) -> Table:
-        return self._environment.api_query(text)
+        return Table(self._environment, self._environment.context.query(text))
 
 
 class OrderedTable(Table):
@@ -415,7 +415,7 @@ class OrderedTable(Table):
         text += f" OFFSET {start} ROWS" if start else ""
         text += f" FETCH NEXT {count} ROWS ONLY" if count is not None else ""
         environment = base._environment  # noqa: SLF001 - another Table
-        plan = environment.planning.query(environment.parse_query(text))
+        plan = environment.context.query(text)
         super().__init__(environment, plan)
 
     def offset(self, offset: int) -> Table:
@@ -439,7 +439,7 @@ class JoinedTable(Table):
         self._right = right
         environment = left._environment  # noqa: SLF001 - another Table
         text = f"SELECT * FROM {left} INNER JOIN {right} ON TRUE"  # noqa: S608
-        super().__init__(environment, environment.planning.query(environment.parse_query(text)))
+        super().__init__(environment, environment.context.query(text))
 
     def filter(self, predicate: Expression) -> Table:
         """Join on a condition."""
@@ -580,13 +580,13 @@ class TablePipeline:
         """Start the job."""
         from penstock.sql.execution.queries import write
 
-        return write(self._environment, [self.hand_over()])
+        return write(self._environment.context, [self.hand_over()])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plans as text."""
         from penstock.sql.execution.explaining import explain_plans
 
-        return explain_plans(self._environment, [self.hand_over()], extra_details)
+        return explain_plans(self._environment.context, [self.hand_over()], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plans."""

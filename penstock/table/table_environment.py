@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.catalogs.in_memory import CatalogStore
 from penstock.catalogs.manager import CatalogManager
-from penstock.catalogs.tables import ResolvedTable, ResolvedView, TablePath
-from penstock.datastream._checks import check_instance, check_text
+from penstock.catalogs.tables import ResolvedTable, ResolvedView
+from penstock.common.job_client import JobClient
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import check_instance, check_text
 from penstock.errors.not_implemented import not_implemented
+from penstock.graph.transformations import Transformation
 from penstock.options.configuration import Configuration
+from penstock.options.option_checks import override
 from penstock.sql.errors import ValidationError
-from penstock.sql.execution.planning import Planning
+from penstock.sql.execution.context import StatementContext
+from penstock.sql.execution.parsing import parse_one, parse_query
+from penstock.sql.execution.table_config import TableConfig
+from penstock.table.catalog.names import Catalog
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.table_config import TableConfig
 
 if TYPE_CHECKING:
-    from penstock.sql.parse.statements import QueryStatement
+    from penstock.sql.execution.explain_detail import ExplainDetail
+    from penstock.sql.results.table_result import TableResult
+    from penstock.sql.table_api.table_descriptor import TableDescriptor
     from penstock.sql.types import DataType
-    from penstock.table.explain_detail import ExplainDetail
     from penstock.table.statement_set import StatementSet
     from penstock.table.table import Table
-    from penstock.table.table_descriptor import TableDescriptor
-    from penstock.table.table_result import TableResult
 
 _NO_PLANS = "plans are compiled again from the statement; a job resumes from its checkpoints"
 _NO_MODULES = "SQL functions are built in; there are no loadable modules"
@@ -64,13 +67,12 @@ class TableEnvironment:
         self._config = TableConfig(
             Configuration(settings.get_configuration()), environment.get_configuration()
         )
-        self._manager = CatalogManager(
+        built_in = Catalog(
             settings.get_built_in_catalog_name(), settings.get_built_in_database_name()
         )
-        self._planning = Planning(self._manager, self._config, environment)
-        self._numbers = itertools.count()
-        # by identity, with the function itself, so that no other gets the same one
-        self._functions: dict[int, tuple[str, Any]] = {}
+        self._context = StatementContext(
+            CatalogManager(built_in), self._config, StreamExecutor(environment)
+        )
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
@@ -83,14 +85,9 @@ class TableEnvironment:
     # Shared by the parts of the Table API
 
     @property
-    def manager(self) -> CatalogManager:
-        """The catalogs."""
-        return self._manager
-
-    @property
-    def planning(self) -> Planning:
-        """The planner, which makes plans and jobs."""
-        return self._planning
+    def context(self) -> StatementContext:
+        """The catalogs, the planner and the options that statements work on."""
+        return self._context
 
     @property
     def stream_environment(self) -> StreamExecutionEnvironment:
@@ -105,37 +102,22 @@ class TableEnvironment:
 
     def execute_sql(self, stmt: str) -> TableResult:
         """Execute one statement and return its result. INSERT and SELECT start a job and do not wait for its end."""
-        from penstock.sql.execution.executor import execute
+        from penstock.sql.execution.dispatch import execute
 
-        return execute(self, check_text(stmt, "stmt"))
+        return execute(self._context, check_text(stmt, "stmt"))
 
     def sql_query(self, query: str) -> Table:
         """Return the table that a query describes. Nothing runs before it is executed or written."""
-        return self._table_of(_query_of(check_text(query, "query")))
-
-    def api_query(self, text: str) -> Table:
-        """Return the table of a query that the Table API wrote."""
-        return self._table_of(self.parse_query(text))
-
-    def _table_of(self, query: QueryStatement) -> Table:
         from penstock.table.table import Table
 
-        return Table(self, self._planning.query(query))
-
-    def parse_query(self, text: str) -> QueryStatement:
-        """Return a query that the Table API wrote."""
-        from penstock.sql.parse.trees import concatenate_with_plus
-
-        query = _query_of(text)
-        concatenate_with_plus(query.tree)
-        return query
+        statement = parse_query(check_text(query, "query"))
+        return Table(self, self._context.planner.query(statement))
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """Return the plans of a statement as text."""
-        from penstock.sql.execution.executor import parse_one
         from penstock.sql.execution.explaining import explain_statement
 
-        return explain_statement(self, parse_one(check_text(stmt, "stmt")), extra_details)
+        return explain_statement(self._context, parse_one(check_text(stmt, "stmt")), extra_details)
 
     def create_statement_set(self) -> StatementSet:
         """Return a set that takes several INSERTs and runs them as one job."""
@@ -150,34 +132,14 @@ class TableEnvironment:
         return self._select_all(self.parse_path(path))
 
     def _select_all(self, parts: Sequence[str]) -> Table:
-        self._manager.get(parts)
+        self._context.catalogs.get(parts)
         return self.sql_query(f"SELECT * FROM {quoted(parts)}")  # noqa: S608 - a name
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """Return a table that is described here, without a name in a catalog."""
-        return self._select_all(self.name_descriptor(descriptor))
+        from penstock.sql.execution.descriptors import name_descriptor
 
-    def name_descriptor(self, descriptor: TableDescriptor) -> tuple[str, ...]:
-        """Return the name that statements of this environment have for a table that is described."""
-        from penstock.sql.table_api.descriptors import table_of
-        from penstock.table.table_descriptor import TableDescriptor
-
-        check_instance(descriptor, TableDescriptor, "descriptor")
-        connector = descriptor.get_options().get("connector", "managed")
-        path = self._manager.qualify([f"*anonymous_{connector}${next(self._numbers)}*"])
-        self._manager.add_anonymous(table_of(self, path, descriptor))
-        return (path.name,)
-
-    def name_function(self, function: Any) -> str:
-        """Return the name that statements of this environment have for a function of the program."""
-        from penstock.table.udf import as_user_function
-
-        known = self._functions.get(id(function))
-        if known is None:
-            name = f"*{getattr(function, 'name', 'function')}${next(self._numbers)}*"
-            self._manager.add_system_function(name, as_user_function(name, function))
-            known = self._functions[id(function)] = (name, function)
-        return quoted([known[0]])
+        return self._select_all(name_descriptor(self._context, descriptor))
 
     def from_elements(
         self,
@@ -186,13 +148,14 @@ class TableEnvironment:
         verify_schema: bool = True,
     ) -> Table:
         """Return a table of rows, tuples or dictionaries; types are guessed where no schema names them."""
-        from penstock.sql.table_api.elements import rows_of, table_of_elements, table_of_expressions
+        from penstock.sql.execution.elements import plan_of_elements, plan_of_expressions, rows_of
         from penstock.sql.table_api.expression import Expression
+        from penstock.table.table import Table
 
         rows = rows_of(elements)
         if rows and all(isinstance(each, Expression) for each in rows):
-            return table_of_expressions(self, rows, schema)
-        return table_of_elements(self, rows, schema, verify=verify_schema)
+            return Table(self, plan_of_expressions(self._context, rows, schema))
+        return Table(self, plan_of_elements(rows, schema, verify=verify_schema))
 
     def from_pandas(
         self,
@@ -201,9 +164,10 @@ class TableEnvironment:
         splits_num: int = 1,
     ) -> Table:
         """Return a table of a pandas.DataFrame; it is cut into `splits_num` splits."""
-        from penstock.sql.table_api.elements import table_of_pandas
+        from penstock.sql.execution.elements import plan_of_pandas
+        from penstock.table.table import Table
 
-        return table_of_pandas(self, pdf, schema, splits_num)
+        return Table(self, plan_of_pandas(pdf, schema, splits_num))
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any
@@ -223,10 +187,12 @@ class TableEnvironment:
         from penstock.table.table import Table
 
         check_instance(table, Table, "table", hint="a DataStream needs a StreamTableEnvironment")
-        path = self._manager.qualify(self.parse_path(view_path))
+        path = self._context.catalogs.qualify(self.parse_path(view_path))
         node = table.plan
         view = ResolvedView(path, None, "", bound=lambda: node)
-        return self._manager.create(view, temporary=temporary, ignore_if_exists=ignore_if_exists)
+        return self._context.catalogs.create(
+            view, temporary=temporary, ignore_if_exists=ignore_if_exists
+        )
 
     def create_temporary_table(
         self,
@@ -251,32 +217,36 @@ class TableEnvironment:
     def _create_table(
         self, path: str, descriptor: TableDescriptor, *, temporary: bool, ignore_if_exists: bool
     ) -> bool:
-        from penstock.sql.table_api.descriptors import table_of
+        from penstock.sql.execution.descriptors import table_of
 
-        table = table_of(self, self._manager.qualify(self.parse_path(path)), descriptor)
-        return self._manager.create(table, temporary=temporary, ignore_if_exists=ignore_if_exists)
+        table = table_of(
+            self._context, self._context.catalogs.qualify(self.parse_path(path)), descriptor
+        )
+        return self._context.catalogs.create(
+            table, temporary=temporary, ignore_if_exists=ignore_if_exists
+        )
 
     def drop_temporary_view(self, view_path: str) -> bool:
         """Drop a temporary view; return whether there was one."""
-        path = self._manager.qualify(self.parse_path(view_path))
-        return self._manager.drop(path, ResolvedView, temporary=True, if_exists=True)
+        path = self._context.catalogs.qualify(self.parse_path(view_path))
+        return self._context.catalogs.drop(path, ResolvedView, temporary=True, if_exists=True)
 
     def drop_temporary_table(self, table_path: str) -> bool:
         """Drop a temporary table; return whether there was one."""
-        path = self._manager.qualify(self.parse_path(table_path))
-        return self._manager.drop(path, ResolvedTable, temporary=True, if_exists=True)
+        path = self._context.catalogs.qualify(self.parse_path(table_path))
+        return self._context.catalogs.drop(path, ResolvedTable, temporary=True, if_exists=True)
 
     def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
         """Drop a view of a catalog; return whether there was one."""
-        path = self._manager.qualify(self.parse_path(view_path))
-        return self._manager.drop(
+        path = self._context.catalogs.qualify(self.parse_path(view_path))
+        return self._context.catalogs.drop(
             path, ResolvedView, temporary=False, if_exists=ignore_if_not_exists
         )
 
     def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
         """Drop a table of a catalog; return whether there was one."""
-        path = self._manager.qualify(self.parse_path(table_path))
-        return self._manager.drop(
+        path = self._context.catalogs.qualify(self.parse_path(table_path))
+        return self._context.catalogs.drop(
             path, ResolvedTable, temporary=False, if_exists=ignore_if_not_exists
         )
 
@@ -284,7 +254,7 @@ class TableEnvironment:
 
     def register_catalog(self, catalog_name: str, catalog: CatalogStore) -> None:
         """Add a catalog."""
-        self._manager.add_catalog(check_text(catalog_name, "catalog_name"), catalog)
+        self._context.catalogs.add_catalog(check_text(catalog_name, "catalog_name"), catalog)
 
     def create_catalog(self, catalog_name: str, catalog_descriptor: Any) -> None:
         """Add a catalog that options describe."""
@@ -292,44 +262,46 @@ class TableEnvironment:
 
         configuration = catalog_descriptor.configuration
         catalog = new_catalog(catalog_name, configuration.to_dict(), catalog_descriptor.comment)
-        self._manager.add_catalog(catalog_name, catalog)
+        self._context.catalogs.add_catalog(catalog_name, catalog)
 
     def get_catalog(self, catalog_name: str) -> CatalogStore | None:
         """Return a catalog, or None."""
-        known = self._manager.has_catalog(catalog_name)
-        return self._manager.catalog(catalog_name) if known else None
+        known = self._context.catalogs.has_catalog(catalog_name)
+        return self._context.catalogs.catalog(catalog_name) if known else None
 
     def use_catalog(self, catalog_name: str) -> None:
         """Look names up in a catalog from now on."""
-        self._manager.use_catalog(check_text(catalog_name, "catalog_name"))
+        self._context.catalogs.use_catalog(check_text(catalog_name, "catalog_name"))
 
     def use_database(self, database_name: str) -> None:
         """Look names up in a database of the current catalog from now on."""
-        self._manager.use_database([check_text(database_name, "database_name")])
+        self._context.catalogs.use_database([check_text(database_name, "database_name")])
 
     def get_current_catalog(self) -> str:
         """Return the name of the current catalog."""
-        return self._manager.current_catalog
+        return self._context.catalogs.current_catalog
 
     def get_current_database(self) -> str:
         """Return the name of the current database."""
-        return self._manager.current_database
+        return self._context.catalogs.current_database
 
     def list_catalogs(self) -> list[str]:
         """Return the names of all catalogs."""
-        return self._manager.catalogs()
+        return self._context.catalogs.catalogs()
 
     def list_databases(self) -> list[str]:
         """Return the names of the databases of the current catalog."""
-        return list(self._manager.catalog(self._manager.current_catalog).databases())
+        return list(
+            self._context.catalogs.catalog(self._context.catalogs.current_catalog).databases()
+        )
 
     def list_tables(self) -> list[str]:
         """Return the names of the tables and views of the current database."""
-        return self._manager.tables()
+        return self._context.catalogs.tables()
 
     def list_views(self) -> list[str]:
         """Return the names of the views of the current database."""
-        return self._manager.views()
+        return self._context.catalogs.views()
 
     def list_materialized_tables(self) -> list[str]:
         """Return an empty list: materialized tables are not supported."""
@@ -338,12 +310,15 @@ class TableEnvironment:
     def list_temporary_tables(self) -> list[str]:
         """Return the names of the temporary tables and views of the current database."""
         return sorted(
-            [*self._manager.temporary(ResolvedTable), *self._manager.temporary(ResolvedView)]
+            [
+                *self._context.catalogs.temporary(ResolvedTable),
+                *self._context.catalogs.temporary(ResolvedView),
+            ]
         )
 
     def list_temporary_views(self) -> list[str]:
         """Return the names of the temporary views of the current database."""
-        return self._manager.temporary(ResolvedView)
+        return self._context.catalogs.temporary(ResolvedView)
 
     def list_models(self) -> list[str]:
         """Return an empty list: models are not supported."""
@@ -363,24 +338,23 @@ class TableEnvironment:
 
     def use_modules(self, *module_names: str) -> None:
         """Accept the one module, core."""
-        if module_names != ("core",):
-            raise ArgumentError(
-                f"unknown module {', '.join(module_names)}", hint="the only module is core"
-            )
+        from penstock.sql.execution.session import check_modules
+
+        check_modules(module_names)
 
     # Functions
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
         """Register a function that statements can call in any catalog."""
-        from penstock.table.udf import as_user_function
+        from penstock.sql.table_api.udf import as_user_function
 
         made = as_user_function(check_text(name, "name"), function)
-        if self._manager.has_system_function(name):
+        if self._context.catalogs.has_system_function(name):
             raise ValidationError(
                 f"function '{name}' already exists",
                 hint="drop_temporary_system_function removes it",
             )
-        self._manager.add_system_function(name, made)
+        self._context.catalogs.add_system_function(name, made)
 
     def create_temporary_function(self, path: str, function: Any) -> None:
         """Let statements call a function, under a name of a catalog."""
@@ -388,43 +362,43 @@ class TableEnvironment:
 
     def create_function(self, path: str, function: Any, ignore_if_exists: bool = False) -> None:
         """Keep a function in a catalog."""
-        where = self._manager.qualify(self.parse_path(path))
-        if ignore_if_exists and self._manager.has_function(where, temporary=False):
+        where = self._context.catalogs.qualify(self.parse_path(path))
+        if ignore_if_exists and self._context.catalogs.has_function(where, temporary=False):
             return
         self._create_function(path, function, temporary=False)
 
     def _create_function(self, path: str, function: Any, *, temporary: bool) -> None:
-        from penstock.table.udf import as_user_function
+        from penstock.sql.table_api.udf import as_user_function
 
-        where = self._manager.qualify(self.parse_path(path))
+        where = self._context.catalogs.qualify(self.parse_path(path))
         made = as_user_function(where.name, function)
-        if self._manager.has_function(where, temporary=temporary):
+        if self._context.catalogs.has_function(where, temporary=temporary):
             raise ValidationError(f"function {where} already exists", hint="drop it first")
-        self._manager.add_function(where, made, temporary=temporary)
+        self._context.catalogs.add_function(where, made, temporary=temporary)
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Drop a function without catalog; return whether there was one."""
-        return self._manager.drop_system_function(check_text(name, "name"))
+        return self._context.catalogs.drop_system_function(check_text(name, "name"))
 
     def drop_temporary_function(self, path: str) -> bool:
         """Drop a temporary function; return whether there was one."""
-        where = self._manager.qualify(self.parse_path(path))
-        return self._manager.drop_function(where, temporary=True)
+        where = self._context.catalogs.qualify(self.parse_path(path))
+        return self._context.catalogs.drop_function(where, temporary=True)
 
     def drop_function(self, path: str) -> bool:
         """Drop a function of a catalog; return whether there was one."""
-        where = self._manager.qualify(self.parse_path(path))
-        return self._manager.drop_function(where, temporary=False)
+        where = self._context.catalogs.qualify(self.parse_path(path))
+        return self._context.catalogs.drop_function(where, temporary=False)
 
     def list_user_defined_functions(self) -> list[str]:
         """Return the names of the user's functions."""
-        return self._manager.functions()
+        return self._context.catalogs.functions()
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
-        from penstock.sql.execution.show import built_in_functions
+        from penstock.sql.execution.show import all_functions
 
-        return sorted({*built_in_functions(), *self._manager.functions()})
+        return all_functions(self._context)
 
     # Dependencies of functions
 
@@ -448,22 +422,22 @@ class TableEnvironment:
         """Return the parts of a name as programs write it: a.b.c, parts in backticks if need be."""
         return parse_path(check_text(path, "path"))
 
-    def name_of(self, path: TablePath) -> str:
-        """Return a full name as results show it."""
-        return f"{path.catalog}.{path.database}.{path.name}"
 
+class StreamExecutor:
+    """Runs the jobs of statements, each in an environment of its own with the options of the given one."""
 
-def _query_of(text: str) -> QueryStatement:
-    """Return the one query that a text holds."""
-    from penstock.sql.execution.executor import parse_one
-    from penstock.sql.parse import statements
+    def __init__(self, environment: StreamExecutionEnvironment) -> None:
+        self._environment = environment
 
-    statement = parse_one(text)
-    if not isinstance(statement, statements.QueryStatement):
-        raise ValidationError(
-            "sql_query needs a query", detail=text, hint="use execute_sql for other statements"
-        )
-    return statement
+    def execute_async(
+        self, transformations: Sequence[Transformation], options: Configuration, job_name: str
+    ) -> JobClient:
+        """Start a job; `options` override those of the program."""
+        below = self._environment.get_configuration()
+        job = StreamExecutionEnvironment(override(below, options))
+        for each in transformations:
+            job.add_operator(each)
+        return job.execute_async(job_name)
 
 
 def checked_settings(given: Any) -> EnvironmentSettings:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -32,3 +34,18 @@ def checked_zone(zone: Any) -> str:
             f"unknown time zone '{zone}'",
             hint="use a name such as Europe/Berlin, UTC or GMT+08:00",
         ) from None
+
+
+def local_zone() -> str:
+    """Return the time zone of this machine, as a name that ZoneInfo knows; UTC where it has none."""
+    zone = dt.datetime.now().astimezone().tzinfo
+    name = getattr(zone, "key", None) or _linked_zone()
+    return name or "UTC"
+
+
+def _linked_zone() -> str | None:
+    target = os.environ.get("TZ") or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    try:
+        return ZoneInfo(target).key if target else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None

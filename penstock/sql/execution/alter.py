@@ -15,16 +15,16 @@ from penstock.catalogs.tables import (
 from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.sql.execution.tables import checked, column_of, watermark_of
 from penstock.sql.parse import statements as sql
-from penstock.table import table_result
-from penstock.table.table_result import TableResult
+from penstock.sql.results import table_result
+from penstock.sql.results.table_result import TableResult
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 
-def alter_table(environment: TableEnvironment, statement: sql.AlterTableStatement) -> TableResult:
+def alter_table(context: StatementContext, statement: sql.AlterTableStatement) -> TableResult:
     """Carry out ALTER TABLE: all actions, or none."""
-    manager = environment.manager
+    manager = context.catalogs
     path = manager.qualify(statement.table)
     found = manager.find(path)
     if found is None and statement.if_exists:
@@ -43,14 +43,14 @@ def alter_table(environment: TableEnvironment, statement: sql.AlterTableStatemen
             raise ValidationError(f"ALTER TABLE ... {what} is not supported")
         table = action(table, *arguments)
     table = checked(table)
-    environment.planning.check_table(table)
+    context.planner.check_table(table)
     manager.change(path, table)
     return table_result.ok()
 
 
-def alter_view(environment: TableEnvironment, statement: sql.AlterViewStatement) -> TableResult:
+def alter_view(context: StatementContext, statement: sql.AlterViewStatement) -> TableResult:
     """Carry out ALTER VIEW: another name, or another query."""
-    manager = environment.manager
+    manager = context.catalogs
     path = manager.qualify(statement.view)
     found = manager.find(path)
     if found is None:
@@ -60,7 +60,7 @@ def alter_view(environment: TableEnvironment, statement: sql.AlterViewStatement)
     if statement.new_name is not None:
         manager.rename(path, manager.qualify(statement.new_name, path.catalog, path.database))
     if statement.query is not None:
-        environment.planning.query(statement.query, statement.source)
+        context.planner.query(statement.query, statement.source)
         changed = ResolvedView(
             path,
             statement.query.tree,

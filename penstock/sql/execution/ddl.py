@@ -18,19 +18,19 @@ from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.sql.execution import queries
 from penstock.sql.execution.tables import checked, table_of
 from penstock.sql.parse import statements as sql
-from penstock.table import table_result
-from penstock.table.table_result import TableResult
+from penstock.sql.results import table_result
+from penstock.sql.results.table_result import TableResult
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 
 # Tables and views
 
 
-def create_table(environment: TableEnvironment, statement: sql.CreateTableStatement) -> TableResult:
+def create_table(context: StatementContext, statement: sql.CreateTableStatement) -> TableResult:
     """Carry out CREATE TABLE; with a query, the table is filled by a job."""
-    manager = environment.manager
+    manager = context.catalogs
     path = manager.qualify(statement.table)
     existing = manager.find(path)
     if existing is not None and statement.if_not_exists and not statement.or_replace:
@@ -38,8 +38,8 @@ def create_table(environment: TableEnvironment, statement: sql.CreateTableStatem
     table = table_of(path, statement, manager)
     given: tuple[str, ...] = ()
     if statement.query is not None:
-        table, given = _filled(environment, table, statement)
-    environment.planning.check_table(table)
+        table, given = _filled(context, table, statement)
+    context.planner.check_table(table)
     manager.create(
         table,
         temporary=statement.temporary,
@@ -55,7 +55,7 @@ def create_table(environment: TableEnvironment, statement: sql.CreateTableStatem
             columns=given,
             text=statement.source or statement.text,
         )
-        return queries.insert(environment, insert)
+        return queries.insert(context, insert)
     except Exception:
         if existing is None:  # a table that cannot be filled is not left behind
             manager.drop(path, ResolvedTable, temporary=statement.temporary, if_exists=True)
@@ -63,14 +63,14 @@ def create_table(environment: TableEnvironment, statement: sql.CreateTableStatem
 
 
 def _filled(
-    environment: TableEnvironment, table: ResolvedTable, statement: sql.CreateTableStatement
+    context: StatementContext, table: ResolvedTable, statement: sql.CreateTableStatement
 ) -> tuple[ResolvedTable, tuple[str, ...]]:
     """Return a table with the columns of its query, and which columns the query fills.
 
     Columns that the statement describes come first; a column of the query that it describes too has the type that it says.
     """
     assert statement.query is not None
-    schema = environment.planning.query(statement.query, statement.source).schema
+    schema = context.planner.query(statement.query, statement.source).schema
     described = {each.name: each for each in table.columns}
     columns: list[Column] = [
         each for each in table.columns if each.name not in {field.name for field in schema}
@@ -82,11 +82,11 @@ def _filled(
     return checked(replace(table, columns=tuple(columns))), given
 
 
-def create_view(environment: TableEnvironment, statement: sql.CreateViewStatement) -> TableResult:
+def create_view(context: StatementContext, statement: sql.CreateViewStatement) -> TableResult:
     """Carry out CREATE VIEW; the query is validated now and planned again on each use."""
-    manager = environment.manager
+    manager = context.catalogs
     path = manager.qualify(statement.view)
-    schema = environment.planning.query(statement.query, statement.source).schema
+    schema = context.planner.query(statement.query, statement.source).schema
     if statement.columns is not None and len(statement.columns) != len(schema):
         raise ValidationError(
             f"view {path} names {len(statement.columns)} columns, but its query returns {len(schema)}"
@@ -104,20 +104,20 @@ def create_view(environment: TableEnvironment, statement: sql.CreateViewStatemen
     return table_result.ok()
 
 
-def drop(environment: TableEnvironment, statement: sql.DropStatement) -> TableResult:
+def drop(context: StatementContext, statement: sql.DropStatement) -> TableResult:
     """Carry out DROP."""
-    manager = environment.manager
+    manager = context.catalogs
     if statement.kind in {"TABLE", "VIEW"}:
         kind: Any = ResolvedTable if statement.kind == "TABLE" else ResolvedView
         path = manager.qualify(statement.name)
         manager.drop(path, kind, temporary=statement.temporary, if_exists=statement.if_exists)
     elif statement.kind == "DATABASE":
-        _drop_database(environment, statement)
+        _drop_database(context, statement)
     elif statement.kind == "CATALOG":
         if not statement.if_exists or manager.has_catalog(statement.name[0]):
             manager.drop_catalog(statement.name[0])
     elif statement.kind == "FUNCTION":
-        _drop_function(environment, statement)
+        _drop_function(context, statement)
     else:
         raise UnsupportedOperationError(f"DROP {statement.kind} is not supported")
     return table_result.ok()
@@ -127,10 +127,10 @@ def drop(environment: TableEnvironment, statement: sql.DropStatement) -> TableRe
 
 
 def create_database(
-    environment: TableEnvironment, statement: sql.CreateDatabaseStatement
+    context: StatementContext, statement: sql.CreateDatabaseStatement
 ) -> TableResult:
     """Carry out CREATE DATABASE."""
-    manager = environment.manager
+    manager = context.catalogs
     catalog, name = manager.database_path(statement.database)
     store = manager.catalog(catalog)
     if store.database(name) is not None:
@@ -144,18 +144,16 @@ def create_database(
     return table_result.ok()
 
 
-def alter_database(
-    environment: TableEnvironment, statement: sql.AlterDatabaseStatement
-) -> TableResult:
+def alter_database(context: StatementContext, statement: sql.AlterDatabaseStatement) -> TableResult:
     """Carry out ALTER DATABASE: its options are changed."""
-    manager = environment.manager
+    manager = context.catalogs
     found = manager.database(*manager.database_path(statement.database))
     found.options.update(statement.options)
     return table_result.ok()
 
 
-def _drop_database(environment: TableEnvironment, statement: sql.DropStatement) -> None:
-    manager = environment.manager
+def _drop_database(context: StatementContext, statement: sql.DropStatement) -> None:
+    manager = context.catalogs
     catalog, name = manager.database_path(statement.name)
     store = manager.catalog(catalog)
     if statement.if_exists and store.database(name) is None:
@@ -173,11 +171,9 @@ def _drop_database(environment: TableEnvironment, statement: sql.DropStatement) 
     store.drop_database(name)
 
 
-def create_catalog(
-    environment: TableEnvironment, statement: sql.CreateCatalogStatement
-) -> TableResult:
+def create_catalog(context: StatementContext, statement: sql.CreateCatalogStatement) -> TableResult:
     """Carry out CREATE CATALOG."""
-    manager = environment.manager
+    manager = context.catalogs
     if statement.if_not_exists and manager.has_catalog(statement.catalog):
         return table_result.ok()
     catalog = new_catalog(statement.catalog, statement.options, statement.comment)
@@ -205,12 +201,12 @@ def new_catalog(name: str, options: dict[str, str], comment: str | None = None) 
 
 
 def create_function(
-    environment: TableEnvironment, statement: sql.CreateFunctionStatement
+    context: StatementContext, statement: sql.CreateFunctionStatement
 ) -> TableResult:
     """Carry out CREATE FUNCTION: the name of a Python object, which is imported now."""
-    from penstock.table.udf import import_function
+    from penstock.sql.table_api.udf import import_function
 
-    manager = environment.manager
+    manager = context.catalogs
     if statement.system:
         (name,) = statement.function
         exists = manager.has_system_function(name)
@@ -234,39 +230,37 @@ def create_function(
     return table_result.ok()
 
 
-def alter_function(
-    environment: TableEnvironment, statement: sql.AlterFunctionStatement
-) -> TableResult:
+def alter_function(context: StatementContext, statement: sql.AlterFunctionStatement) -> TableResult:
     """Carry out ALTER FUNCTION: another Python object under the same name."""
-    from penstock.table.udf import import_function
+    from penstock.sql.table_api.udf import import_function
 
-    manager = environment.manager
+    manager = context.catalogs
     path = manager.qualify(statement.function)
     if not manager.has_function(path, temporary=statement.temporary):
         if statement.if_exists:
             return table_result.ok()
-        raise _no_function(environment, statement.function)
+        raise _no_function(context, statement.function)
     _check_language(statement.language)
     made = import_function(path.name, statement.implementation)
     manager.add_function(path, made, temporary=statement.temporary)
     return table_result.ok()
 
 
-def _drop_function(environment: TableEnvironment, statement: sql.DropStatement) -> None:
-    manager = environment.manager
+def _drop_function(context: StatementContext, statement: sql.DropStatement) -> None:
+    manager = context.catalogs
     if statement.system:
         dropped = manager.drop_system_function(statement.name[-1])
     else:
         path = manager.qualify(statement.name)
         dropped = manager.drop_function(path, temporary=statement.temporary)
     if not dropped and not statement.if_exists:
-        raise _no_function(environment, statement.name)
+        raise _no_function(context, statement.name)
 
 
-def _no_function(environment: TableEnvironment, name: sql.Name) -> ValidationError:
+def _no_function(context: StatementContext, name: sql.Name) -> ValidationError:
     return ValidationError(
         f"function '{'.'.join(name)}' does not exist",
-        hint=did_you_mean(name[-1], environment.manager.functions())
+        hint=did_you_mean(name[-1], context.catalogs.functions())
         or "SHOW USER FUNCTIONS lists the user functions",
     )
 

@@ -14,28 +14,28 @@ from penstock.catalogs.tables import (
 from penstock.sql.errors import ValidationError
 from penstock.sql.execution import jobs
 from penstock.sql.parse import statements as sql
+from penstock.sql.results import table_result
 from penstock.sql.results.resolved_schema import ResolvedColumn
+from penstock.sql.results.table_result import STRING, TableResult
 from penstock.sql.types import BooleanType
-from penstock.table import table_result
-from penstock.table.table_result import STRING, TableResult
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 ColumnRow = tuple[str, str, bool, str | None, str | None, str | None, str | None]
 
 
-def describe(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
+def describe(context: StatementContext, statement: sql.DescribeStatement) -> TableResult:
     """Carry out DESCRIBE."""
     if statement.kind == "CATALOG":
-        return _catalog(environment, statement)
+        return _catalog(context, statement)
     if statement.kind == "DATABASE":
-        return _database(environment, statement)
+        return _database(context, statement)
     if statement.kind == "FUNCTION":
-        return _function(environment, statement)
+        return _function(context, statement)
     if statement.kind == "JOB":
-        return jobs.describe(environment, statement.name[0])
-    return rows_of_columns(column_rows(environment, statement.name))
+        return jobs.describe(context, statement.name[0])
+    return rows_of_columns(column_rows(context, statement.name))
 
 
 def rows_of_columns(rows: Sequence[ColumnRow]) -> TableResult:
@@ -47,10 +47,10 @@ def rows_of_columns(rows: Sequence[ColumnRow]) -> TableResult:
     return table_result.of_rows(names, types, [row[:6] for row in rows])
 
 
-def column_rows(environment: TableEnvironment, name: Sequence[str]) -> list[ColumnRow]:
+def column_rows(context: StatementContext, name: Sequence[str]) -> list[ColumnRow]:
     """Return the columns of a table or view, as DESCRIBE shows them."""
-    found = environment.manager.get(name)
-    schema = environment.planning.read(found.path).schema
+    found = context.catalogs.get(name)
+    schema = context.planner.read(found.path).schema
     columns: Sequence[Column | None] = [None] * len(schema)
     key: tuple[str, ...] = ()
     watermark: tuple[str, Any, str] | None = None
@@ -87,8 +87,8 @@ def _facts(rows: list[tuple[str, str | None]], names: tuple[str, str]) -> TableR
     return table_result.of_rows(names, [STRING, STRING], rows)
 
 
-def _catalog(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
-    found = environment.manager.catalog(statement.name[0])
+def _catalog(context: StatementContext, statement: sql.DescribeStatement) -> TableResult:
+    found = context.catalogs.catalog(statement.name[0])
     options = dict(found.options)
     kind = options.pop("type", "")
     rows: list[tuple[str, str | None]] = [
@@ -101,9 +101,9 @@ def _catalog(environment: TableEnvironment, statement: sql.DescribeStatement) ->
     return _facts(rows, ("info name", "info value"))
 
 
-def _database(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
-    catalog, name = environment.manager.database_path(statement.name)
-    found = environment.manager.database(catalog, name)
+def _database(context: StatementContext, statement: sql.DescribeStatement) -> TableResult:
+    catalog, name = context.catalogs.database_path(statement.name)
+    found = context.catalogs.database(catalog, name)
     rows: list[tuple[str, str | None]] = [
         ("catalog name", catalog),
         ("database name", name),
@@ -115,15 +115,15 @@ def _database(environment: TableEnvironment, statement: sql.DescribeStatement) -
     return _facts(rows, ("info name", "info value"))
 
 
-def _function(environment: TableEnvironment, statement: sql.DescribeStatement) -> TableResult:
+def _function(context: StatementContext, statement: sql.DescribeStatement) -> TableResult:
     from penstock.sql.execution.show import built_in_functions
 
     name = statement.name
-    user = environment.manager.find_function(name)
+    user = context.catalogs.find_function(name)
     built_in = len(name) == 1 and name[0].lower() in built_in_functions()
     if user is None and not built_in:
         raise ValidationError(f"function '{'.'.join(name)}' does not exist")
-    system = len(name) == 1 and environment.manager.has_system_function(name[0])
+    system = len(name) == 1 and context.catalogs.has_system_function(name[0])
     rows: list[tuple[str, str | None]] = [
         ("is system function", str(user is None or system).lower()),
         ("is temporary", str(user is not None and system).lower()),

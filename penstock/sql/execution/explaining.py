@@ -7,29 +7,27 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentTypeError
 from penstock.sql.errors import ValidationError
+from penstock.sql.execution.explain_detail import ExplainDetail
 from penstock.sql.logical.nodes import LogicalNode
 from penstock.sql.parse import statements as sql
-from penstock.table import table_result
-from penstock.table.explain_detail import ExplainDetail
-from penstock.table.table_result import TableResult
+from penstock.sql.results import table_result
+from penstock.sql.results.table_result import TableResult
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 
-def explain(environment: TableEnvironment, statement: sql.ExplainStatement) -> TableResult:
+def explain(context: StatementContext, statement: sql.ExplainStatement) -> TableResult:
     """Carry out EXPLAIN."""
     details = [ExplainDetail[name] for name in statement.details]
-    return table_result.of_text(
-        "result", explain_statement(environment, statement.statement, details)
-    )
+    return table_result.of_text("result", explain_statement(context, statement.statement, details))
 
 
 def explain_statement(
-    environment: TableEnvironment, statement: sql.Statement, details: Iterable[ExplainDetail]
+    context: StatementContext, statement: sql.Statement, details: Iterable[ExplainDetail]
 ) -> str:
     """Return the plans of a query, an INSERT or a statement set."""
-    planning = environment.planning
+    planning = context.planner
     if isinstance(statement, sql.QueryStatement):
         roots: list[LogicalNode] = [planning.query(statement)]
     elif isinstance(statement, sql.InsertStatement):
@@ -37,17 +35,17 @@ def explain_statement(
     elif isinstance(statement, sql.StatementSetBlock):
         roots = [planning.insert(each) for each in statement.inserts]
     elif isinstance(statement, sql.ExplainStatement):
-        return explain_statement(environment, statement.statement, details)
+        return explain_statement(context, statement.statement, details)
     else:
         raise ValidationError(
             f"cannot explain {type(statement).__name__.removesuffix('Statement')}",
             hint="queries, INSERT and statement sets can be explained",
         )
-    return explain_plans(environment, roots, details)
+    return explain_plans(context, roots, details)
 
 
 def explain_plans(
-    environment: TableEnvironment, roots: Sequence[LogicalNode], details: Iterable[ExplainDetail]
+    context: StatementContext, roots: Sequence[LogicalNode], details: Iterable[ExplainDetail]
 ) -> str:
     """Return the text of plans."""
     names = []
@@ -57,5 +55,5 @@ def explain_plans(
                 f"not an ExplainDetail: {each!r}", hint="use ExplainDetail.CHANGELOG_MODE"
             )
         names.append(each.name)
-    text: str = environment.planning.plan(roots).explain(names)
+    text: str = context.planner.plan(roots).explain(names)
     return text

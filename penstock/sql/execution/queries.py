@@ -6,29 +6,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.options import table as options
-from penstock.sql.execution import jobs
 from penstock.sql.logical.nodes import LogicalNode, LogicalSink
 from penstock.sql.parse import statements as sql
+from penstock.sql.results import table_result
 from penstock.sql.results.printing import ResultTable
 from penstock.sql.results.resolved_schema import ResolvedSchema
-from penstock.table import table_result
-from penstock.table.result_kind import ResultKind
-from penstock.table.table_result import JobRows, TableResult
+from penstock.sql.results.result_kind import ResultKind
+from penstock.sql.results.table_result import JobRows, TableResult
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 
-def select(environment: TableEnvironment, statement: sql.QueryStatement) -> TableResult:
+def select(context: StatementContext, statement: sql.QueryStatement) -> TableResult:
     """Start a query and return its rows."""
-    return run(environment, environment.planning.query(statement))
+    return run(context, context.planner.query(statement))
 
 
-def run(environment: TableEnvironment, node: LogicalNode) -> TableResult:
+def run(context: StatementContext, node: LogicalNode) -> TableResult:
     """Start the job of a plan and return its rows."""
-    rows, client = environment.planning.run_query(node)
-    jobs.remember(environment, "collect", client)
-    config = environment.get_config()
+    rows, client = context.planner.run_query(node)
+    context.jobs.add("collect", client)
+    config = context.config
     schema = ResolvedSchema.of_plan(node.schema)
     tableau = ResultTable(
         schema,
@@ -42,24 +41,25 @@ def run(environment: TableEnvironment, node: LogicalNode) -> TableResult:
     )
 
 
-def insert(environment: TableEnvironment, statement: sql.InsertStatement) -> TableResult:
+def insert(context: StatementContext, statement: sql.InsertStatement) -> TableResult:
     """Start a job that writes a table."""
-    return write(environment, [environment.planning.insert(statement)])
+    return write(context, [context.planner.insert(statement)])
 
 
-def statement_set(environment: TableEnvironment, statement: sql.StatementSetBlock) -> TableResult:
+def statement_set(context: StatementContext, statement: sql.StatementSetBlock) -> TableResult:
     """Start one job that writes several tables."""
-    return write(environment, [environment.planning.insert(each) for each in statement.inserts])
+    return write(context, [context.planner.insert(each) for each in statement.inserts])
 
 
-def write(environment: TableEnvironment, writes: Sequence[LogicalSink]) -> TableResult:
+def write(context: StatementContext, writes: Sequence[LogicalSink]) -> TableResult:
     """Start the job of INSERTs."""
-    names = [environment.name_of(each.table.path) for each in writes]
+    paths = [each.table.path for each in writes]
+    names = [f"{each.catalog}.{each.database}.{each.name}" for each in paths]
     job_name = f"insert-into_{','.join(names)}"
-    client = environment.planning.run_inserts(writes, job_name)
-    jobs.remember(environment, job_name, client)
+    client = context.planner.run_inserts(writes, job_name)
+    context.jobs.add(job_name, client)
     result = table_result.of_inserts(numbered(names), client)
-    if environment.get_config().effective().get(options.DML_SYNC):
+    if context.config.effective().get(options.DML_SYNC):
         result.wait()
     return result
 

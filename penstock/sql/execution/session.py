@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.errors import ArgumentError
 from penstock.options.configuration import shown
 from penstock.sql.parse import statements as sql
-from penstock.table import table_result
-from penstock.table.table_result import STRING, TableResult
+from penstock.sql.results import table_result
+from penstock.sql.results.table_result import STRING, TableResult
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 
-def set_option(environment: TableEnvironment, statement: sql.SetStatement) -> TableResult:
+def set_option(context: StatementContext, statement: sql.SetStatement) -> TableResult:
     """Set an option, or show all that are set."""
-    config = environment.get_config()
+    config = context.config
     if statement.key is None:
         rows = [(key, shown(key, text)) for key, text in sorted(config.to_map().items())]
         return table_result.of_rows(["key", "value"], [STRING, STRING], rows)
@@ -26,20 +28,26 @@ def set_option(environment: TableEnvironment, statement: sql.SetStatement) -> Ta
     return table_result.ok()
 
 
-def reset(environment: TableEnvironment, statement: sql.ResetStatement) -> TableResult:
+def reset(context: StatementContext, statement: sql.ResetStatement) -> TableResult:
     """Unset an option, or all."""
-    config = environment.get_config()
+    config = context.config
     for key in list(config.to_map()) if statement.key is None else [statement.key]:
         config.reset(key)
     return table_result.ok()
 
 
-def use(environment: TableEnvironment, statement: sql.UseStatement) -> TableResult:
+def check_modules(names: Sequence[str]) -> None:
+    """Reject all modules but core."""
+    if tuple(names) != ("core",):
+        raise ArgumentError(f"unknown module {', '.join(names)}", hint="the only module is core")
+
+
+def use(context: StatementContext, statement: sql.UseStatement) -> TableResult:
     """Change where names are looked up."""
     if statement.kind == "CATALOG":
-        environment.use_catalog(statement.name[0])
+        context.catalogs.use_catalog(statement.name[0])
     elif statement.kind == "DATABASE":
-        environment.manager.use_database(statement.name)
+        context.catalogs.use_database(statement.name)
     else:
-        environment.use_modules(*statement.name)
+        check_modules(statement.name)
     return table_result.ok()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.common.types import Row, RowKind
 from penstock.sql import types as t
-from penstock.table.table_result import CloseableRows
-
-if TYPE_CHECKING:
-    from penstock.table.table import Table
+from penstock.sql.results.table_result import CloseableRows, TableResult
 
 _NUMPY: dict[type[t.DataType], str] = {
     t.BooleanType: "bool",
@@ -23,13 +20,13 @@ _NUMPY: dict[type[t.DataType], str] = {
 }
 
 
-def to_pandas(table: Table) -> Any:
-    """Run a query to its end; changes are applied, so that the rows that are left are returned."""
+def to_pandas(result: TableResult) -> Any:
+    """Read a result to its end; changes are applied, so that the rows that are left are returned."""
     import pandas as pd  # type: ignore[import-untyped]
 
-    schema = table.get_resolved_schema()
+    schema = result.get_resolved_schema()
     # Unlike those of collect(), rows inside of rows keep their names.
-    with CloseableRows(table.execute().take()) as rows:
+    with CloseableRows(result.take()) as rows:
         left = final_rows(rows)
     columns = list(zip(*left, strict=True)) if left else [()] * schema.get_column_count()
     names = schema.get_column_names()

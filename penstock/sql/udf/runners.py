@@ -22,7 +22,7 @@ from penstock.sql.udf.functions import (
     UserDefinedFunction,
 )
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("penstock.table.function_runners")
 
 
 def _read_retry(record: logging.LogRecord) -> LogLineKind:

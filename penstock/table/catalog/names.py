@@ -11,13 +11,13 @@ from penstock.catalogs.in_memory import GenericInMemoryCatalog as Store
 from penstock.catalogs.reader import UserFunction
 from penstock.catalogs.tables import ResolvedTable, ResolvedView
 from penstock.catalogs.tables import TablePath as Path
-from penstock.datastream._checks import check_text
 from penstock.errors import ArgumentError
+from penstock.errors.argument_checks import check_text
 from penstock.errors.not_implemented import not_implemented
 from penstock.options.configuration import Configuration
 from penstock.sql.errors import ValidationError, did_you_mean
-from penstock.table.schema import Schema
-from penstock.table.table_schema import TableSchema
+from penstock.sql.results.table_schema import TableSchema
+from penstock.sql.table_api.schema import Schema
 
 _NO_STATISTICS = "the planner does not use statistics"
 _NO_PARTITIONS = (
@@ -487,7 +487,7 @@ class Catalog(Store):
         super().drop_function(function_path)
 
     def _put_function(self, path: ObjectPath, function: CatalogFunction) -> None:
-        from penstock.table.udf import import_function
+        from penstock.sql.table_api.udf import import_function
 
         made = import_function(path.get_object_name(), function.get_class_name())
         self.put_function(self._function_path(path), made)

@@ -11,7 +11,7 @@ import pytest
 PROGRAM = """
 import os, signal, sys, threading, time
 from penstock.common.completable_future import CompletableFuture
-from penstock.datastream._collect import CollectBuffer
+from penstock.connectors.base.collect_buffer import CollectBuffer
 
 signal.siginterrupt(signal.SIGINT, False)
 main = threading.main_thread()

@@ -15,7 +15,7 @@ from penstock.graph.operator_specs.columnar.changes import (
     UpsertMaterializeSpec,
 )
 from penstock.runtime.columnar.joins import memory
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.unit.runtime.columnar.changes import cut, table_of
 from tests.unit.runtime.columnar.join_cases import Change, Stopped
 

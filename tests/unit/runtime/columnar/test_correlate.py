@@ -11,7 +11,7 @@ from penstock.common.types import Row
 from penstock.errors import PenstockError
 from penstock.graph.operator_specs.columnar.stateless import CorrelateSpec
 from penstock.sql.expr.nodes import Call, InputRef, Literal
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.unit.runtime.columnar.join_cases import Stopped
 
 INT, TEXT = DataTypes.INT(), DataTypes.STRING()

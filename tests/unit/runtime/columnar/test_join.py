@@ -18,7 +18,7 @@ from penstock.runtime.columnar.joins import memory
 from penstock.runtime.columnar.routing import targets_of
 from penstock.runtime.columnar.store import key_index
 from penstock.sql.expr.nodes import Call, InputRef
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from penstock.testing.harness import OperatorHarness
 from tests.builders.tight_bounds import tight_bounds
 from tests.unit.runtime.columnar.changes import (

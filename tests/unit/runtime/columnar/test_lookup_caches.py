@@ -19,7 +19,7 @@ from penstock.sql.connector.lookups import (
 )
 from penstock.sql.connector.options import checked
 from penstock.sql.expr.nodes import InputRef
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.unit.runtime.columnar.join_cases import Stopped
 
 TYPES = (DataTypes.BIGINT(), DataTypes.STRING())

@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.graph.operator_specs.columnar.joins import LookupJoinSpec
 from penstock.runtime.columnar.operators.lookup_join import AsyncLookupJoinOperator
 from penstock.sql.expr.nodes import Call, InputRef, Literal
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from penstock.testing.harness import OperatorHarness
 from tests.unit.runtime.columnar.changes import FrameOutput, batch_of, changes_of
 from tests.unit.runtime.columnar.join_cases import Stopped

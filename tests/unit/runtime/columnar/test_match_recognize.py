@@ -25,7 +25,7 @@ from penstock.sql.types import (
     IntType,
     NullType,
 )
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.unit.runtime.columnar.changes import cut
 from tests.unit.runtime.columnar.join_cases import Stopped
 

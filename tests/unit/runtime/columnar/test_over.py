@@ -20,7 +20,7 @@ from penstock.runtime.columnar.over.frames import frames_of
 from penstock.runtime.records import MAX_WATERMARK
 from penstock.sql import types as t
 from penstock.sql.expr.nodes import AggregateCall, InputRef, Literal
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.builders.tight_bounds import tight_bounds
 from tests.unit.runtime.columnar.changes import cut, table_of
 from tests.unit.runtime.columnar.join_cases import Change, Stopped, shown

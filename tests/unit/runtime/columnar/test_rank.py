@@ -13,7 +13,7 @@ from penstock.graph.operator_specs.columnar.common import SortKey
 from penstock.graph.operator_specs.columnar.ranks import RankSpec
 from penstock.runtime.columnar.joins import memory
 from penstock.runtime.columnar.operators import rank
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.builders.cases import by_name, check_all
 from tests.builders.tight_bounds import tight_bounds
 from tests.unit.runtime.columnar.changes import cut, table_of

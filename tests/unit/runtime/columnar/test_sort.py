@@ -13,7 +13,7 @@ from penstock.graph.operator_specs.columnar.common import SortKey
 from penstock.graph.operator_specs.columnar.ranks import SortSpec, WindowRankSpec
 from penstock.runtime.columnar.operators import window_rank
 from penstock.runtime.records import MAX_WATERMARK
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.unit.runtime.columnar.changes import cut, table_of
 from tests.unit.runtime.columnar.join_cases import Change, Stopped, shown
 

@@ -18,7 +18,7 @@ from penstock.graph.operator_specs.columnar.joins import (
 from penstock.runtime.columnar.joins import memory
 from penstock.runtime.columnar.store import key_index
 from penstock.sql.expr.nodes import Call, InputRef
-from penstock.table.data_types import DataTypes
+from penstock.table.types import DataTypes
 from tests.unit.runtime.columnar.changes import table_of
 from tests.unit.runtime.columnar.join_cases import Stopped, joined, shown
 

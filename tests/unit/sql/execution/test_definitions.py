@@ -104,7 +104,7 @@ def test_like_copies_the_requested_parts(
     options: set[str],
 ) -> None:
     run(env, f"CREATE TABLE copy LIKE orders {clause}")
-    found = env.manager.get(["copy"])
+    found = env.context.catalogs.get(["copy"])
     assert len(found.columns or ()) == columns
     assert (found.watermark is not None) is has_watermark  # type: ignore[union-attr]
     assert (found.primary_key is not None) is has_key  # type: ignore[union-attr]
@@ -113,7 +113,7 @@ def test_like_copies_the_requested_parts(
 
 def test_like_overwrites_options_unless_they_are_only_included(env: TableEnvironment) -> None:
     run(env, "CREATE TABLE a (x AS id + 1) WITH ('number-of-rows' = '9') LIKE orders")
-    assert env.manager.get(["a"]).options["number-of-rows"] == "9"  # type: ignore[union-attr]
+    assert env.context.catalogs.get(["a"]).options["number-of-rows"] == "9"  # type: ignore[union-attr]
     with pytest.raises(ValidationError, match="option 'number-of-rows' already exists"):
         run(
             env,
@@ -180,7 +180,7 @@ def test_alter_table_changes_keys_watermarks_options_and_the_name(env: TableEnvi
         "ALTER TABLE orders RESET ('number-of-rows')",
         "ALTER TABLE orders RENAME TO bills",
     )
-    found = env.manager.get(["bills"])
+    found = env.context.catalogs.get(["bills"])
     assert found.primary_key == ("name",)  # type: ignore[union-attr]
     assert found.watermark[2] == "ts - INTERVAL '1' HOUR"  # type: ignore[union-attr, index]
     assert found.options == {"connector": "datagen", "rows-per-second": "1"}  # type: ignore[union-attr]

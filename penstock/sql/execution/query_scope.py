@@ -1,4 +1,4 @@
-"""Expressions of the Table API as the SQL of one environment."""
+"""Expressions of the Table API as the SQL of one TableEnvironment."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from penstock.sql.table_api.expression import (
     Expression,
     as_expression,
 )
-from penstock.table.window import GroupWindow, OverWindow
+from penstock.sql.table_api.windows import GroupWindow, OverWindow
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 
 class QueryScope:
@@ -23,18 +23,18 @@ class QueryScope:
 
     def __init__(
         self,
-        environment: TableEnvironment,
+        context: StatementContext,
         *,
         window: GroupWindow | None = None,
         over: Mapping[str, OverWindow] | None = None,
     ) -> None:
-        self._environment = environment
+        self._context = context
         self._window = window
         self._over = over or {}
 
     def function(self, function: Any) -> str:
         """Return the name of a function of the program, which is registered when it is first used."""
-        return self._environment.name_function(function)
+        return self._context.name_function(function)
 
     def table(self, table: Any) -> str:
         """Return the name of a table of the program."""
@@ -79,9 +79,9 @@ class QueryScope:
         return ", ".join(shown)
 
 
-def to_sql(environment: TableEnvironment, expression: Any) -> str:
+def to_sql(context: StatementContext, expression: Any) -> str:
     """Return an expression as SQL."""
-    return as_expression(expression).sql(QueryScope(environment))
+    return as_expression(expression).sql(QueryScope(context))
 
 
 def expanded(fields: Iterable[Any], known: list[str]) -> list[Expression]:

@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
-from penstock.datastream._unexecuted import used_by_tables
-from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.transformations import OperatorTransformation, Transformation
 from penstock.sql.errors import ValidationError, did_you_mean
+from penstock.sql.execution.descriptors import parsed, type_of
+from penstock.sql.execution.query_scope import to_sql
+from penstock.sql.execution.type_mapping import data_type_of
 from penstock.sql.logical.nodes import (
     Field,
     LogicalNode,
     LogicalStreamScan,
     LogicalWatermarkAssigner,
 )
-from penstock.sql.table_api.descriptors import parsed, type_of
 from penstock.sql.table_api.expression import (
     AliasExpression,
     ColumnExpression,
@@ -26,34 +26,33 @@ from penstock.sql.table_api.expression import (
     WindowPropertyExpression,
     quoted_name,
 )
-from penstock.sql.table_api.text import to_sql
-from penstock.sql.table_api.type_mapping import data_type_of
+from penstock.sql.table_api.schema import DeclaredColumn, Schema
 from penstock.sql.types import DataType, LocalZonedTimestampType, TimestampType
-from penstock.table.schema import DeclaredColumn, Schema
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 _ROWTIME = "rowtime"
 _SOURCE_WATERMARK = "SOURCE_WATERMARK()"
 
 
 def plan_of_stream(
-    environment: TableEnvironment,
-    stream: DataStream,
+    context: StatementContext,
+    stream: Transformation,
+    info: TypeInformation,
     fields_or_schema: Sequence[Any],
     *,
     changes: bool = False,
     upserts: bool = False,
 ) -> LogicalNode:
-    """Return the plan that reads a stream."""
+    """Return the plan that reads a stream of records of a type."""
     if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
         schema = fields_or_schema[0]
     else:
-        schema = _schema_of_fields(stream, fields_or_schema)
+        schema = _schema_of_fields(info, fields_or_schema)
     chosen = bool(fields_or_schema) and schema is not fields_or_schema[0]
     return _StreamTable(
-        environment, stream, schema, changes=changes, upserts=upserts, chosen=chosen
+        context, stream, info, schema, changes=changes, upserts=upserts, chosen=chosen
     ).plan()
 
 
@@ -71,16 +70,18 @@ class _StreamTable:
 
     def __init__(
         self,
-        environment: TableEnvironment,
-        stream: DataStream,
+        context: StatementContext,
+        stream: Transformation,
+        info: TypeInformation,
         schema: Schema,
         *,
         changes: bool,
         upserts: bool,
         chosen: bool,
     ) -> None:
-        self._environment = environment
+        self._context = context
         self._stream = stream
+        self._info = info
         self._schema = schema
         self._changes = changes
         self._upserts = upserts
@@ -99,7 +100,7 @@ class _StreamTable:
         declared = {
             each.name: each.type for each in self._schema.columns if each.kind == "physical"
         }
-        info = self._stream.get_type()
+        info = self._info
         names, types = self._own_columns(info, declared)
         for name in declared:
             if name not in names:
@@ -120,7 +121,6 @@ class _StreamTable:
             kind.not_null() if key is not None and name in key else kind
             for name, kind in zip(names, types, strict=True)
         ]
-        used_by_tables(self._stream.transformation)
         watermark = self._schema.watermark
         own_time = watermark[0] if watermark is not None and self._own_watermark else None
         return LogicalStreamScan(
@@ -128,11 +128,11 @@ class _StreamTable:
                 Field(name, kind, "rowtime" if name == own_time else None)
                 for name, kind in zip(names, types, strict=True)
             ),
-            transformation=self._stream.transformation,
+            transformation=self._stream,
             changes=self._changes,
             upserts=self._upserts,
             primary_key=None if key is None else tuple(names.index(name) for name in key),
-            bounded=is_bounded(self._stream.transformation),
+            bounded=is_bounded(self._stream),
             single=single and timestamp is None,
             timestamp=timestamp,
             watermarked=self._own_watermark,
@@ -172,19 +172,15 @@ class _StreamTable:
             name = quoted_name(each.name)
             if each.kind == "computed":
                 text = each.expression
-                text = text if isinstance(text, str) else to_sql(self._environment, text)
+                text = text if isinstance(text, str) else to_sql(self._context, text)
                 shown.append(f"{text} AS {name}")
             else:
                 shown.append(name)
         return shown
 
     def _projected(self, scan: LogicalStreamScan, columns: list[str]) -> LogicalNode:
-        from penstock.table.table import Table
-
-        table = Table(self._environment, scan)
-        text = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608 - names of our own
-        planning = self._environment.planning
-        return planning.query(self._environment.parse_query(text))
+        table = quoted_name(self._context.name_plan(scan))
+        return self._context.query(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - names of our own
 
     @property
     def _own_watermark(self) -> bool:
@@ -214,8 +210,8 @@ class _StreamTable:
         )
         if self._own_watermark:
             return replace(node, schema=schema)
-        tree, text = parsed(self._environment, expression)
-        rex = self._environment.planning.expression(tree, node.schema, text)
+        tree, text = parsed(self._context, expression)
+        rex = self._context.planner.expression(tree, node.schema, text)
         return LogicalWatermarkAssigner(schema=schema, input=node, rowtime=index, expression=rex)
 
 
@@ -255,11 +251,11 @@ def is_bounded(transformation: Transformation) -> bool:
     return True
 
 
-def _schema_of_fields(stream: DataStream, fields: Sequence[Any]) -> Schema:
+def _schema_of_fields(info: TypeInformation, fields: Sequence[Any]) -> Schema:
     """Return the schema that expressions describe: columns by name or position, and time attributes."""
     if not fields:
         return Schema()
-    own = own_fields(stream.get_type())
+    own = own_fields(info)
     names = [name for name, _ in own]
     plain = [each for each in fields if not isinstance(_inner(each), WindowPropertyExpression)]
     by_name = all(_name(each) in names for each in plain)

@@ -13,17 +13,18 @@ from penstock.catalogs.tables import (
     TablePath,
 )
 from penstock.errors import ArgumentError
+from penstock.errors.argument_checks import check_instance
 from penstock.sql.execution.tables import checked
+from penstock.sql.table_api.schema import DeclaredColumn, Schema
+from penstock.sql.table_api.table_descriptor import TableDescriptor
 from penstock.sql.types import DataType
-from penstock.table.schema import DeclaredColumn, Schema
-from penstock.table.table_descriptor import TableDescriptor
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 
 def table_of(
-    environment: TableEnvironment, path: TablePath, descriptor: TableDescriptor
+    context: StatementContext, path: TablePath, descriptor: TableDescriptor
 ) -> ResolvedTable:
     """Return the table that a descriptor describes."""
     schema = descriptor.get_schema()
@@ -33,21 +34,30 @@ def table_of(
         )
     table = ResolvedTable(
         path,
-        tuple(column_of(environment, each) for each in schema.columns),
+        tuple(column_of(context, each) for each in schema.columns),
         descriptor.get_options(),
-        watermark_of(environment, schema),
+        watermark_of(context, schema),
         schema.primary_key,
         tuple(descriptor.get_partition_keys()),
         descriptor.get_comment(),
     )
-    environment.planning.check_table(checked(table))
+    context.planner.check_table(checked(table))
     return table
 
 
-def column_of(environment: TableEnvironment, column: DeclaredColumn) -> Column:
+def name_descriptor(context: StatementContext, descriptor: TableDescriptor) -> tuple[str, ...]:
+    """Return the name that statements have for a table that is described, without a name in a catalog."""
+    check_instance(descriptor, TableDescriptor, "descriptor")
+    connector = descriptor.get_options().get("connector", "managed")
+    path = context.catalogs.qualify([f"*anonymous_{connector}${context.next_number()}*"])
+    context.catalogs.add_anonymous(table_of(context, path, descriptor))
+    return (path.name,)
+
+
+def column_of(context: StatementContext, column: DeclaredColumn) -> Column:
     """Return a column of a Schema as catalogs keep it."""
     if column.kind == "computed":
-        tree, text = parsed(environment, column.expression)
+        tree, text = parsed(context, column.expression)
         return ComputedColumn(column.name, tree, text, column.comment)
     kind = type_of(column.type)
     if column.kind == "metadata":
@@ -56,23 +66,23 @@ def column_of(environment: TableEnvironment, column: DeclaredColumn) -> Column:
     return PhysicalColumn(column.name, kind, column.comment)
 
 
-def watermark_of(environment: TableEnvironment, schema: Schema) -> tuple[str, Any, str] | None:
+def watermark_of(context: StatementContext, schema: Schema) -> tuple[str, Any, str] | None:
     """Return the watermark of a Schema as catalogs keep it."""
     if schema.watermark is None:
         return None
     name, expression = schema.watermark
-    return (name, *parsed(environment, expression))
+    return (name, *parsed(context, expression))
 
 
-def parsed(environment: TableEnvironment, expression: Any) -> tuple[Any, str]:
+def parsed(context: StatementContext, expression: Any) -> tuple[Any, str]:
     """Return an expression, given as text or of the Table API, as a tree and as text."""
     from penstock.sql.parse.parser import parse_expression
 
     text = expression
     if not isinstance(expression, str):
-        from penstock.sql.table_api.text import to_sql
+        from penstock.sql.execution.query_scope import to_sql
 
-        text = to_sql(environment, expression)
+        text = to_sql(context, expression)
     return parse_expression(text), text
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.catalogs.manager import CatalogManager
 from penstock.catalogs.tables import ResolvedTable, TablePath
 from penstock.common.job_client import JobClient
+from penstock.connectors.base.collect_buffer import CloseableIterator, CollectBuffer
 from penstock.connectors.base.staged_sinks import CollectSink
-from penstock.datastream._collect import CloseableIterator, CollectBuffer
-from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.graph.operator_specs import SinkSpec
 from penstock.graph.operator_specs.columnar.stateless import ColumnsToRowsSpec
 from penstock.graph.partitioning import Global
@@ -19,10 +18,10 @@ from penstock.graph.transformations import (
     PartitionTransformation,
     Transformation,
 )
-from penstock.options.option_checks import override
+from penstock.options.configuration import Configuration
+from penstock.sql.execution.table_config import TableConfig
 from penstock.sql.logical.nodes import LogicalNode, LogicalSink
 from penstock.sql.parse import statements as sql
-from penstock.table.table_config import TableConfig
 
 if TYPE_CHECKING:
     from penstock.sql.expr.nodes import Rex
@@ -33,18 +32,22 @@ if TYPE_CHECKING:
     from penstock.sql.physical.settings import PlannerSettings
 
 
-class Planning:
-    """Makes plans of statements, and jobs of plans, for one environment."""
+class Executor(Protocol):
+    """Runs transformations as a job."""
 
-    def __init__(
-        self,
-        manager: CatalogManager,
-        config: TableConfig,
-        environment: StreamExecutionEnvironment,
-    ) -> None:
-        self._manager = manager
+    def execute_async(
+        self, transformations: Sequence[Transformation], options: Configuration, job_name: str
+    ) -> JobClient:
+        """Start a job; `options` override those of the program."""
+
+
+class Planner:
+    """Makes plans of statements, and jobs of plans: the stages of planning in their order."""
+
+    def __init__(self, catalogs: CatalogManager, config: TableConfig, executor: Executor) -> None:
+        self._catalogs = catalogs
         self._config = config
-        self._environment = environment
+        self._executor = executor
 
     # Plans
 
@@ -78,13 +81,13 @@ class Planning:
         from penstock.sql.logical.tables import read_table
 
         return read_table(
-            LogicalPlanContext(self._manager.reader(), self._plan_settings()), None, table, {}
+            LogicalPlanContext(self._catalogs.reader(), self._plan_settings()), None, table, {}
         )
 
     def _converter(self) -> Converter:
         from penstock.sql.logical.converter import Converter
 
-        return Converter(self._manager.reader(), self._plan_settings())
+        return Converter(self._catalogs.reader(), self._plan_settings())
 
     def _plan_settings(self) -> PlanSettings:
         from penstock.sql.logical.context import PlanSettings
@@ -155,11 +158,10 @@ class Planning:
 
     def _start(self, transformations: Sequence[Transformation], job_name: str) -> JobClient:
         """Start a separate job: the transformations of a DataStream program are not touched."""
-        below = self._environment.get_configuration()
-        job = StreamExecutionEnvironment(override(below, self._config.get_configuration()))
-        for each in transformations:
-            job.add_operator(each)
-        return job.execute_async(self._config.get("pipeline.name", job_name))
+        options = self._config.get_configuration()
+        return self._executor.execute_async(
+            transformations, options, self._config.get("pipeline.name", job_name)
+        )
 
 
 def parse_query(text: str) -> sql.QueryStatement:

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.types import Row
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base.collection import CollectionSource
-from penstock.datastream._checks import check_int
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors.argument_checks import check_int
 from penstock.errors.data_frames import refuse_data_frame
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.sql import types as t
-from penstock.sql.logical.nodes import Field, LogicalStreamScan
+from penstock.sql.execution.query_scope import to_sql
+from penstock.sql.logical.nodes import Field, LogicalNode, LogicalStreamScan
 from penstock.sql.table_api.expression import Expression, TemplateExpression, quoted_name
-from penstock.sql.table_api.text import to_sql
 from penstock.time.durations import Instant
 
 if TYPE_CHECKING:
-    from penstock.table.table import Table
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.sql.execution.context import StatementContext
 
 _LONGEST = 2**31 - 1
 
@@ -39,27 +38,23 @@ def rows_of(elements: Iterable[Any]) -> list[Any]:
     return list(elements)
 
 
-def table_of_elements(
-    environment: TableEnvironment, rows: Sequence[Any], schema: Any, *, verify: bool
-) -> Table:
-    """Return a table of rows, tuples, dictionaries, or single values if there is one column."""
-    from penstock.table.table import Table
-
+def plan_of_elements(rows: Sequence[Any], schema: Any, *, verify: bool) -> LogicalStreamScan:
+    """Return the plan that reads rows, tuples, dictionaries, or single values if there is one column."""
     row_type = row_type_of(rows, schema)
     names = row_type.field_names()
     values = [_values(row, names) for row in rows]
     if verify:
         for row in values:
             _verify(row, row_type)
-    return Table(environment, scan_of_rows(values, row_type))
+    return scan_of_rows(values, row_type)
 
 
-def table_of_expressions(
-    environment: TableEnvironment, elements: Sequence[Expression], schema: Any
-) -> Table:
-    """Return a table of expressions, such as row(1, 'a'): VALUES of SQL. Columns without names are f0, f1, ..."""
+def plan_of_expressions(
+    context: StatementContext, elements: Sequence[Expression], schema: Any
+) -> LogicalNode:
+    """Return the plan of a table of expressions, such as row(1, 'a'): VALUES of SQL. Columns without names are f0, f1, ..."""
     rows = ", ".join(
-        f"({', '.join(to_sql(environment, part) for part in _parts(each))})" for each in elements
+        f"({', '.join(to_sql(context, part) for part in _parts(each))})" for each in elements
     )
     width = len(_parts(elements[0]))
     types: list[t.DataType | None] = [None] * width
@@ -75,7 +70,7 @@ def table_of_expressions(
         for name, kind in zip(names, types, strict=True)
     )  # fmt: skip
     columns = ", ".join(map(quoted_name, names))
-    return environment.api_query(f"SELECT {chosen} FROM (VALUES {rows}) AS t({columns})")  # noqa: S608
+    return context.query(f"SELECT {chosen} FROM (VALUES {rows}) AS t({columns})")  # noqa: S608
 
 
 def _parts(element: Expression) -> Sequence[Expression]:
@@ -287,13 +282,12 @@ def _verify(row: tuple[Any, ...], row_type: t.RowType) -> None:
             raise ArgumentError(f"{value} in column '{field.name}' does not fit {kind.nullable()}")
 
 
-def table_of_pandas(environment: TableEnvironment, frame: Any, schema: Any, splits: int) -> Table:
-    """Return a table of a pandas.DataFrame."""
+def plan_of_pandas(frame: Any, schema: Any, splits: int) -> LogicalStreamScan:
+    """Return the plan that reads a pandas.DataFrame."""
     import pandas as pd  # type: ignore[import-untyped]
     import polars as pl
 
     from penstock.runtime.columnar.dtypes import dtype_of
-    from penstock.table.table import Table
 
     if not isinstance(frame, pd.DataFrame):
         raise ArgumentTypeError(f"pdf must be a pandas.DataFrame, got {type(frame).__name__}")
@@ -304,7 +298,7 @@ def table_of_pandas(environment: TableEnvironment, frame: Any, schema: Any, spli
         pl.nth(index).cast(dtype_of(kind)).alias(f"c{index}") for index, kind in enumerate(types)
     )
     fields = tuple(Field(name, kind) for name, kind in zip(names, types, strict=True))
-    return Table(environment, scan_of_frame(made, fields, splits))
+    return scan_of_frame(made, fields, splits)
 
 
 def _pandas_schema(frame: Any, schema: Any) -> tuple[list[str], list[t.DataType]]:

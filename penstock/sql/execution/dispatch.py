@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedOperationError
-from penstock.sql.errors import SqlError, ValidationError
+from penstock.sql.errors import SqlError
 from penstock.sql.execution import (
     alter,
     ddl,
@@ -17,14 +17,15 @@ from penstock.sql.execution import (
     session,
     show,
 )
+from penstock.sql.execution.parsing import parse_one
 from penstock.sql.parse import statements as sql
 from penstock.sql.parse.locating import locate
 
 if TYPE_CHECKING:
-    from penstock.table.table_environment import TableEnvironment
-    from penstock.table.table_result import TableResult
+    from penstock.sql.execution.context import StatementContext
+    from penstock.sql.results.table_result import TableResult
 
-_ACTIONS: dict[type[sql.Statement], Callable[[TableEnvironment, Any], TableResult]] = {
+_ACTIONS: dict[type[sql.Statement], Callable[[StatementContext, Any], TableResult]] = {
     sql.AlterDatabaseStatement: ddl.alter_database,
     sql.AlterFunctionStatement: ddl.alter_function,
     sql.AlterTableStatement: alter.alter_table,
@@ -49,39 +50,22 @@ _ACTIONS: dict[type[sql.Statement], Callable[[TableEnvironment, Any], TableResul
 _PLANNED = (sql.QueryStatement, sql.InsertStatement, sql.StatementSetBlock, sql.ExplainStatement)
 
 
-def execute(environment: TableEnvironment, text: str) -> TableResult:
+def execute(context: StatementContext, text: str) -> TableResult:
     """Carry out one statement."""
-    return execute_statement(environment, parse_one(text))
+    return execute_statement(context, parse_one(text))
 
 
-def execute_statement(environment: TableEnvironment, statement: sql.Statement) -> TableResult:
+def execute_statement(context: StatementContext, statement: sql.Statement) -> TableResult:
     """Carry out a statement that was parsed."""
     action = _ACTIONS.get(type(statement))
     if action is None:
         raise _refused(statement)
     try:
-        return action(environment, statement)
+        return action(context, statement)
     except SqlError as error:
         if not isinstance(statement, _PLANNED):  # a plan knows its places
             locate(error, statement.source, statement.text)
         raise
-
-
-def parse_one(text: str) -> sql.Statement:
-    """Parse a text that must contain exactly one statement."""
-    from penstock.sql.parse.parser import parse
-
-    found = parse(text)
-    if len(found) != 1:
-        raise ValidationError(
-            "expected one statement, got none"
-            if not found
-            else f"expected one statement, got {len(found)}",
-            hint="execute them one by one; EXECUTE STATEMENT SET runs several INSERTs as one job"
-            if found
-            else None,
-        )
-    return found[0]
 
 
 def _refused(statement: sql.Statement) -> UnsupportedOperationError:
