@@ -26,8 +26,8 @@ from penstock.sql.parse import statements as sql
 if TYPE_CHECKING:
     from penstock.sql.expr.nodes import Rex
     from penstock.sql.logical.context import PlanSettings
-    from penstock.sql.logical.converter import Converter
     from penstock.sql.logical.nodes import Schema
+    from penstock.sql.logical.planner import LogicalPlanner
     from penstock.sql.physical.planner import PhysicalPlan
     from penstock.sql.physical.settings import PlannerSettings
 
@@ -53,19 +53,21 @@ class Planner:
 
     def query(self, statement: sql.QueryStatement, text: str | None = None) -> LogicalNode:
         """Return the logical plan of a query; `text` is the statement around it, if there is one."""
-        return self._converter().query(statement.tree, text or statement.source or statement.text)
+        return self._logical_planner().query(
+            statement.tree, text or statement.source or statement.text
+        )
 
     def insert(self, statement: sql.InsertStatement) -> LogicalSink:
         """Return the logical plan of an INSERT."""
-        return self._converter().insert(statement)
+        return self._logical_planner().insert(statement)
 
     def write(self, node: LogicalNode, statement: sql.InsertStatement) -> LogicalSink:
         """Return the logical plan that writes the rows of another one, as INSERT would."""
-        return self._converter().write(node, statement)
+        return self._logical_planner().write(node, statement)
 
     def expression(self, tree: Any, schema: Schema, text: str) -> Rex:
         """Return an expression over columns."""
-        return self._converter().expression(tree, schema, text)
+        return self._logical_planner().expression(tree, schema, text)
 
     def read(self, path: TablePath) -> LogicalNode:
         """Return the logical plan that reads a table or view."""
@@ -84,10 +86,10 @@ class Planner:
             LogicalPlanContext(self._catalogs.reader(), self._plan_settings()), None, table, {}
         )
 
-    def _converter(self) -> Converter:
-        from penstock.sql.logical.converter import Converter
+    def _logical_planner(self) -> LogicalPlanner:
+        from penstock.sql.logical.planner import LogicalPlanner
 
-        return Converter(self._catalogs.reader(), self._plan_settings())
+        return LogicalPlanner(self._catalogs.reader(), self._plan_settings())
 
     def _plan_settings(self) -> PlanSettings:
         from penstock.sql.logical.context import PlanSettings
@@ -102,9 +104,9 @@ class Planner:
         primary_key: tuple[int, ...] | None = None,
     ) -> PhysicalPlan:
         """Return the physical plan of logical ones."""
-        from penstock.sql.physical.planner import Planner
+        from penstock.sql.physical.planner import PhysicalPlanner
 
-        return Planner(self._settings()).plan(
+        return PhysicalPlanner(self._settings()).plan(
             list(roots), update_before=update_before, primary_key=primary_key
         )
 

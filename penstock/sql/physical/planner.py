@@ -106,7 +106,7 @@ class PhysicalPlan:
         return compile_program(translate(self), settings)
 
 
-class Planner:
+class PhysicalPlanner:
     """Makes physical plans. `Write` nodes end in their table; the rows of other nodes are asked for by the program."""
 
     def __init__(self, settings: PlannerSettings | None = None) -> None:

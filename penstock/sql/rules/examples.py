@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from penstock.catalogs.reader import UserFunction
 from penstock.catalogs.tables import PhysicalColumn, ResolvedTable, TablePath
-from penstock.sql.logical.converter import Converter
 from penstock.sql.logical.nodes import LogicalNode
 from penstock.sql.logical.plan_texts import logical_tree
+from penstock.sql.logical.planner import LogicalPlanner
 from penstock.sql.parse.parser import parse
 from penstock.sql.parse.statements import CreateTableStatement, InsertStatement, QueryStatement
 from penstock.sql.rules.optimizer import Rule
@@ -67,11 +67,11 @@ def plans_of(*texts: str) -> list[LogicalNode]:
 
 def _plan_of(text: str) -> LogicalNode:
     (statement,) = parse(text)
-    converter = Converter(_Tables())
+    planner = LogicalPlanner(_Tables())
     if isinstance(statement, InsertStatement):
-        return converter.insert(statement)
+        return planner.insert(statement)
     assert isinstance(statement, QueryStatement)
-    return converter.query(statement.tree, text)
+    return planner.query(statement.tree, text)
 
 
 def show_rule(rule: Rule, *texts: str) -> None:

@@ -1,1 +1,1 @@
-"""The Table API in terms of SQL: expressions, streams and Python objects as parts of statements and plans."""
+"""The Table API in terms of SQL: expressions, windows, schemas and functions as programs declare them."""

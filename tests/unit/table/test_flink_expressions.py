@@ -25,7 +25,7 @@ from penstock.sql.expr.nodes import (
     rewrite,
 )
 from penstock.sql.logical.context import PlanSettings
-from penstock.sql.logical.converter import Converter
+from penstock.sql.logical.planner import LogicalPlanner
 from penstock.sql.parse.parser import parse_expression
 from penstock.sql.types import NullType
 from penstock.table import DataTypes
@@ -77,8 +77,8 @@ def zone_of(line: str) -> tuple[str, str]:
 def answer(line: str) -> tuple[str, Any]:
     """The type of an expression, and its value as text."""
     zone, text = zone_of(line)
-    converter = Converter(NoTables(), PlanSettings(zone=zone))
-    rex = converter.expression(parse_expression(text), (), text)
+    planner = LogicalPlanner(NoTables(), PlanSettings(zone=zone))
+    rex = planner.expression(parse_expression(text), (), text)
     as_text = compile_expression(resolve("CAST", [rex], type=DataTypes.STRING()), zone)
     values = ROWS.with_columns(as_text.alias("value"))["value"]
     assert values[0] == values[1] or "RAND" in line
@@ -161,7 +161,7 @@ def test_columns_and_constants_give_equal_results() -> None:
         if isinstance(recorded, dict) or line in BETTER or "RAND" in line:
             continue
         zone, text = zone_of(line)
-        rex = Converter(NoTables(), PlanSettings(zone=zone)).expression(
+        rex = LogicalPlanner(NoTables(), PlanSettings(zone=zone)).expression(
             parse_expression(text), (), text
         )
         rex, frame = with_columns(resolve("CAST", [rex], type=DataTypes.STRING()))

@@ -17,7 +17,7 @@ from penstock.runtime.columnar.expressions import (
     texts,
     times,
 )
-from penstock.runtime.columnar.expressions.compiler import COMPILERS, Compiler, Watermark
+from penstock.runtime.columnar.expressions.compiler import COMPILERS, ExpressionCompiler, Watermark
 from penstock.runtime.columnar.expressions.zones import Zone
 from penstock.sql.expr.nodes import Rex
 
@@ -41,7 +41,7 @@ def compile_expression(rex: Rex, zone: str = "UTC", watermark: Watermark | None 
 
     It gives as many values as there are rows, or one if it is constant: use it together with other columns (with_columns, filter).
     """
-    return Compiler(Zone(zone).check(), watermark=watermark).compile(rex)
+    return ExpressionCompiler(Zone(zone).check(), watermark=watermark).compile(rex)
 
 
 def compiled_functions() -> frozenset[str]:

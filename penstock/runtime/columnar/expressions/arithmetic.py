@@ -14,7 +14,7 @@ from penstock.errors import RecordError
 from penstock.runtime.columnar.dtypes import dtype_of
 from penstock.runtime.columnar.expressions.compiler import (
     EXACT,
-    Compiler,
+    ExpressionCompiler,
     compiles,
     rowwise,
 )
@@ -41,7 +41,7 @@ _SIMPLE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @compiles("+", "-", "*")
-def _simple(compiler: Compiler, call: Call) -> pl.Expr:
+def _simple(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     left, right = compiler.operands(call)
     of_times = time_arithmetic(compiler, call, left, right)
     if of_times is not None:
@@ -121,7 +121,7 @@ def exact_quotient(left: pl.Expr, right: pl.Expr, dtype: pl.DataType) -> pl.Expr
 
 
 @compiles("/")
-def _divide(compiler: Compiler, call: Call) -> pl.Expr:
+def _divide(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     left, right = compiler.operands(call)
     of_times = time_arithmetic(compiler, call, left, right)
     if of_times is not None:
@@ -153,7 +153,7 @@ def _divide_decimals(call: Call, left: pl.Expr, right: pl.Expr) -> pl.Expr:
 
 
 @compiles("%")
-def _remainder(compiler: Compiler, call: Call) -> pl.Expr:
+def _remainder(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     left, right = compiler.operands(call)
     divisor = _checked(right, left, call.operands[1])
     if isinstance(call.type, t.DecimalType):
@@ -170,7 +170,7 @@ def _remainder(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("NEGATE")
-def _negate(compiler: Compiler, call: Call) -> pl.Expr:
+def _negate(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     (value,) = compiler.operands(call)
     if isinstance(call.type, t.DecimalType):
         return scaled(whole(0) - unscaled(value, call.type), call.type.scale)
@@ -178,7 +178,7 @@ def _negate(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("ABS")
-def _absolute(compiler: Compiler, call: Call) -> pl.Expr:
+def _absolute(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     (value,) = compiler.operands(call)
     if isinstance(call.type, t.DecimalType):
         return scaled(unscaled(value, call.type).abs(), call.type.scale)
@@ -188,7 +188,7 @@ def _absolute(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("SIGN")
-def _sign(compiler: Compiler, call: Call) -> pl.Expr:
+def _sign(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     (value,) = compiler.operands(call)
     if isinstance(call.type, t.DecimalType):
         unit = whole(10**call.type.scale)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from penstock.runtime.columnar.bitmaps import text_of as bitmap_text
-from penstock.runtime.columnar.expressions.compiler import Compiler, literal, rowwise
+from penstock.runtime.columnar.expressions.compiler import ExpressionCompiler, literal, rowwise
 from penstock.sql import types as t
 from penstock.sql.expr import typing as ty
 
@@ -17,7 +17,7 @@ _TENS_OF_MILLIONS = 1e7
 _THOUSANDTH = 1e-3
 
 
-def text_expression(compiler: Compiler, value: pl.Expr, source: t.DataType) -> pl.Expr:
+def text_expression(compiler: ExpressionCompiler, value: pl.Expr, source: t.DataType) -> pl.Expr:
     """Return the text of a column's values."""
     if ty.is_text(source):
         return value
@@ -122,7 +122,7 @@ def months_text(value: int) -> str:
     return f"{'-' if value < 0 else '+'}{years}-{months:02}"
 
 
-def text_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], str]:
+def text_function(source: t.DataType, compiler: ExpressionCompiler) -> Callable[[Any], str]:
     """Return a function that formats one value within arrays, maps and rows."""
     inner = _nested_text(source, compiler)
     if inner is not None:
@@ -144,7 +144,7 @@ def text_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], str
     return str
 
 
-def _time_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], str]:
+def _time_function(source: t.DataType, compiler: ExpressionCompiler) -> Callable[[Any], str]:
     def text(value: Any) -> str:
         made = pl.select(text_expression(compiler, literal(value, source), source)).item()
         return str(made)
@@ -152,7 +152,7 @@ def _time_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], st
     return text
 
 
-def _nested_text(source: t.DataType, compiler: Compiler) -> Callable[[Any], str] | None:
+def _nested_text(source: t.DataType, compiler: ExpressionCompiler) -> Callable[[Any], str] | None:
     if isinstance(source, t.ArrayType):
         each = _or_null(text_function(source.element_type, compiler))
         return lambda value: f"[{', '.join(map(each, value))}]"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from penstock.runtime.columnar.expressions.compiler import Compiler, compiles
+from penstock.runtime.columnar.expressions.compiler import ExpressionCompiler, compiles
 from penstock.runtime.columnar.routing import stable_hashes
 from penstock.sql.expr.nodes import Call, Literal
 
 
 @compiles("HASH BUCKET")
-def _bucket(compiler: Compiler, call: Call) -> pl.Expr:
+def _bucket(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     """Return a number below the second operand, the same for equal values in all processes and releases."""
     value, count = call.operands
     assert isinstance(count, Literal)

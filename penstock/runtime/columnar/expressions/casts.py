@@ -14,7 +14,7 @@ from penstock.runtime.columnar.dtypes import dtype_of, time_unit
 from penstock.runtime.columnar.expressions import from_text
 from penstock.runtime.columnar.expressions.as_text import double_text, text_expression
 from penstock.runtime.columnar.expressions.compiler import (
-    Compiler,
+    ExpressionCompiler,
     compiles,
     mostly,
     rowwise,
@@ -38,14 +38,19 @@ _LIMITS = {pl.Int32(): 2**31, pl.Int64(): 2**63}
 
 
 @compiles("CAST", "TRY_CAST")
-def _cast(compiler: Compiler, call: Call) -> pl.Expr:
+def _cast(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     (value,) = compiler.operands(call)
     safe = call.function == "TRY_CAST"
     return cast_expression(compiler, value, call.operands[0].type, call.type, safe=safe)
 
 
 def cast_expression(
-    compiler: Compiler, value: pl.Expr, source: t.DataType, target: t.DataType, *, safe: bool
+    compiler: ExpressionCompiler,
+    value: pl.Expr,
+    source: t.DataType,
+    target: t.DataType,
+    *,
+    safe: bool,
 ) -> pl.Expr:
     """Cast values from one type to another. Values that cannot be cast fail, or become NULL if `safe`."""
     if source.nullable() == target.nullable():
@@ -70,7 +75,9 @@ def cast_expression(
 # --- text and bytes ----------------------------------------------------------------------------------
 
 
-def _to_text(compiler: Compiler, value: pl.Expr, source: t.DataType, target: t.DataType) -> pl.Expr:
+def _to_text(
+    compiler: ExpressionCompiler, value: pl.Expr, source: t.DataType, target: t.DataType
+) -> pl.Expr:
     text = text_expression(compiler, value, source)
     length: int = target.length  # type: ignore[attr-defined]
     longest = source.length if isinstance(source, t.CharType | t.VarCharType) else t.LONGEST
@@ -95,14 +102,16 @@ def _sized_bytes(value: pl.Expr, target: t.DataType) -> pl.Expr:
     return rowwise(sized, [value], target)
 
 
-def _from_text(compiler: Compiler, text: pl.Expr, target: t.DataType, safe: bool) -> pl.Expr:
+def _from_text(
+    compiler: ExpressionCompiler, text: pl.Expr, target: t.DataType, safe: bool
+) -> pl.Expr:
     if ty.is_binary(target):
         return _sized_bytes(text.cast(pl.Binary()), target)
     made = _read(compiler, text, target)
     return made if safe else _checked(made, text, target)
 
 
-def _read(compiler: Compiler, text: pl.Expr, target: t.DataType) -> pl.Expr:
+def _read(compiler: ExpressionCompiler, text: pl.Expr, target: t.DataType) -> pl.Expr:
     if ty.is_integer(target):
         return from_text.integers(text, dtype_of(target))
     if isinstance(target, t.DecimalType):
@@ -123,7 +132,7 @@ def _read(compiler: Compiler, text: pl.Expr, target: t.DataType) -> pl.Expr:
     return _time_of_precision(made, target) if isinstance(target, t.TimeType) else made
 
 
-def _read_timestamp(compiler: Compiler, text: pl.Expr, target: t.DataType) -> pl.Expr:
+def _read_timestamp(compiler: ExpressionCompiler, text: pl.Expr, target: t.DataType) -> pl.Expr:
     precision: int = target.precision  # type: ignore[attr-defined]
     if isinstance(target, t.TimestampType):
         return _to_precision(local_times(text, precision), precision)
@@ -240,7 +249,7 @@ def clear_rounding(value: pl.Expr, digits: int) -> pl.Expr:
 
 
 def _from_time(
-    compiler: Compiler, value: pl.Expr, source: t.DataType, target: t.DataType
+    compiler: ExpressionCompiler, value: pl.Expr, source: t.DataType, target: t.DataType
 ) -> pl.Expr:
     if isinstance(source, t.LocalZonedTimestampType) and not isinstance(
         target, t.LocalZonedTimestampType
@@ -299,7 +308,7 @@ def _time_of_precision(value: pl.Expr, target: t.TimeType) -> pl.Expr:
 
 
 def _of_parts(
-    compiler: Compiler, value: pl.Expr, source: t.DataType, target: t.DataType, safe: bool
+    compiler: ExpressionCompiler, value: pl.Expr, source: t.DataType, target: t.DataType, safe: bool
 ) -> pl.Expr:
     if dtype_of(source) == dtype_of(target) and not _narrows(source, target):
         return value
@@ -322,7 +331,7 @@ def _nulls(value: pl.Expr, data_type: t.DataType) -> pl.Expr:
 
 
 def _parts(
-    compiler: Compiler, value: pl.Expr, source: t.DataType, target: t.DataType, safe: bool
+    compiler: ExpressionCompiler, value: pl.Expr, source: t.DataType, target: t.DataType, safe: bool
 ) -> pl.Expr:
     if isinstance(source, t.RowType) and isinstance(target, t.RowType):
         return _row(compiler, value, source, target, safe)
@@ -345,7 +354,7 @@ def _narrows(source: t.DataType, target: t.DataType) -> bool:
 
 
 def _row(
-    compiler: Compiler, value: pl.Expr, source: t.RowType, target: t.RowType, safe: bool
+    compiler: ExpressionCompiler, value: pl.Expr, source: t.RowType, target: t.RowType, safe: bool
 ) -> pl.Expr:
     fields = [
         cast_expression(

@@ -9,7 +9,7 @@ import polars as pl
 
 from penstock.errors import RecordError
 from penstock.runtime.columnar.dtypes import dtype_of
-from penstock.runtime.columnar.expressions.compiler import Compiler, compiles, rowwise
+from penstock.runtime.columnar.expressions.compiler import ExpressionCompiler, compiles, rowwise
 from penstock.runtime.columnar.expressions.texts import each_row
 from penstock.sql import types as t
 from penstock.sql.expr.nodes import Call, Literal
@@ -21,7 +21,7 @@ _Entries = list[dict[str, Any]]
 
 
 @compiles("ARRAY")
-def _array(compiler: Compiler, call: Call) -> pl.Expr:
+def _array(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     dtype = dtype_of(call.type)
     assert isinstance(dtype, pl.List)
     if dtype.inner.is_nested():  # Polars joins lists instead of making lists of them
@@ -30,7 +30,7 @@ def _array(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("MAP")
-def _map(compiler: Compiler, call: Call) -> pl.Expr:
+def _map(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     def entries(*parts: Any) -> _Entries:
         found = {
             _hashable(key): (key, value) for key, value in zip(parts[::2], parts[1::2], strict=True)
@@ -41,14 +41,14 @@ def _map(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("ROW")
-def _row(compiler: Compiler, call: Call) -> pl.Expr:
+def _row(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     assert isinstance(call.type, t.RowType)
     fields = zip(call.type, compiler.operands(call), strict=True)
     return pl.struct([each.alias(field.name) for field, each in fields])
 
 
 @compiles("FIELD")
-def _field(compiler: Compiler, call: Call) -> pl.Expr:
+def _field(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     row, place = call.operands
     assert isinstance(row.type, t.RowType)
     assert isinstance(place, Literal)
@@ -56,7 +56,7 @@ def _field(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("ITEM")
-def _item(compiler: Compiler, call: Call) -> pl.Expr:
+def _item(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     whole, place = call.operands
     value, index = compiler.operands(call)
     if isinstance(whole.type, t.MapType):
@@ -104,7 +104,7 @@ def _first(values: _Array) -> _Array:
 
 
 @compiles("CARDINALITY")
-def _cardinality(compiler: Compiler, call: Call) -> pl.Expr:
+def _cardinality(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return compiler.operands(call)[0].list.len().cast(pl.Int32())
 
 

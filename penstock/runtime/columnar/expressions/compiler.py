@@ -27,7 +27,7 @@ from penstock.time.nanoseconds import to_nanos
 
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 Watermark = Callable[[], int | None]
-Compiled = Callable[["Compiler", Call], pl.Expr]
+Compiled = Callable[["ExpressionCompiler", Call], pl.Expr]
 COMPILERS: dict[str, Compiled] = {}
 # functions that fail for some values: only computed where CASE, AND, OR and COALESCE need them
 FALLIBLE: set[str] = {"CAST", "/", "%"}
@@ -49,13 +49,13 @@ def compiles(*names: str, fallible: bool = False) -> Callable[[Compiled], Compil
 def simply(name: str, build: Callable[..., pl.Expr], *, fallible: bool = False) -> None:
     """Register a function of the operands' expressions alone."""
 
-    def compiled(compiler: Compiler, call: Call) -> pl.Expr:
+    def compiled(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
         return build(*compiler.operands(call))
 
     compiles(name, fallible=fallible)(compiled)
 
 
-class Compiler:
+class ExpressionCompiler:
     """Compiles expressions for one session time zone.
 
     With a `guard`, expressions that may fail are computed only for rows where the guard is true. `watermark` gives the operator's watermark, if it has one.
@@ -70,10 +70,10 @@ class Compiler:
         self.guard = guard
         self.watermark = watermark
 
-    def under(self, condition: pl.Expr) -> Compiler:
+    def under(self, condition: pl.Expr) -> ExpressionCompiler:
         """Return a compiler for expressions that are only needed where the condition is true."""
         guard = condition if self.guard is None else self.guard & condition
-        return Compiler(self.zone, guard, self.watermark)
+        return ExpressionCompiler(self.zone, guard, self.watermark)
 
     def compile(self, rex: Rex) -> pl.Expr:
         """Return the Polars expression."""

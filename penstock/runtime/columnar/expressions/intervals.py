@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from penstock.runtime.columnar.dtypes import dtype_of
-from penstock.runtime.columnar.expressions.compiler import Compiler
+from penstock.runtime.columnar.expressions.compiler import ExpressionCompiler
 from penstock.sql import types as t
 from penstock.sql.expr import typing as ty
 from penstock.sql.expr.nodes import Call
@@ -14,7 +14,7 @@ _DAY_MS = 86_400_000
 
 
 def time_arithmetic(
-    compiler: Compiler, call: Call, left: pl.Expr, right: pl.Expr
+    compiler: ExpressionCompiler, call: Call, left: pl.Expr, right: pl.Expr
 ) -> pl.Expr | None:
     """Return the result if the operands are times or intervals, None if they are numbers."""
     first, second = (each.type for each in call.operands)
@@ -45,7 +45,7 @@ def _of_intervals(call: Call, left: pl.Expr, right: pl.Expr, second: t.DataType)
 
 
 def shifted(
-    compiler: Compiler,
+    compiler: ExpressionCompiler,
     point: pl.Expr,
     point_type: t.DataType,
     amount: pl.Expr,

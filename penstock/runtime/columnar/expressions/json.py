@@ -14,7 +14,7 @@ import polars as pl
 from penstock.errors import RecordError
 from penstock.runtime.columnar.expressions.as_text import double_text, text_expression
 from penstock.runtime.columnar.expressions.casts import cast_expression
-from penstock.runtime.columnar.expressions.compiler import Compiler, compiles, rowwise
+from penstock.runtime.columnar.expressions.compiler import ExpressionCompiler, compiles, rowwise
 from penstock.runtime.columnar.expressions.json_path import MISSING, json_path
 from penstock.runtime.columnar.expressions.texts import each_row
 from penstock.sql import types as t
@@ -94,7 +94,7 @@ def _read(document: str, path: str) -> tuple[Any, str]:
 
 
 @compiles("JSON_VALUE", fallible=True)
-def _json_value(compiler: Compiler, call: Call) -> pl.Expr:
+def _json_value(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     document, path, on_empty, on_error = compiler.operands(call)
     behaviours = {"empty": _word(call, 2), "error": _word(call, 4)}
 
@@ -129,7 +129,7 @@ _EMPTY = {"NULL": None, "EMPTY ARRAY": "[]", "EMPTY OBJECT": "{}"}
 
 
 @compiles("JSON_QUERY", fallible=True)
-def _json_query(compiler: Compiler, call: Call) -> pl.Expr:
+def _json_query(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     wrapper, on_empty, on_error = (_word(call, at) for at in (2, 3, 4))
     arrays = isinstance(call.type, t.ArrayType)
 
@@ -161,7 +161,7 @@ def _elements(found: Any) -> list[str | None] | None:
 
 
 @compiles("JSON_EXISTS", fallible=True)
-def _json_exists(compiler: Compiler, call: Call) -> pl.Expr:
+def _json_exists(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     behaviour = _word(call, 2)
 
     def exists(text: str, given: str) -> bool | None:
@@ -176,7 +176,7 @@ def _json_exists(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("IS JSON")
-def _is_json(compiler: Compiler, call: Call) -> pl.Expr:
+def _is_json(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     kind = _word(call, 1)
 
     def test(text: str | None) -> bool:
@@ -234,7 +234,9 @@ def _is_json_call(rex: Rex) -> bool:
     return getattr(rex, "function", None) in {"JSON_OBJECT", "JSON_ARRAY", "JSON"}
 
 
-def _parts(compiler: Compiler, operands: tuple[Rex, ...]) -> tuple[list[pl.Expr], list[Any]]:
+def _parts(
+    compiler: ExpressionCompiler, operands: tuple[Rex, ...]
+) -> tuple[list[pl.Expr], list[Any]]:
     columns = [
         text_expression(compiler, compiler.compile(each), each.type)
         if ty.is_interval(each.type)
@@ -246,7 +248,7 @@ def _parts(compiler: Compiler, operands: tuple[Rex, ...]) -> tuple[list[pl.Expr]
 
 
 @compiles("JSON_OBJECT")
-def _json_object(compiler: Compiler, call: Call) -> pl.Expr:
+def _json_object(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     keep = _word(call, 0) == "NULL"
     columns, encoders = _parts(compiler, call.operands[1:])
 
@@ -262,7 +264,7 @@ def _json_object(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("JSON_ARRAY")
-def _json_array(compiler: Compiler, call: Call) -> pl.Expr:
+def _json_array(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     keep = _word(call, 0) == "NULL"
     columns, encoders = _parts(compiler, call.operands[1:])
 
@@ -278,14 +280,14 @@ def _json_array(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("JSON_STRING")
-def _json_string(compiler: Compiler, call: Call) -> pl.Expr:
+def _json_string(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     columns, encoders = _parts(compiler, call.operands)
     encode = encoders[0]
     return rowwise(lambda value: dumps(encode(value)), columns, call.type)
 
 
 @compiles("JSON")
-def _json(compiler: Compiler, call: Call) -> pl.Expr:
+def _json(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     def check(text: str) -> str:
         value = loads(text)
         if value is INVALID:

@@ -11,7 +11,7 @@ import polars as pl
 from penstock.runtime.columnar.dtypes import dtype_of
 from penstock.runtime.columnar.expressions.compiler import (
     EXACT,
-    Compiler,
+    ExpressionCompiler,
     can_fail,
     compiles,
     literal,
@@ -27,7 +27,7 @@ simply("NOT", lambda a: ~a)
 
 
 @compiles("IS NULL", "IS NOT NULL")
-def _null_test(compiler: Compiler, call: Call) -> pl.Expr:
+def _null_test(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     (inner,) = call.operands
     wanted = call.function == "IS NOT NULL"
     if isinstance(inner, Call) and inner.function == "REGEXP_EXTRACT":
@@ -47,7 +47,7 @@ simply("IS NOT UNKNOWN", lambda a: a.is_not_null())
 
 
 @compiles("AND")
-def _and(compiler: Compiler, call: Call) -> pl.Expr:
+def _and(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     first, *rest = call.operands
     result = compiler.compile(first)
     for each in rest:  # later operands are not evaluated where it is already FALSE
@@ -57,7 +57,7 @@ def _and(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("OR")
-def _or(compiler: Compiler, call: Call) -> pl.Expr:
+def _or(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     first, *rest = call.operands
     result = compiler.compile(first)
     for each in rest:
@@ -71,7 +71,7 @@ def _or(compiler: Compiler, call: Call) -> pl.Expr:
 
 def _compare(name: str, operation: Any) -> None:
     @compiles(name)
-    def compiled(compiler: Compiler, call: Call) -> pl.Expr:
+    def compiled(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
         left, right = compiler.operands(call)
         kind = call.operands[0].type
         if isinstance(kind, t.FloatType | t.DoubleType):
@@ -99,7 +99,7 @@ simply("IS NOT DISTINCT FROM", lambda a, b: a.eq_missing(b))
 
 
 @compiles("IN")
-def _in(compiler: Compiler, call: Call) -> pl.Expr:
+def _in(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     value, *choices = call.operands
     tested = compiler.compile(value)
     if (
@@ -133,7 +133,7 @@ def _nested(data_type: t.DataType) -> bool:
 
 
 @compiles("CASE")
-def _case(compiler: Compiler, call: Call) -> pl.Expr:
+def _case(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     *pairs, last = call.operands
     conditions: list[pl.Expr] = []
     results: list[pl.Expr] = []
@@ -157,7 +157,7 @@ def _any_fails(call: Call) -> bool:
 
 
 @compiles("COALESCE")
-def _coalesce(compiler: Compiler, call: Call) -> pl.Expr:
+def _coalesce(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     parts: list[pl.Expr] = []
     before = compiler
     for each in call.operands:
@@ -170,7 +170,7 @@ def _coalesce(compiler: Compiler, call: Call) -> pl.Expr:
 
 def _extreme(name: str, horizontal: Any) -> None:
     @compiles(name)
-    def compiled(compiler: Compiler, call: Call) -> pl.Expr:
+    def compiled(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
         operands = compiler.operands(call)
         missing = reduce(lambda a, b: a | b, [each.is_null() for each in operands])
         return pl.when(~missing).then(_chosen(operands, horizontal))
@@ -190,7 +190,7 @@ _extreme("LEAST", lambda a, b: a < b)
 
 
 @compiles("LIKE")
-def _like(compiler: Compiler, call: Call) -> pl.Expr:
+def _like(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     text, pattern = compiler.compile(call.operands[0]), call.operands[1]
     escape = _constant(call.operands[2]) if len(call.operands) > 2 else None
     if isinstance(pattern, Literal) and (len(call.operands) == 2 or escape is not None):
@@ -224,7 +224,7 @@ def _constant(rex: Rex) -> Any:
 
 
 @compiles("SIMILAR TO")
-def _similar(compiler: Compiler, call: Call) -> pl.Expr:
+def _similar(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     import re
 
     def matches(value: str, given: str, escaped: str | None = None) -> bool:

@@ -21,7 +21,7 @@ from penstock.runtime.columnar.expressions.as_text import double_text
 from penstock.runtime.columnar.expressions.casts import clear_rounding
 from penstock.runtime.columnar.expressions.compiler import (
     EXACT,
-    Compiler,
+    ExpressionCompiler,
     compiles,
     mostly,
     rowwise,
@@ -89,7 +89,7 @@ simply("E", lambda: pl.lit(math.e))
 
 
 @compiles("LOG")
-def _log(compiler: Compiler, call: Call) -> pl.Expr:
+def _log(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     if len(operands) == 1:
         return operands[0].log()
@@ -100,7 +100,7 @@ def _log(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("FLOOR", "CEIL")
-def _floor(compiler: Compiler, call: Call) -> pl.Expr:
+def _floor(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     up = call.function == "CEIL"
     if len(call.operands) == 2:
         return floor_time(compiler, call, up=up)
@@ -117,7 +117,7 @@ def _floor(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("ROUND", "TRUNCATE")
-def _round(compiler: Compiler, call: Call) -> pl.Expr:
+def _round(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     source, target = call.operands[0].type, call.type
     digits: Any = constant(call.operands[1]) if len(call.operands) == 2 else 0
@@ -220,14 +220,14 @@ def _per_row(
 
 
 @compiles("RAND")
-def _rand(_: Compiler, call: Call) -> pl.Expr:
+def _rand(_: ExpressionCompiler, call: Call) -> pl.Expr:
     seed = constant(call.operands[0]) if call.operands else None
     generator = JavaRandom(random.getrandbits(48) if seed is None else seed)
     return _per_row(lambda _, n: [generator.real() for _ in range(n)], [], pl.Float64())
 
 
 @compiles("RAND_INTEGER")
-def _rand_integer(compiler: Compiler, call: Call) -> pl.Expr:
+def _rand_integer(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     seed = constant(call.operands[0]) if len(operands) == 2 else None
     generator = JavaRandom(random.getrandbits(48) if seed is None else seed)
@@ -247,7 +247,7 @@ def _positive(bound: int | None) -> int:
 
 
 @compiles("UUID")
-def _uuid(_: Compiler, __: Call) -> pl.Expr:
+def _uuid(_: ExpressionCompiler, __: Call) -> pl.Expr:
     return _per_row(lambda _, n: [str(uuid.uuid4()) for _ in range(n)], [], pl.String())
 
 

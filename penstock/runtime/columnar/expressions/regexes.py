@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from penstock.runtime.columnar.expressions.compiler import Compiler, compiles, rowwise
+from penstock.runtime.columnar.expressions.compiler import ExpressionCompiler, compiles, rowwise
 from penstock.runtime.columnar.expressions.patterns import java_pattern
 from penstock.runtime.columnar.expressions.texts import constant, each_row
 from penstock.sql.expr.nodes import Call
@@ -26,7 +26,7 @@ def _in_rust(pattern: Any) -> bool:
 
 
 @compiles("REGEXP")
-def _regexp(compiler: Compiler, call: Call) -> pl.Expr:
+def _regexp(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     pattern = constant(call.operands[1])
     if _in_rust(pattern) and pattern:
@@ -101,7 +101,7 @@ def marked(pattern: Any, group: Any) -> DelimitedValue | None:
     return DelimitedValue(found["lead"] or "", found["mark"], found["stop"])
 
 
-def extracts(compiler: Compiler, call: Call) -> pl.Expr | None:
+def extracts(compiler: ExpressionCompiler, call: Call) -> pl.Expr | None:
     """Return whether REGEXP_EXTRACT is non-NULL, if that is cheaper to compute than its value."""
     simple = marked(constant(call.operands[1]), constant(call.operands[-1]))
     if simple is None:
@@ -110,7 +110,7 @@ def extracts(compiler: Compiler, call: Call) -> pl.Expr | None:
 
 
 @compiles("REGEXP_EXTRACT")
-def _regexp_extract(compiler: Compiler, call: Call) -> pl.Expr:
+def _regexp_extract(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     pattern = constant(call.operands[1])
     group = constant(call.operands[2]) if len(call.operands) > 2 else 0

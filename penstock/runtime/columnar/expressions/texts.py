@@ -13,7 +13,7 @@ import polars as pl
 from penstock.errors import RecordError
 from penstock.runtime.columnar.expressions.as_text import text_expression
 from penstock.runtime.columnar.expressions.compiler import (
-    Compiler,
+    ExpressionCompiler,
     compiles,
     literal,
     rowwise,
@@ -34,7 +34,7 @@ from penstock.sql.expr.nodes import (
 def each_row(name: str, function: Callable[..., Any], *, nulls: bool = False) -> None:
     """Register a function that is computed row by row."""
 
-    def compiled(compiler: Compiler, call: Call) -> pl.Expr:
+    def compiled(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
         return rowwise(function, compiler.operands(call), call.type, nulls=nulls)
 
     compiles(name)(compiled)
@@ -68,7 +68,7 @@ each_row("CHR", _chr)
 
 
 @compiles("||", "CONCAT")
-def _concat(compiler: Compiler, call: Call) -> pl.Expr:
+def _concat(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     if ty.is_binary(call.type):
         return rowwise(lambda *parts: b"".join(parts), operands, call.type)
@@ -76,7 +76,7 @@ def _concat(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("CONCAT_WS")
-def _concat_ws(compiler: Compiler, call: Call) -> pl.Expr:
+def _concat_ws(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     separator, *rest = compiler.operands(call)
     known = constant(call.operands[0])
     if isinstance(known, str):
@@ -96,7 +96,7 @@ each_row("REPEAT", _repeat)
 
 
 @compiles("CHAR_LENGTH")
-def _char_length(compiler: Compiler, call: Call) -> pl.Expr:
+def _char_length(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     (inner,) = call.operands
     if isinstance(inner, Call) and inner.function == "REPLACE":
         old, new = map(constant, inner.operands[1:])
@@ -108,7 +108,7 @@ def _char_length(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("REPLACE")
-def _replace(compiler: Compiler, call: Call) -> pl.Expr:
+def _replace(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     text, *rest = compiler.operands(call)
     old, new = map(constant, call.operands[1:])
     if old and new is not None:
@@ -147,7 +147,7 @@ each_row("RPAD", lambda text, length, padding: _pad(text, length, padding, False
 
 
 @compiles("SUBSTRING")
-def _substring(compiler: Compiler, call: Call) -> pl.Expr:
+def _substring(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     start, length = constant(call.operands[1]), None
     if len(call.operands) == 3:
@@ -194,7 +194,7 @@ each_row("OVERLAY", _overlay)
 
 
 @compiles("POSITION")
-def _position(compiler: Compiler, call: Call) -> pl.Expr:
+def _position(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return rowwise(lambda part, text: text.find(part) + 1, compiler.operands(call), call.type)
 
 
@@ -227,7 +227,7 @@ each_row("INSTR", _instr)
 
 
 @compiles("SPLIT_INDEX")
-def _split_index(compiler: Compiler, call: Call) -> pl.Expr:
+def _split_index(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = compiler.operands(call)
     by, index = constant(call.operands[1]), constant(call.operands[2])
     if isinstance(by, int):
@@ -249,7 +249,7 @@ def _split_part(text: str, by: Any, index: int) -> str | None:
 
 
 @compiles("SPLIT")
-def _split(compiler: Compiler, call: Call) -> pl.Expr:
+def _split(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     by = constant(call.operands[1])
     if isinstance(by, str) and by:
         return compiler.compile(call.operands[0]).str.split(by)
@@ -278,7 +278,7 @@ each_row("ELT", _elt, nulls=True)
 
 
 @compiles("TRIM")
-def _trim(compiler: Compiler, call: Call) -> pl.Expr:
+def _trim(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     where = call.operands[0]
     assert isinstance(where, Symbol)
     characters, text = compiler.operands(call)
@@ -290,7 +290,7 @@ def _trim(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("BTRIM", "LTRIM", "RTRIM")
-def _side_trim(compiler: Compiler, call: Call) -> pl.Expr:
+def _side_trim(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     text, *given = compiler.operands(call)
     characters = given[0] if given else pl.lit(" ")
     return {
@@ -401,7 +401,7 @@ each_row("DECODE", _decode)
 
 
 @compiles("PRINTF")
-def _printf(compiler: Compiler, call: Call) -> pl.Expr:
+def _printf(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     operands = [
         text_expression(compiler, each, rex.type) if at and not _formatted(rex.type) else each
         for at, (each, rex) in enumerate(zip(compiler.operands(call), call.operands, strict=True))

@@ -12,7 +12,7 @@ from penstock.runtime.columnar.dtypes import dtype_of
 from penstock.runtime.columnar.expressions import from_text
 from penstock.runtime.columnar.expressions.casts import cast_expression, local_times
 from penstock.runtime.columnar.expressions.compiler import (
-    Compiler,
+    ExpressionCompiler,
     compiles,
     literal,
     mostly,
@@ -47,7 +47,7 @@ def _symbol(call: Call, at: int) -> str:
     return found.name
 
 
-def _local(compiler: Compiler, rex: Rex) -> pl.Expr:
+def _local(compiler: ExpressionCompiler, rex: Rex) -> pl.Expr:
     """Return a date or time as a local time: points in time in the session time zone."""
     value = compiler.compile(rex)
     return (
@@ -81,7 +81,7 @@ _CLOCK = {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND"
 
 
 @compiles("EXTRACT")
-def _extract(compiler: Compiler, call: Call) -> pl.Expr:
+def _extract(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     unit, operand = _symbol(call, 0), call.operands[1]
     value = _local(compiler, operand)
     if ty.is_interval(operand.type):
@@ -144,7 +144,7 @@ _EVERY = {
 _YEARS = {"MILLENNIUM": 1000, "CENTURY": 100, "DECADE": 10}
 
 
-def floor_time(compiler: Compiler, call: Call, *, up: bool) -> pl.Expr:
+def floor_time(compiler: ExpressionCompiler, call: Call, *, up: bool) -> pl.Expr:
     """Return FLOOR(point TO unit) or CEIL."""
     unit, operand = _symbol(call, 1), call.operands[0]
     if isinstance(operand.type, t.TimeType):
@@ -208,7 +208,7 @@ _MILLIS = {
 
 
 @compiles("TIMESTAMPADD")
-def _timestamp_add(compiler: Compiler, call: Call) -> pl.Expr:
+def _timestamp_add(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     unit = _symbol(call, 0)
     count, point = compiler.operands(call)
     source = call.operands[2].type
@@ -221,7 +221,7 @@ def _timestamp_add(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("TIMESTAMPDIFF")
-def _timestamp_diff(compiler: Compiler, call: Call) -> pl.Expr:
+def _timestamp_diff(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     unit = _symbol(call, 0)
     start, end = compiler.operands(call)
     source = call.operands[1].type
@@ -241,7 +241,7 @@ def _millis_between(start: pl.Expr, end: pl.Expr, source: t.DataType) -> pl.Expr
 
 
 @compiles("OVERLAPS")
-def _overlaps(compiler: Compiler, call: Call) -> pl.Expr:
+def _overlaps(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     a, b, c, d = compiler.operands(call)
     first, second = (pl.when(x <= y).then(x).otherwise(y) for x, y in ((a, b), (c, d)))
     first_end, second_end = (pl.when(x <= y).then(y).otherwise(x) for x, y in ((a, b), (c, d)))
@@ -252,7 +252,7 @@ def _overlaps(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("DATE_FORMAT")
-def _date_format(compiler: Compiler, call: Call) -> pl.Expr:
+def _date_format(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     value, pattern = call.operands
     if isinstance(pattern, Literal) and pattern.value is None:
         return literal(None, call.type)
@@ -265,7 +265,9 @@ def _date_format(compiler: Compiler, call: Call) -> pl.Expr:
     return rowwise(_text, [local, compiler.compile(pattern)], call.type)
 
 
-def _simply_formatted(compiler: Compiler, local: pl.Expr, instant: pl.Expr, call: Call) -> pl.Expr:
+def _simply_formatted(
+    compiler: ExpressionCompiler, local: pl.Expr, instant: pl.Expr, call: Call
+) -> pl.Expr:
     """Return times as text by a pattern of SimpleDateFormat. Its letters for the zone show how far a local time is from UTC."""
     known, more = _pattern(compiler, call, 1, _STANDARD)
     if known is not None and not shows_zone(known):
@@ -312,7 +314,7 @@ def _formatted(local: pl.Expr, pattern: str, *, simple: bool = False) -> pl.Expr
 
 
 def _pattern(
-    compiler: Compiler, call: Call, at: int, default: str
+    compiler: ExpressionCompiler, call: Call, at: int, default: str
 ) -> tuple[str | None, list[pl.Expr]]:
     """Return the pattern if it is constant, else its expression."""
     if len(call.operands) <= at:
@@ -333,7 +335,7 @@ def _parser(known: str | None, *, lenient: bool = False) -> Callable[..., int | 
 
 
 @compiles("TO_DATE")
-def _to_date(compiler: Compiler, call: Call) -> pl.Expr:
+def _to_date(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     text = compiler.compile(call.operands[0])
     if len(call.operands) == 1:
         return mostly(from_text.plain_dates(text), from_text.date, text, call.type)
@@ -343,12 +345,12 @@ def _to_date(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("TO_TIMESTAMP")
-def _to_timestamp(compiler: Compiler, call: Call) -> pl.Expr:
+def _to_timestamp(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     text = compiler.compile(call.operands[0])
     return _timestamps(compiler, call, text).dt.cast_time_unit("ms")
 
 
-def _timestamps(compiler: Compiler, call: Call, text: pl.Expr) -> pl.Expr:
+def _timestamps(compiler: ExpressionCompiler, call: Call, text: pl.Expr) -> pl.Expr:
     if len(call.operands) == 1:
         return local_times(text)
     known, more = _pattern(compiler, call, 1, _STANDARD)
@@ -367,7 +369,7 @@ def _timestamps(compiler: Compiler, call: Call, text: pl.Expr) -> pl.Expr:
 
 
 @compiles("TO_TIMESTAMP_LTZ")
-def _to_timestamp_ltz(compiler: Compiler, call: Call) -> pl.Expr:
+def _to_timestamp_ltz(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     first = call.operands[0]
     if ty.is_text(first.type):
         local = _timestamps(compiler, call, compiler.compile(first)).dt.cast_time_unit("ms")
@@ -392,7 +394,7 @@ def _to_timestamp_ltz(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("UNIX_TIMESTAMP")
-def _unix_timestamp(compiler: Compiler, call: Call) -> pl.Expr:
+def _unix_timestamp(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     if not call.operands:
         return pl.lit(None, dtype=pl.Int64()).fill_null(_now_expression("s"))
     text = compiler.compile(call.operands[0])
@@ -404,14 +406,14 @@ def _unix_timestamp(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 @compiles("FROM_UNIXTIME")
-def _from_unixtime(compiler: Compiler, call: Call) -> pl.Expr:
+def _from_unixtime(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     seconds = compiler.compile(call.operands[0])
     instant = (seconds * 1000).cast(pl.Datetime("ms", "UTC"))
     return _simply_formatted(compiler, compiler.zone.to_local(instant), instant, call)
 
 
 @compiles("CONVERT_TZ")
-def _convert_tz(compiler: Compiler, call: Call) -> pl.Expr:
+def _convert_tz(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     text, source, target = call.operands
     local = local_times(compiler.compile(text))
     if isinstance(source, Literal) and isinstance(target, Literal):
@@ -444,27 +446,27 @@ def _now_expression(unit: str) -> pl.Expr:
 
 
 @compiles("CURRENT_TIMESTAMP", "NOW", "CURRENT_ROW_TIMESTAMP", "PROCTIME")
-def _current(_: Compiler, __: Call) -> pl.Expr:
+def _current(_: ExpressionCompiler, __: Call) -> pl.Expr:
     return _now_expression("ms").cast(pl.Datetime("ms", "UTC"))
 
 
 @compiles("LOCALTIMESTAMP")
-def _local_timestamp(compiler: Compiler, call: Call) -> pl.Expr:
+def _local_timestamp(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return compiler.zone.to_local(_current(compiler, call))
 
 
 @compiles("CURRENT_DATE")
-def _current_date(compiler: Compiler, call: Call) -> pl.Expr:
+def _current_date(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return _local_timestamp(compiler, call).dt.date()
 
 
 @compiles("CURRENT_TIME", "LOCALTIME")
-def _current_time(compiler: Compiler, call: Call) -> pl.Expr:
+def _current_time(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return _local_timestamp(compiler, call).dt.truncate("1s").dt.time()
 
 
 @compiles("CURRENT_WATERMARK")
-def _current_watermark(compiler: Compiler, call: Call) -> pl.Expr:
+def _current_watermark(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     watermark = compiler.watermark
     if watermark is None:
         raise UnsupportedOperationError(

@@ -21,12 +21,12 @@ from penstock.runtime.user_code import position_of_failure
 from penstock.sql.expr.nodes import UserCall
 
 if TYPE_CHECKING:
-    from penstock.runtime.columnar.expressions.compiler import Compiler
+    from penstock.runtime.columnar.expressions.compiler import ExpressionCompiler
 
 _Call = Callable[[Sequence[pl.Series], int], pl.Series]
 
 
-def compile_user_call(compiler: Compiler, call: UserCall) -> pl.Expr:
+def compile_user_call(compiler: ExpressionCompiler, call: UserCall) -> pl.Expr:
     """Return the expression that calls the function. Without operands it is called for each row, too.
 
     With a guard it is called for the rows where that is true, and the others are NULL.

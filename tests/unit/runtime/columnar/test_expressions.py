@@ -18,8 +18,8 @@ from penstock.sql.expr.functions import nearest_function, resolve
 from penstock.sql.expr.nodes import InputRef, Rex, UserCall
 from penstock.sql.expr.typing import literal_of
 from penstock.sql.logical.context import PlanSettings
-from penstock.sql.logical.converter import Converter
 from penstock.sql.logical.nodes import Field
+from penstock.sql.logical.planner import LogicalPlanner
 from penstock.sql.parse.parser import parse_expression
 from penstock.table import DataTypes as D
 
@@ -71,8 +71,8 @@ class NoTables:
 
 def typed(text: str, zone: str = "UTC") -> Rex:
     """The expression that a text is over the columns."""
-    converter = Converter(NoTables(), PlanSettings(zone=zone))
-    return converter.expression(parse_expression(text), SCHEMA, text)
+    planner = LogicalPlanner(NoTables(), PlanSettings(zone=zone))
+    return planner.expression(parse_expression(text), SCHEMA, text)
 
 
 def values(rex: Rex | str, zone: str = "UTC") -> list[Any]:

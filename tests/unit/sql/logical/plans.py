@@ -13,8 +13,8 @@ from penstock.catalogs.tables import (
     ResolvedView,
     TablePath,
 )
-from penstock.sql.logical.converter import Converter, PlanSettings
 from penstock.sql.logical.nodes import LogicalNode, LogicalSink
+from penstock.sql.logical.planner import LogicalPlanner, PlanSettings
 from penstock.sql.parse.parser import parse
 from penstock.sql.parse.statements import CreateTableStatement, CreateViewStatement, InsertStatement
 
@@ -101,10 +101,10 @@ CATALOG = Catalog(
 def plan(text: str, catalog: Any = CATALOG, zone: str = "UTC") -> LogicalNode:
     """The plan of a statement."""
     (statement,) = parse(text)
-    converter = Converter(catalog, PlanSettings(zone))
+    planner = LogicalPlanner(catalog, PlanSettings(zone))
     if isinstance(statement, InsertStatement):
-        return converter.insert(statement)
-    return converter.query(statement.tree, text)
+        return planner.insert(statement)
+    return planner.query(statement.tree, text)
 
 
 def write_of(text: str) -> LogicalSink:

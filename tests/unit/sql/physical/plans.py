@@ -28,7 +28,7 @@ from penstock.sql.logical.nodes import (
     Schema,
 )
 from penstock.sql.physical.explain import physical_tree
-from penstock.sql.physical.planner import PhysicalPlan, Planner
+from penstock.sql.physical.planner import PhysicalPlan, PhysicalPlanner
 from penstock.sql.physical.settings import PlannerSettings
 from penstock.sql.types import (
     BigIntType,
@@ -181,7 +181,7 @@ def fields(**columns: DataType) -> Schema:
     return tuple(Field(name, kind) for name, kind in columns.items())
 
 
-def planner(toys: Toys | None = None, batch: bool = False, **options: str) -> Planner:
+def planner(toys: Toys | None = None, batch: bool = False, **options: str) -> PhysicalPlanner:
     """A planner that knows the toy connector; names of options have _ for . and __ for -."""
     factories: Factories[TableFactory] = Factories("connector")
     factories.add(toys or Toys())
@@ -189,7 +189,7 @@ def planner(toys: Toys | None = None, batch: bool = False, **options: str) -> Pl
     configuration = Configuration.from_dict(
         {key.replace("__", "-").replace("_", "."): value for key, value in options.items()}
     )
-    return Planner(PlannerSettings(factories, configuration, batch=batch))
+    return PhysicalPlanner(PlannerSettings(factories, configuration, batch=batch))
 
 
 def shown(plan: PhysicalPlan | LogicalNode, **details: bool) -> str:

@@ -15,7 +15,7 @@ from penstock.sql.logical.scope import scope_of
 from penstock.sql.parse.statements import InsertStatement
 
 
-class Converter:
+class LogicalPlanner:
     """Makes plans of queries: names are looked up, expressions typed, subqueries joined. Errors have a position in the statement."""
 
     def __init__(self, catalog: CatalogReader, settings: PlanSettings | None = None) -> None:
@@ -42,4 +42,4 @@ class Converter:
         return LogicalPlanContext(self.catalog, self.settings, text)
 
 
-__all__ = ["Converter", "PlanSettings"]
+__all__ = ["LogicalPlanner", "PlanSettings"]
