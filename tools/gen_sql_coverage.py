@@ -171,7 +171,7 @@ def page() -> str:
         "",
         "# SQL: what is there",
         "",
-        "The functions of Flink SQL 2.3, by the chapters of its documentation. Their answers are tested against real Flink: see `tests/unit/table/flink_expressions.txt`.",
+        "The functions of Flink SQL 2.3, by the chapters of its documentation. Their answers are tested against real Flink: see `tests/unit/sql/expr/flink_expressions.txt`.",
         "",
         "## Functions",
         "",

@@ -1,6 +1,6 @@
 """Ask real Flink SQL what expressions give, and keep its answers for the tests.
 
-    PYTHON_WITH_FLINK tools/record_flink_functions.py [tests/unit/table/flink_expressions.txt]
+    PYTHON_WITH_FLINK tools/record_flink_functions.py [tests/unit/sql/expr/flink_expressions.txt]
 
 The file has one expression per line. The answers are written beside it (.json): for each expression its type as TYPEOF shows it and its value
 as text, or which part of Flink refused it: `plan` (the expression is not valid) or `run` (it failed at run time). Expressions answered before are not asked again.
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-DEFAULT = Path(__file__).parent.parent / "tests" / "unit" / "table" / "flink_expressions.txt"
+DEFAULT = Path(__file__).parent.parent / "tests" / "unit" / "sql" / "expr" / "flink_expressions.txt"
 AT_ONCE = 30
 
 

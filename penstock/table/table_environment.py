@@ -20,7 +20,7 @@ from penstock.sql.errors import ValidationError
 from penstock.sql.execution.context import StatementContext
 from penstock.sql.execution.parsing import parse_one, parse_query
 from penstock.sql.execution.table_config import TableConfig
-from penstock.table.catalog.names import Catalog
+from penstock.table.catalog.in_memory import Catalog
 from penstock.table.environment_settings import EnvironmentSettings
 
 if TYPE_CHECKING:

@@ -7,11 +7,16 @@ from typing import Any
 
 from penstock.errors.not_implemented import not_implemented_class
 
-_NAMES = frozenset(
-    {
-        "Catalog", "CatalogBaseTable", "CatalogDatabase", "CatalogDescriptor", "CatalogFunction", "ObjectIdentifier", "ObjectPath",
-    }
-)  # fmt: skip
+# Where the names live that are there.
+_MODULES = {
+    "Catalog": "in_memory",
+    "CatalogBaseTable": "objects",
+    "CatalogDatabase": "objects",
+    "CatalogDescriptor": "objects",
+    "CatalogFunction": "objects",
+    "ObjectIdentifier": "paths",
+    "ObjectPath": "paths",
+}
 _SCHEMA = "columns of a result are ResolvedColumn objects (name, type, comment)"
 _NOT_THERE = {
     "CatalogColumnStatistics": "the planner does not use statistics",
@@ -29,14 +34,15 @@ _NOT_THERE = {
     "WatermarkSpec": "a watermark is a column and an SQL expression",
 }
 
-__all__ = sorted({*_NAMES, *_NOT_THERE, "GenericInMemoryCatalog", "ResolvedSchema"})  # noqa: PLE0605 - names that are imported when they are asked for
+__all__ = sorted({*_MODULES, *_NOT_THERE, "GenericInMemoryCatalog", "ResolvedSchema"})  # noqa: PLE0605 - names that are imported when they are asked for
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(importlib.import_module("penstock.table.catalog.names"), name)
+    if name in _MODULES:
+        module = importlib.import_module(f"penstock.table.catalog.{_MODULES[name]}")
+        return getattr(module, name)
     if name == "GenericInMemoryCatalog":
-        return importlib.import_module("penstock.table.catalog.names").Catalog
+        return importlib.import_module("penstock.table.catalog.in_memory").Catalog
     if name == "ResolvedSchema":
         return importlib.import_module("penstock.sql.results.resolved_schema").ResolvedSchema
     if name in _NOT_THERE:

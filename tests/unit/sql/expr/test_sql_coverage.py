@@ -15,7 +15,7 @@ from penstock.sql.expr.functions import resolve
 from penstock.sql.expr.functions.definitions import DEFINITIONS
 from penstock.sql.expr.functions.missing import MISSING
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def load() -> ModuleType:

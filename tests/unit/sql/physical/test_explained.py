@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.table.explained import QUERIES, explained, remembered
+from tests.unit.sql.physical.explained import QUERIES, explained, remembered
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_each_kind_of_query_is_remembered(known):
 def test_the_plan_is_the_one_that_is_remembered(plans, known, name):
     text = plans[name].rstrip("\n")
     assert f"{QUERIES[name]}\n\n{text}" == known[name].rstrip("\n"), (
-        "if it is meant to change: python -m tests.unit.table.explained"
+        "if it is meant to change: python -m tests.unit.sql.physical.explained"
     )
 
 

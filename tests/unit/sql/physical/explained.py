@@ -1,4 +1,4 @@
-"""Plans of one query of each kind, as text: `python -m tests.unit.table.explained` rewrites explained.txt."""
+"""Plans of one query of each kind, as text: `python -m tests.unit.sql.physical.explained` rewrites explained.txt."""
 
 from __future__ import annotations
 
