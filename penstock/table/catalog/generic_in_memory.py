@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.sql.connector.catalogs import CatalogFactory
 from penstock.sql.errors import ValidationError, did_you_mean
-from penstock.table.catalog.names import Catalog
+from penstock.table.catalog.in_memory import Catalog
 
 _OPTIONS: Final = ("type", "default-database")
 
