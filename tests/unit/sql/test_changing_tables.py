@@ -151,6 +151,9 @@ MORE_QUERIES = [
     "SELECT id, price, age FROM orders FULL JOIN people USING (id) WHERE id > 1",
     "SELECT id FROM orders WHERE NOT price IS NULL AND NOT person = 1 OR id = 2",
     "SELECT ALL price FROM orders",
+    "SELECT id, price FROM (SELECT id, price FROM orders ORDER BY id OFFSET 2 ROWS) WHERE price > 4",
+    "SELECT id, person, age, n FROM orders JOIN people USING (id) LEFT JOIN (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) g USING (person)",
+    "SELECT id, age, name FROM orders FULL JOIN people USING (id) JOIN (SELECT DISTINCT price AS age FROM orders) g USING (age)",
 ]  # fmt: skip
 # The same in the words of SQLite, which knows neither arrays nor LATERAL nor ALL, and reads INTERSECT and a comma otherwise.
 TRANSLATED = {
@@ -165,6 +168,9 @@ TRANSLATED = {
     ),
     "SELECT p.id, t.n FROM people p LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM orders o WHERE o.person = p.id) t ON t.n > 1": (
         "SELECT id, CASE WHEN n > 1 THEN n END FROM (SELECT p.id, (SELECT COUNT(*) FROM orders o WHERE o.person = p.id) AS n FROM people p)"
+    ),
+    "SELECT id FROM people p WHERE EXISTS (SELECT 1 FROM orders o CROSS JOIN LATERAL (SELECT q.price FROM orders q WHERE q.person = p.id AND q.id = o.id) AS x CROSS JOIN LATERAL (SELECT q.id FROM orders q WHERE q.person > p.age AND q.price = o.price) AS y)": (
+        "SELECT id FROM people p WHERE EXISTS (SELECT 1 FROM orders o JOIN orders x ON x.person = p.id AND x.id = o.id JOIN orders y ON y.person > p.age AND y.price = o.price)"
     ),
     "SELECT id FROM people WHERE age < ALL (SELECT price FROM orders WHERE id > 2)": (
         "SELECT id FROM people p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.id > 2 AND (p.age >= o.price OR o.price IS NULL))"

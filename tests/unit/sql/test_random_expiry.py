@@ -227,6 +227,37 @@ def test_a_group_begins_again_if_no_row_has_come_for_so_long(
     assert upserted_table(run.out, (0,)) == expected
 
 
+@given(ttl=TTLS, seed=SEEDS, parallelism=st.sampled_from([(1, 1), (2, 3)]))
+@settings(max_examples=examples(30, soak=1000), deadline=None)
+@pytest.mark.timeout(SOAK_S)
+def test_a_row_that_is_taken_back_from_a_forgotten_group_is_in_no_other(
+    ttl: int, seed: int, parallelism: tuple[int, int]
+) -> None:
+    """As in Flink, a group begins with a row that comes, and ends when as many have gone as have come since."""
+    query = "SELECT k, CAST(COUNT(*) AS INT), SUM(v), MIN(k) FROM lefts GROUP BY k"
+    run = ran(query, seed, parallelism, ttl, changing=True)
+    groups: dict[int | None, tuple[int, int, int]] = {}  # last row, rows, sum
+    there: dict[int | None, tuple[int, int]] = {}
+    for each in arrivals(seed, changing=True):
+        if each.table != "lefts":
+            continue
+        _, key, number = each.row
+        sign = 1 if each.kind in {"+I", "+U"} else -1
+        last, count, total = groups.get(key, (each.second, 0, 0))
+        if each.second - last >= ttl:
+            count = total = 0
+        if not count and sign < 0:
+            continue
+        count, total = count + sign, total + sign * number
+        groups[key] = each.second, count, total
+        if count:
+            there[key] = count, total
+        else:
+            del groups[key], there[key]
+    expected = Counter((key, *results, key) for key, results in there.items())
+    assert upserted_table(run.out, (0,)) == expected
+
+
 @given(
     ttl=TTLS,
     order=st.sampled_from(["pt", "pt DESC"]),

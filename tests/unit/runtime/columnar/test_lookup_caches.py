@@ -74,6 +74,35 @@ def test_a_table_is_read_again_after_some_time() -> None:
     assert lookup.frame() is not first
 
 
+class Reloaded:
+    """A table that is read whole, and is another one later."""
+
+    def open(self, context: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def read(self, *rows: tuple[int, str]) -> None:
+        self._frame = pl.DataFrame(
+            list(rows), schema={"c0": pl.Int64, "c1": pl.String}, orient="row"
+        )
+
+    def frame(self) -> pl.DataFrame:
+        return self._frame
+
+
+def test_rows_are_joined_with_the_table_that_was_read_last() -> None:
+    table, types = Reloaded(), (DataTypes.BIGINT(),)
+    keys = ((InputRef(DataTypes.BIGINT(), 0), 0),)
+    table.read((1, "one"), (2, "two"))
+    running = Stopped(LookupJoinSpec("LEFT", types, TYPES, table, keys), "hashmap")
+    running.send([(1,), (2,), (3,)], types)
+    table.read((3, "drei"), (2, "zwei"))
+    running.send([(1,), (2,), (3,)], types)
+    assert [row[2] for _, row in running.changes()] == ["one", "two", None, None, "zwei", "drei"]
+
+
 class Asked:
     """A table that says what it is asked for."""
 

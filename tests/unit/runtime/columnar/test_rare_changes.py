@@ -9,6 +9,7 @@ import pytest
 
 from penstock.graph.operator_specs.columnar.aggregates import (
     GroupAggregateSpec,
+    OverAggregateSpec,
     WindowAggregateSpec,
 )
 from penstock.graph.operator_specs.columnar.changes import UpsertMaterializeSpec
@@ -146,6 +147,15 @@ def test_averages_of_whole_numbers_are_cut_toward_zero() -> None:
     driver = grouped(types, AggregateCall("AVG", (InputRef(INT, 1),), INT))
     driver.feed([("a", -1), ("a", -2), ("b", 1), ("b", 2)])
     assert sorted(row for _, row in driver.changes) == [("a", -1), ("b", 1)]
+    # Of distinct values, OVER adds up row by row.
+    average = AggregateCall("AVG", (InputRef(INT, 1),), INT, distinct=True)
+    order = (SortKey(1, ascending=False),)
+    over = OverAggregateSpec(
+        types, (0,), order, (average,), rowtime=False, rows=False, preceding=None, mode="CHANGES"
+    )
+    driver = ColumnDriver(over, types)
+    driver.feed([("a", -1), ("a", -2), ("a", -2)])
+    assert {row for _, row in driver.changes} == {("a", -1, -1), ("a", -2, -1)}
 
 
 def test_the_last_value_is_the_last_that_is_not_null() -> None:
@@ -155,6 +165,18 @@ def test_the_last_value_is_the_last_that_is_not_null() -> None:
     driver.feed([("a", None), ("a", 1), ("a", 2), ("a", None)])
     driver.feed([("a", None)])
     assert driver.changes == [("+I", ("a", 1, 2))]
+
+
+def test_a_group_does_not_begin_with_a_row_that_is_taken_back() -> None:
+    """It has expired, and its rows with it."""
+    types = (TEXT, INT)
+    for more in ({}, {"ttl_ms": 1000}):
+        driver = grouped(types, COUNT, retracts=True, **more)
+        driver.feed([("-D", ("a", 1))])
+        driver.feed([("-U", ("b", 1)), ("-D", ("b", 1)), ("c", 1), ("-D", ("c", 1))])
+        assert not driver.changes
+        driver.feed([("a", 1), ("b", 1), ("b", 1)])
+        assert sorted(driver.changes) == [("+I", ("a", 1)), ("+I", ("b", 2))]
 
 
 FLAG = InputRef(BooleanType(), 2)
@@ -174,6 +196,21 @@ def test_calls_that_share_distinct_values_have_each_value_once_for_their_own_fil
             driver.feed([("a", 7, flag)])
         driver.feed([("a", 8, False)])
         assert driver.changes[-1][1] == ("a", 1, 2), more
+
+
+def test_after_a_restart_it_is_known_which_calls_have_had_a_distinct_value() -> None:
+    types = (TEXT, INT, BooleanType())
+    values = (InputRef(INT, 1),)
+    calls = [
+        AggregateCall("COUNT", values, BigIntType(), distinct=True, filter=each)
+        for each in (FLAG, NOT_FLAG, None)
+    ]
+    for more in ({}, {"retracts": True}, {"ttl_ms": 1000}):
+        driver = grouped(types, *calls, **more)
+        for number, flag in ((7, True), (7, False), (8, False), (7, False), (7, True), (8, True)):
+            driver.feed([("a", number, flag)])
+            driver = driver.restarted()
+        assert driver.changes[-1][1] == ("a", 2, 2, 2), more
 
 
 def test_functions_that_go_row_by_row_see_the_rows_of_their_filter() -> None:
@@ -304,6 +341,24 @@ def test_a_row_that_is_over_finds_no_late_partner_though_it_is_still_stored() ->
         running.watermark(watermark)
         running.send([("a", at(100))], types, 1)
         assert len(running.changes()) == pairs
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "ANTI"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_row_without_a_partner_leaves_when_its_own_time_is_over(
+    kind: str, restarts: bool
+) -> None:
+    """However late the rows are that came after it: downstream waits for it no longer."""
+    types, side = (TEXT, TIME), 1 if kind == "RIGHT" else 0
+    spec = ColumnarIntervalJoinSpec(kind, types, types, (0,), (0,), 1, 1, -10, 10)
+    running = Stopped(spec, "hashmap")
+    for time in (200, 100, 300):
+        running.send([("a", at(time))], types, side)
+        if restarts:
+            running.restart()
+    for watermark, gone in ((109, 0), (120, 1), (220, 2), (320, 3)):
+        running.watermark(watermark)
+        assert len(running.changes()) == gone, watermark
 
 
 # Top-N

@@ -65,3 +65,14 @@ def test_rows_of_sessions_that_have_ended_are_dropped_and_counted():
     running.watermark(2**63 - 1)
     assert [row[0] for _, row in running.changes()] == [2]
     assert running.harness.metrics.counter("numLateRecordsDropped").get_count() == 1
+
+
+def test_after_a_restart_sessions_end_though_no_row_has_come_since():
+    window = WindowDefinition("SESSION", gap=GAP, time=2, partition=(1,))
+    running = Stopped(SessionTableFunctionSpec(TYPES, window), "hashmap")
+    running.send([(1, 1, at(50)), (2, 1, at(55)), (3, 2, at(90))], TYPES)
+    running.restart()
+    running.watermark(63)
+    assert not running.changes()
+    running.watermark(64)
+    assert [row[0] for _, row in running.changes()] == [1, 2]

@@ -45,6 +45,7 @@ TUMBLE = "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
         ("SELECT id FROM auction", "id BIGINT NOT NULL"),
         ("SELECT * FROM s JOIN t USING (k)", "k INT, v INT, w INT"),
         ("SELECT s.k, t.k FROM s JOIN t USING (k)", "k INT, k0 INT"),
+        ("SELECT k, w, v, x FROM s JOIN t USING (k) LEFT JOIN (SELECT w, k AS x FROM t) u USING (w)", "k INT, w INT, v INT, x INT"),
         ("SELECT r.x, r.y.z AS z, bid.r.y FROM bid", "x INT, z STRING, y ROW<`z` STRING>"),
         ("SELECT x, y.z FROM bid", "x INT, z STRING"),
         ("SELECT r.* FROM bid", "x INT, y ROW<`z` STRING>"),

@@ -158,6 +158,14 @@ def test_a_subquery_that_may_give_more_rows_is_guarded() -> None:
     assert [call.function for call in two.aggregates] == ["SINGLE_VALUE"]
     first = "SELECT (SELECT w FROM t WHERE t.k = s.k ORDER BY w LIMIT 1) AS m FROM s"
     assert find(plan(first), LogicalAggregate) is None
+    for groups in (
+        "SELECT w FROM t GROUP BY w",
+        "SELECT MAX(w) FROM t GROUP BY k HAVING MAX(w) > 1",
+        "SELECT MAX(w) FROM t GROUP BY ROLLUP (k)",
+        "SELECT MAX(w) FROM t WHERE t.k = s.k GROUP BY w",
+    ):
+        guard = find(plan(f"SELECT ({groups}) AS m FROM s"), LogicalAggregate)
+        assert [call.function for call in guard.aggregates] == ["SINGLE_VALUE"], groups
 
 
 def test_not_in_of_columns_without_null_is_an_equality() -> None:
