@@ -81,6 +81,7 @@ ALLOWED = {
     "used by snippets that are text": ["KeyedNothing", "backend_with_paths", "run_without_sink"],
     "asked by tests, which could not see it otherwise": ["completed_checkpoint_ids"],
     "read by fsspec": ["pseudo_dirs"],
+    "called by prompt-toolkit": ["_enter"],
     "called by examples in docstrings": ["show_rule"],
     "called by the libraries that benchmarks compare with": [
         "build_part",

@@ -10,7 +10,7 @@ import pytest
 from penstock.datastream import MapFunction
 from penstock.errors import ArgumentError, JobRequestError, UnsupportedOperationError
 from penstock.graph.task_id import TaskId
-from penstock.rest.services.flame_graphs import FlameGraphs, FlameGraphType
+from penstock.rest.services.flame_graphs import FlameGraphs, FlameGraphType, FlameNode
 from penstock.runtime.inspection.requests import LogTail, SlotId, StackSamples, ThreadDump
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
@@ -192,12 +192,13 @@ def test_the_flame_graph_of_a_running_job_has_the_users_function(start):
     def graph_of_map():
         return graphs.get(controller, [task_of(controller, "Map")], FlameGraphType.OFF_CPU, 10**12)
 
-    wait_until(lambda: "data" in graph_of_map())
-    graph = graph_of_map()
+    graph = wait_until(
+        lambda: found if isinstance((found := graph_of_map()).data, FlameNode) else None
+    )
     names = []
-    node = graph["data"]
-    while node["children"]:
-        (node,) = node["children"]
-        names.append(node["name"])
+    node = graph.data
+    while node.children:
+        (node,) = node.children
+        names.append(node.name)
     assert any(".StuckUntilLetGo.map:" in name for name in names)
-    assert graph["data"]["value"] == 10
+    assert graph.data.value == 10
