@@ -19,6 +19,7 @@ from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec
 from penstock.options import table as options
 from penstock.runtime.columnar.batch import ColumnBatch
 from penstock.runtime.columnar.routing import targets_of
+from penstock.runtime.operators.hooks import UsesProcessingTime
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
 from penstock.sql.physical.operators.exchange import PhysicalExchange
@@ -231,7 +232,8 @@ class PlanRun:
         self.drain()
         self.clock.advance(millis)
         for harness in self._running.values():
-            harness.operator.advance_processing_time(self.clock.now)
+            if isinstance(harness.operator, UsesProcessingTime):
+                harness.operator.advance_processing_time(self.clock.now)
 
     def steps(self, count: int) -> None:
         """Serve some channels."""

@@ -1,4 +1,8 @@
-"""The Kafka committer, on the driver: commits the transactions of checkpoints, and aborts abandoned ones."""
+"""The Kafka committer, on the driver: commits the transactions of checkpoints, and aborts abandoned ones.
+
+After a crash, `penstock.jobmanager.running.checkpoints.Checkpoints.restore` commits the requests of the restored manifest again. A
+transaction that is committed already stays as it is.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Watermark alignment: the minimum watermark of the sources of each group (a pure core).
 
-Every slot with sources of a group reports their watermarks periodically; sources that are too far ahead of the slowest are paused.
+Every slot with sources of a group reports their watermarks periodically; splits that are too far ahead of the
+slowest source are paused: `PipelinedSplitScheduler.next` in `penstock.runtime.operators.connectors.split_schedulers` skips them.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ an earlier one follows:
 - in an interval join, a row with the timestamp of the watermark still counts, as in Flink: `earliest_joinable`;
 - a record of windows is late if all its windows are, and a window after its end and the allowed lateness: `is_window_late`, for
   windows of one size `last_late_start`.
+
+Windows of SQL have the same rule for columns of records: `penstock.runtime.columnar.windows` and, for sessions,
+`penstock.runtime.columnar.late_sessions`.
 """
 
 from __future__ import annotations

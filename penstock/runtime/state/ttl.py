@@ -1,10 +1,10 @@
 """State with a TTL: the five kinds of state that expire.
 
-Entries hold their values with the time of the last access: `(value, timestamp)`, per element in lists and per entry in
-maps. A value
-has expired when timestamp + ttl <= now. Expired values are removed when they are read; values that are never read are
-found by checking
-a few entries at every access, and are omitted from full snapshots.
+Entries hold their values with the time of the last access: `(value, timestamp)`, per element in lists and per entry in maps. A
+value has expired when timestamp + ttl <= now. Expired values are removed when they are read, and are omitted from full snapshots.
+Values that are never read are found in hashmap by checking a few entries at every access, in RocksDB by a search before each
+checkpoint (`RocksDBStateBackend._clean`). SQL operators keep times of their own for `table.exec.state.ttl`: see
+`penstock.runtime.columnar.accumulator_columns` and `penstock.runtime.columnar.joins.sides`.
 """
 
 from __future__ import annotations

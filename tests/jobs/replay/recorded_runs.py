@@ -16,10 +16,9 @@ from penstock.connectors.base.sink import Sink, SinkWriter
 from penstock.errors import JobExecutionError
 from penstock.jobmanager.running import thread_cluster
 from penstock.replay import replay
-from penstock.runtime.task.epochs import subtask_cache
+from penstock.runtime.task.epochs import epoch_mode, subtask_cache
 from penstock.runtime.task.epochs.epoch_slot import run_slot
 from penstock.runtime.task.epochs.local_pipe import deliver
-from penstock.runtime.task.shared import subtask
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 
@@ -170,7 +169,7 @@ def record_run(
             patch.setattr(subtask_cache, "put", lambda job, each, *_: each.close())
         if epoch_ms is not None:
             clock = EpochClock(epoch_ms)
-            patch.setattr(subtask, "wall_clock", clock)
+            patch.setattr(epoch_mode, "wall_clock", clock)
             hooks = (*executors._step_hooks, clock.on_step)
             patch.setattr(executors, "_step_hooks", hooks)
         build(env).sink_to(tape).name("tape")

@@ -344,7 +344,7 @@ def test_json_messages_round_trip():
 def test_json_messages_that_do_not_fit():
     build = JsonRowDeserializationSchema.builder().type_info(PERSON)
     for message in (b"{", b"[]", b'{"name": "a", "age": 1.5}'):
-        with pytest.raises(RecordError, match="JSON message"):
+        with pytest.raises(RecordError, match="invalid JSON record"):
             build.build().deserialize(message)
     ignoring = (
         JsonRowDeserializationSchema.builder().type_info(PERSON).ignore_parse_errors().build()

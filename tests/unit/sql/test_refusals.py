@@ -128,7 +128,7 @@ WRONG_OPTIONS = [
     ("SELECT * FROM five", "invalid value 'five' for option 'rows-per-second'", "'five' is not an integer"),
     ("SELECT * FROM endless", "a sequence needs a start and an end", "'fields.x.start'"),
     ("SELECT * FROM pathless", "is missing option 'path'", "'path' = '...'"),
-    ("SELECT * FROM cvs", "invalid value 'cvs' for option 'format'", "csv, json"),
+    ("SELECT * FROM cvs", "invalid value 'cvs' for option 'format'", "csv, debezium-json, json"),
     ("SELECT * FROM topicless", "is missing option 'topic'", ""),
     ("SELECT * FROM upserts", "has no primary key", "PRIMARY KEY (column) NOT ENFORCED"),
     ("SELECT * FROM orders /*+ OPTIONS('numbr-of-rows' = '1') */", "unknown option 'numbr-of-rows'", "did you mean 'number-of-rows'?"),

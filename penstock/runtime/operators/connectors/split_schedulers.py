@@ -271,7 +271,7 @@ class PipelinedSplitScheduler:
         for _ in range(len(ring)):
             split = ring[0]
             ring.rotate(-1)
-            if split.ready_s <= now and not self._is_beyond(split):
+            if split.ready_s <= now and not self._exceeds_alignment_limit(split):
                 if split.batches is None:
                     split.fresh = True
                 if split.quiet:
@@ -279,12 +279,12 @@ class PipelinedSplitScheduler:
                 return split
         return None
 
-    def _is_beyond(self, split: SplitReading) -> bool:
+    def _exceeds_alignment_limit(self, split: SplitReading) -> bool:
         return split.assignment.watermark > self.alignment_limit
 
     def next_poll(self) -> float | None:
         """Return when (by time.monotonic()) a split is due; None if unknown."""
-        moments = [split.ready_s for split in self._open if not self._is_beyond(split)]
+        moments = [split.ready_s for split in self._open if not self._exceeds_alignment_limit(split)]
         first = min(moments, default=float("inf"))
         return None if first == float("inf") else first
 
