@@ -7,14 +7,10 @@ clock in here. Exactly-once depends on this order:
     all acks, each once, all from the same attempts -> manifest durable -> sinks commit -> retention -> completed
 
 There are two modes. In *epoch mode* each checkpoint is one run of the pipe: one at a time, complete when the pipe has
-finished,
-and any error fails the epoch. In *pipelined mode* several checkpoints may be pending. One is complete with its last ack,
-which
-subsumes older pending ones; one that fails is aborted while the job continues running. The id of an aborted checkpoint is
-not
-reused before the next restore. Its tasks hand over its committables again with the next checkpoint, and later checkpoints
-may
-refer to state that was written for it.
+finished, and any error fails the epoch. In *pipelined mode* several checkpoints may be pending. One is complete with its last
+ack, which subsumes older pending ones; one that fails is aborted while the job continues running. The id of an aborted
+checkpoint is not reused before the next restore. Its tasks hand over its committables again with the next checkpoint, and
+later checkpoints may refer to state that was written for it.
 
 After any failure, recovery is a RestoreCheckpoint event with the manifest found on storage: its commits are repeated first (they are
 idempotent), then the next checkpoint may begin.

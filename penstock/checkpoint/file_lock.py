@@ -34,9 +34,8 @@ class LocksNotSupportedError(OSError):
 class FileLock:
     """The lock file of a job's directory, held until `release` or the end of the process.
 
-    The file also has the owner's record. Its inode and modification time show whether another process has deleted it or
-    holds it
-    too (on a mounted file system whose locks do not reach other machines): `check` is one `open` and one `stat`.
+    The file also has the owner's record. Its inode and modification time show whether another process has deleted it or holds
+    it too (on a mounted file system whose locks do not reach other machines): `check` is one `open` and one `stat`.
     """
 
     def __init__(

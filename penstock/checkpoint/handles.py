@@ -220,11 +220,9 @@ class StateChain:
 def should_compact(chain: StateChain, next_size: int, *, merges: bool = False) -> bool:
     """Whether the next snapshot should be a full one instead of a delta of `next_size` bytes.
 
-    Deltas may grow to the size of the full snapshot (or 64 KB, if that is more), so a restore reads at most about twice
-    the state,
-    and the bytes written stay within a constant factor of the bytes changed. The number of deltas does not matter if they
-    are
-    merged (`merges`). A chain that uses another job's files starts again with a full snapshot as soon as possible.
+    Deltas may grow to the size of the full snapshot (or 64 KB, if that is more), so a restore reads at most about twice the
+    state, and the bytes written stay within a constant factor of the bytes changed. The number of deltas does not matter if
+    they are merged (`merges`). A chain that uses another job's files starts again with a full snapshot as soon as possible.
     """
     if not chain.handles or any(handle.is_foreign for handle in chain):
         return True

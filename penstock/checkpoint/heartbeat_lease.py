@@ -5,10 +5,8 @@
 ```
 
 The driver with the highest number owns the job. A driver that wants it waits until the claim with the highest number is
-released or no longer renewed, writes a claim with the next number, and lists the claims again. If there is an unknown
-one, it
-withdraws its own. So two drivers never both get the job: had both missed the other's claim, each would have listed before
-the
+released or no longer renewed, writes a claim with the next number, and lists the claims again. If there is an unknown one, it
+withdraws its own. So two drivers never both get the job: had both missed the other's claim, each would have listed before the
 other wrote, but each writes before it lists. Storage only has to be list-after-write consistent, as all large object stores
 and HDFS are.
 """

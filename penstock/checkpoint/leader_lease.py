@@ -4,11 +4,9 @@
 <job>/leader/<token>-<owner's token>    a leader's claim: the owner, and whether it was released
 ```
 
-No leader waits for a predecessor that hangs: the election has already decided that it is gone. A leader that wakes up
-finds the
-claim of a larger token at its next `check`. One that wakes up just before it claims the job writes its claim, lists,
-finds the
-larger one, and withdraws its own; the leader with the larger token ignores smaller ones.
+No leader waits for a predecessor that hangs: the election has already decided that it is gone. A leader that wakes up finds
+the claim of a larger token at its next `check`. One that wakes up just before it claims the job writes its claim, lists, finds
+the larger one, and withdraws its own; the leader with the larger token ignores smaller ones.
 """
 
 from __future__ import annotations

@@ -250,8 +250,7 @@ def decode(data: bytes, path: str, signer: Signer | None = None) -> Manifest:
     """Read what `encode` returned; `path` names the file in errors.
 
     Raises DamagedManifestError if the bytes differ from those written, SignatureError if they are not signed by `signer`,
-    another
-    CheckpointError if this version cannot read them.
+    another CheckpointError if this version cannot read them.
     """
     header, newline, rest = data.partition(b"\n")
     body = rest[:-1]

@@ -112,9 +112,8 @@ class ManifestStore:
     def write(self, manifest: Manifest) -> None:
         """Write a manifest durably and atomically.
 
-        Writing the same manifest again changes nothing. A different one with the same checkpoint id is rejected: then
-        another driver
-        runs this job too. On a local file system, of two concurrent writers one is rejected.
+        Writing the same manifest again changes nothing. A different one with the same checkpoint id is rejected: then another
+        driver runs this job too. On a local file system, of two concurrent writers one is rejected.
         """
         self.check_lease()
         self._write(manifest)

@@ -171,9 +171,8 @@ class PendingCheckpoint:
     def _follows(self, chain: StateChain | None, before: StateChain) -> bool:
         """Whether a task may have got from the base's state to this one.
 
-        A pipelined task continues from its own last snapshot, whether or not that belongs to a completed checkpoint. So
-        its chain need
-        not be the base's with more deltas; but an omitted chain does not mean the base's.
+        A pipelined task continues from its own last snapshot, whether or not that belongs to a completed checkpoint. So its
+        chain need not be the base's with more deltas; but an omitted chain does not mean the base's.
         """
         if self._pipelined:
             return chain is not None or not before

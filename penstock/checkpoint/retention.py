@@ -47,11 +47,9 @@ def retain(
 ) -> Retention:
     """Keep the newest `count` checkpoints, and pinned ones.
 
-    A file is deleted when a dropped checkpoint names it and no kept one does: the deltas of a chain stay as long as the
-    chain.
-    Files of another job are never deleted. Files `in_use` are needed by pending checkpoints: they are spared, and deleted
-    by a later
-    decision that gets them as input.
+    A file is deleted when a dropped checkpoint names it and no kept one does: the deltas of a chain stay as long as the chain.
+    Files of another job are never deleted. Files `in_use` are needed by pending checkpoints: they are spared, and deleted by a
+    later decision that gets them as input.
     """
     ordered = sorted(completed, key=lambda checkpoint: checkpoint.checkpoint_id)
     old, kept = ordered[:-count], ordered[-count:]
@@ -75,11 +73,9 @@ def orphaned(
 ) -> list[str]:
     """Return the state files that no retained manifest names and no future one can name.
 
-    A task attempt that failed or lost a race leaves such files. Files of checkpoints after the newest completed one may
-    belong to a
-    running attempt, so they are kept, unless it is the job's last; `up_to_checkpoint_id` lowers that bound to keep more. Files
-    that are not
-    named like state files are kept, too.
+    A task attempt that failed or lost a race leaves such files. Files of checkpoints after the newest completed one may belong
+    to a running attempt, so they are kept, unless it is the job's last; `up_to_checkpoint_id` lowers that bound to keep more.
+    Files that are not named like state files are kept, too.
     """
     manifests = list(retained)
     if not manifests:
@@ -108,8 +104,7 @@ def unneeded_files(
 def _base_names(names: Iterable[str]) -> set[str]:
     """Return the last parts of file names.
 
-    They are unique to an attempt. Comparing them keeps a file safe even if a manifest names it by its full path, which
-    happens
+    They are unique to an attempt. Comparing them keeps a file safe even if a manifest names it by its full path, which happens
     after a restore by path into the directory it came from.
     """
     return {_base_name(name) for name in names}

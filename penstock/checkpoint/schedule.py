@@ -28,9 +28,8 @@ class SchedulePolicy:
 class CheckpointSchedule:
     """Tracks pending checkpoints, and when the next one is due.
 
-    Times are seconds of any monotonic clock. Requested checkpoints (for a savepoint, or the last one) may be triggered at
-    any time,
-    and are reported here like the others.
+    Times are seconds of any monotonic clock. Requested checkpoints (for a savepoint, or the last one) may be triggered at any
+    time, and are reported here like the others.
     """
 
     def __init__(self, policy: SchedulePolicy) -> None:

@@ -1,10 +1,9 @@
 """Snapshots of databases: large immutable files that checkpoints share, and a few small ones.
 
 A compaction creates many new files at once, although little state has changed. Uploading such files is *deferred*: it is
-spread
-over several checkpoints. Until all are uploaded, a snapshot consists of the files of the last one that was uploaded
-completely,
-and the changes of every checkpoint since. So the size of a checkpoint follows the amount of state that has changed.
+spread over several checkpoints. Until all are uploaded, a snapshot consists of the files of the last one that was uploaded
+completely, and the changes of every checkpoint since. So the size of a checkpoint follows the amount of state that has
+changed.
 
 The values of `SharedFile.local`:
 
@@ -137,11 +136,9 @@ def upload(
 ) -> StateHandle:
     """Upload the files of a database, except those that `base` has; return the handle of the snapshot.
 
-    A database never changes a large file or reuses its name: a file with the same name and size in `base` is the same.
-    Files that
-    belong to another job are uploaded again, because that job may delete them. If the directory has a file CHANGES, the
-    upload of
-    large files may be deferred.
+    A database never changes a large file or reuses its name: a file with the same name and size in `base` is the same. Files
+    that belong to another job are uploaded again, because that job may delete them. If the directory has a file CHANGES, the
+    upload of large files may be deferred.
     """
     lineage = _read_text(directory / LINEAGE)
     known = _Known.of(base, lineage)

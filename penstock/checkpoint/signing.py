@@ -1,8 +1,7 @@
 """Signatures of pickled data: only holders of the key can make a job run code.
 
-With a key, the driver signs each manifest, the metadata of each savepoint and each journal record with HMAC-SHA256. A
-manifest has
-the SHA-256 of its state files, so they are covered; tasks compute and check the digests and need no key.
+With a key, the driver signs each manifest, the metadata of each savepoint and each journal record with HMAC-SHA256. A manifest
+has the SHA-256 of its state files, so they are covered; tasks compute and check the digests and need no key.
 """
 
 from __future__ import annotations

@@ -34,8 +34,7 @@ class CheckpointStateIO:
     """Reads and writes snapshots below the job's directory. It is sent to tasks, so it holds only the path.
 
     With `merges`, numerous deltas are merged into one while they are written: for pipelined tasks, whose state cannot be
-    pickled as a
-    whole without a pause. Otherwise a full snapshot replaces them.
+    pickled as a whole without a pause. Otherwise a full snapshot replaces them.
     """
 
     directory: str

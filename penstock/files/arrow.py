@@ -146,9 +146,8 @@ class ArrowFiles:
     def create(self, path: str, data: bytes) -> bool:
         """Write a file unless it exists already.
 
-        Exact where a rename fails if the target exists (HDFS), and on object stores through fsspec. Elsewhere two
-        concurrent writers
-        compare the content afterwards, which the later one may still overwrite.
+        Exact where a rename fails if the target exists (HDFS), and on object stores through fsspec. Elsewhere two concurrent
+        writers compare the content afterwards, which the later one may still overwrite.
         """
         if self._exclusive is not None:
             return self._exclusive(path, data)

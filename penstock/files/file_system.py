@@ -147,9 +147,8 @@ class FileSystem:
     def create(self, path: str, data: bytes) -> bool:
         """Write a file atomically unless it exists already; return whether it was written.
 
-        Of two writers on a local file system exactly one gets True. The result may be False although this call created
-        the file,
-        if a first attempt wrote it and then failed: compare the bytes.
+        Of two writers on a local file system exactly one gets True. The result may be False although this call created the
+        file, if a first attempt wrote it and then failed: compare the bytes.
         """
         return self._call("write", path, lambda files, at: files.create(at, data))
 

@@ -83,9 +83,9 @@ class RetryingInput(io.RawIOBase):
 class BufferedOutput(io.RawIOBase):
     """A file that is written piece by piece.
 
-    A small file is buffered and written in one call by `write_whole` in `finish`, which can be retried. The part of a
-    large file
-    that was already written to the stream returned by `opened` cannot be retried: there a failure is raised to the writer.
+    A small file is buffered and written in one call by `write_whole` in `finish`, which can be retried. The part of a large
+    file that was already written to the stream returned by `opened` cannot be retried: there a failure is raised to the
+    writer.
     """
 
     def __init__(

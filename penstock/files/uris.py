@@ -34,11 +34,9 @@ _shared: dict[tuple[Any, ...], tuple[Any, str]] = {}
 def open_file_system(uri: str) -> tuple[Any, str]:
     """Return the pyarrow.fs.FileSystem of a URI, and the path on it.
 
-    S3, GCS, Azure and HDFS are pyarrow's own. Any other scheme (`sftp://`, `memory://`, `dbfs://`) is opened by fsspec,
-    if that is
-    installed; `fsspec+s3://` selects fsspec where pyarrow supports the scheme too. Raises the exceptions of pyarrow and
-    fsspec,
-    usually OSError or ValueError.
+    S3, GCS, Azure and HDFS are pyarrow's own. Any other scheme (`sftp://`, `memory://`, `dbfs://`) is opened by fsspec, if
+    that is installed; `fsspec+s3://` selects fsspec where pyarrow supports the scheme too. Raises the exceptions of pyarrow
+    and fsspec, usually OSError or ValueError.
     """
     from pyarrow import fs
 

@@ -27,9 +27,8 @@ _CALLABLES = (
 def describe(value: Any) -> Any:
     """Return the JSON description of a value inside a spec.
 
-    Plain values stay, specs and partitionings become objects with a `type`, everything else becomes the name of its
-    function or
-    class.
+    Plain values stay, specs and partitionings become objects with a `type`, everything else becomes the name of its function
+    or class.
 
     >>> describe(len), describe(3), describe(object())
     ('len', 3, 'object')

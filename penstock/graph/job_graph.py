@@ -1,8 +1,7 @@
 """The JobGraph: chains of operators that run as one vertex, and the edges between them.
 
-Compared with the StreamGraph, chained operators are one vertex. A chain is a tree: its head is the only operator with
-edges from
-outside, and any operator may feed several others.
+Compared with the StreamGraph, chained operators are one vertex. A chain is a tree: its head is the only operator with edges
+from outside, and any operator may feed several others.
 """
 
 from __future__ import annotations

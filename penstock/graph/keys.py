@@ -1,7 +1,6 @@
 """Keys that Python cannot hash by itself: lists and bytearrays, also inside tuples and rows.
 
-Keys are compared by content, as Flink compares the arrays and lists that it serializes. So a list becomes a ListKey,
-which is
+Keys are compared by content, as Flink compares the arrays and lists that it serializes. So a list becomes a ListKey, which is
 still a list to the user, and a bytearray becomes bytes. Dictionaries and sets have no reliable order and are rejected.
 """
 

@@ -1,7 +1,6 @@
 """Operator ids: the names of operators in checkpoints.
 
-A `uid` determines the id directly. Without one the id is derived from the operator's position: its kind, the outputs it
-reads,
+A `uid` determines the id directly. Without one the id is derived from the operator's position: its kind, the outputs it reads,
 and its number among otherwise equal operators. Names, parallelism, partitioning and chaining do not matter, so renaming,
 rescaling and re-chaining keep the state. The names of spec classes do: renaming one breaks checkpoints.
 """

@@ -1,8 +1,7 @@
 """Placement: the slot of each subtask, and the subtasks that are started and restarted together. Pure functions.
 
 A slot hosts one subtask of every vertex of a slot sharing group, so a group has as many slots as its widest vertex has
-subtasks,
-and a job has the sum over its groups.
+subtasks, and a job has the sum over its groups.
 """
 
 from __future__ import annotations

@@ -42,10 +42,9 @@ class GraphSettings:
     becomes BATCH if all
     sources are bounded, else STREAMING.
 
-    Two mappings by operator id describe a job that is already running: `rescaled` has the parallelism of operators that
-    were rescaled
-    by name, and overrides the program; `key_groups` has the max parallelism of existing state, for operators without an
-    explicit one. `classes` are those of the program that tasks cannot import.
+    Two mappings by operator id describe a job that is already running: `rescaled` has the parallelism of operators that were
+    rescaled by name, and overrides the program; `key_groups` has the max parallelism of existing state, for operators without
+    an explicit one. `classes` are those of the program that tasks cannot import.
     """
 
     job_name: str = "Flink Streaming Job"

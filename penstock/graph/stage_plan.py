@@ -1,10 +1,8 @@
 """The StagePlan: the job's vertices on levels, each level one Spark stage.
 
-Compared with the JobGraph, every vertex has an index and a level, every edge has a gate number at its target, and every
-edge is
-either local (inside a slot) or goes through the exchanges between levels. Level 0 hosts the sources, one slot per source
-subtask.
-Slot i of a later level hosts subtask i of every vertex of that level.
+Compared with the JobGraph, every vertex has an index and a level, every edge has a gate number at its target, and every edge
+is either local (inside a slot) or goes through the exchanges between levels. Level 0 hosts the sources, one slot per source
+subtask. Slot i of a later level hosts subtask i of every vertex of that level.
 """
 
 from __future__ import annotations
@@ -265,9 +263,8 @@ def assign_levels(
 ) -> list[int]:
     """Return the level of each vertex; `inputs` are (source index, partitioning) by target index.
 
-    Only sources are on level 0. A forward edge from level 1 or later stays inside the slot, so it needs no exchange;
-    every other edge
-    leads at least one level up.
+    Only sources are on level 0. A forward edge from level 1 or later stays inside the slot, so it needs no exchange; every
+    other edge leads at least one level up.
     """
     levels: list[int] = []
     for index, vertex in enumerate(vertices):

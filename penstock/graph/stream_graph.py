@@ -1,8 +1,7 @@
 """The StreamGraph: the program as it was written, one node per source, operator and sink.
 
-Compared with transformations, virtual steps are resolved (each edge has its partitioning and side output) and every
-setting has
-its value.
+Compared with transformations, virtual steps are resolved (each edge has its partitioning and side output) and every setting
+has its value.
 """
 
 from __future__ import annotations

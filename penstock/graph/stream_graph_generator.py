@@ -44,9 +44,8 @@ class _Origin:
 def generate(transformations: Sequence[Transformation], settings: GraphSettings) -> StreamGraph:
     """Create the StreamGraph of everything that `transformations` (usually the sinks) read from.
 
-    Nodes are numbered in the order in which the traversal from the given transformations back to the sources completes
-    them, so the
-    same program has the same numbers in every process.
+    Nodes are numbered in the order in which the traversal from the given transformations back to the sources completes them,
+    so the same program has the same numbers in every process.
     """
     generator = _Generator(settings)
     for transformation in _inputs_first(transformations):

@@ -54,8 +54,7 @@ def replay(
 ) -> ReplayResult:
     """Run one interval between two checkpoints again, in this process, from its original state and input.
 
-    Sinks are switched off: the result holds the records that they would have received. With a vertex, the replay ends at
-    that
+    Sinks are switched off: the result holds the records that they would have received. With a vertex, the replay ends at that
     subtask. With `verify`, the state at the end is compared with that of the interval's checkpoint.
     """
     request = ReplayRequest(

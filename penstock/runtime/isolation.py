@@ -1,11 +1,9 @@
 """Isolates emitted records from objects that user code continues to modify.
 
-Operators work on batches, so an emitted object waits until its batch is complete. A function that emits its own list, or
-a value
-of its state, and modifies it for the next record would change the emitted record; two consumers of one stream would
-change each
-other's records. Such objects are copied when they are emitted, by pickling, as an exchange does anyway. Numbers, strings and
-tuples of these are immutable and not copied.
+Operators work on batches, so an emitted object waits until its batch is complete. A function that emits its own list, or a
+value of its state, and modifies it for the next record would change the emitted record; two consumers of one stream would
+change each other's records. Such objects are copied when they are emitted, by pickling, as an exchange does anyway. Numbers,
+strings and tuples of these are immutable and not copied.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Metrics of user functions and operators, counted in tasks and aggregated on the driver.
 
 A task counts during one epoch or, in pipelined mode, its whole attempt. It reports its metrics at barriers
-(`MetricGroup.report`),
-of which the driver keeps the totals of completed checkpoints (`merge`), so that repeated work is never counted twice; and
-at any
-time as they are (`MetricGroup.measure`), for display.
+(`MetricGroup.report`), of which the driver keeps the totals of completed checkpoints (`merge`), so that repeated work is never
+counted twice; and at any time as they are (`MetricGroup.measure`), for display.
 """
 
 from __future__ import annotations
@@ -79,9 +77,8 @@ class SimpleDistribution(metricbase.Distribution):
 class SlidingMeter(metricbase.Meter):
     """Events per second over the last seconds.
 
-    Marking an event is an addition. The rate is computed over the time since the first read within the span, so it must
-    be read
-    regularly.
+    Marking an event is an addition. The rate is computed over the time since the first read within the span, so it must be
+    read regularly.
     """
 
     def __init__(

@@ -37,9 +37,8 @@ def is_user_code(filename: str) -> bool:
 def user_traceback(error: BaseException) -> str:
     """Format an exception and its causes, with the frames of user code only.
 
-    Penstock's own errors without such a frame need none. Of any other exception without such a frame the last one of
-    Penstock is kept, to
-    show its origin.
+    Penstock's own errors without such a frame need none. Of any other exception without such a frame the last one of Penstock
+    is kept, to show its origin.
     """
     shown = traceback.TracebackException.from_exception(error)
     parts = [shown]

@@ -1,8 +1,7 @@
 """Resets event time in a drained savepoint.
 
 A drained job advances event time to its end, and all its subtasks finish. A job that starts from its savepoint continues
-reading where it
-stopped, so it must not be in the finished state.
+reading where it stopped, so it must not be in the finished state.
 """
 
 from __future__ import annotations

@@ -55,9 +55,8 @@ TablesByName = Mapping[str, WrittenTable]
 class Savepoint:
     """A savepoint: the manifest, and the tables of each (operator id, subtask) by name.
 
-    The chains of the manifest consist of the tables; file names are relative to the savepoint's directory. Its commit
-    requests have no
-    output, only what committers keep back.
+    The chains of the manifest consist of the tables; file names are relative to the savepoint's directory. Its commit requests
+    have no output, only what committers keep back.
     """
 
     manifest: Manifest

@@ -1,8 +1,7 @@
 """Lossless encoding of Python values as JSON: the same values with the same types.
 
-None, booleans, numbers, text, lists, and dictionaries with string keys are plain JSON. Everything else is an object with
-one member whose
-name begins with `$`:
+None, booleans, numbers, text, lists, and dictionaries with string keys are plain JSON. Everything else is an object with one
+member whose name begins with `$`:
 
 | Member | Value |
 |---|---|

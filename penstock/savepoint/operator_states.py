@@ -37,9 +37,8 @@ def operator_states(manifest: Manifest) -> dict[str, list[str]]:
 def without_operator_states(manifest: Manifest, dropped: Collection[str]) -> Manifest:
     """Return a manifest without the operator state of some operators, whose classes may be missing.
 
-    State of a savepoint is removed without unpickling it. A checkpoint's is one pickle for all operators of a subtask; if
-    that cannot be
-    unpickled here, it stays.
+    State of a savepoint is removed without unpickling it. A checkpoint's is one pickle for all operators of a subtask; if that
+    cannot be unpickled here, it stays.
     """
     vertices = {
         name: VertexSnapshot(tuple(_without(subtask, dropped) for subtask in vertex.subtasks))

@@ -51,9 +51,8 @@ _MAX_REACHED: Final = 10_000
 def shares_objects(value: Any) -> bool:
     """Whether a value references one mutable object from two places, or itself.
 
-    Written part by part it would be restored with two objects instead of one. An object of an unknown class is pickled as
-    a whole, so it may
-    contain repeated references; but not to something elsewhere in the value.
+    Written part by part it would be restored with two objects instead of one. An object of an unknown class is pickled as a
+    whole, so it may contain repeated references; but not to something elsewhere in the value.
 
     >>> item = []
     >>> shares_objects([item, item]), shares_objects([[], []]), shares_objects(("a", "a"))

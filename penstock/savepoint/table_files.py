@@ -1,14 +1,11 @@
 """State tables as Parquet files.
 
-One row is one entry: its key group, its key, for window state the window (`namespace`), for timers their window and time,
-and the value.
-The columns are described in the metadata of the file's schema, so a file is self-contained. Rows are sorted by key group,
-in row groups
-of some thousand: readers of some key groups skip the others.
+One row is one entry: its key group, its key, for window state the window (`namespace`), for timers their window and time, and
+the value. The columns are described in the metadata of the file's schema, so a file is self-contained. Rows are sorted by key
+group, in row groups of some thousand: readers of some key groups skip the others.
 
-A column has one type over a whole file. When a later entry does not fit, the file ends and another one continues with a
-wider type; so a
-table has one or more files.
+A column has one type over a whole file. When a later entry does not fit, the file ends and another one continues with a wider
+type; so a table has one or more files.
 """
 
 from __future__ import annotations
@@ -129,8 +126,7 @@ def write_table(
     """Write a table to the files `<stem>-0.parquet`, `<stem>-1.parquet`...; return their handles, none if it is empty.
 
     Entries have the form of a TableDelta's `written`. About a hundred thousand of them are in memory at a time. The first
-    handle is a full
-    snapshot, the others are deltas; `metadata.chain_of` combines several tables in one chain.
+    handle is a full snapshot, the others are deltas; `metadata.chain_of` combines several tables in one chain.
     """
     handles: list[StateHandle] = []
     writer: _FileWriter | None = None

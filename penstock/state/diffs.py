@@ -1,8 +1,7 @@
 """Compares two snapshots.
 
-State is compared chain by chain: only one subtask's entries of one table are in memory at a time, and chains with the
-same files are not
-read. If the parallelism changed, a whole table is in memory.
+State is compared chain by chain: only one subtask's entries of one table are in memory at a time, and chains with the same
+files are not read. If the parallelism changed, a whole table is in memory.
 """
 
 from __future__ import annotations

@@ -218,9 +218,8 @@ class SnapshotTable:
 class KeyedStateTable(SnapshotTable):
     """One state of an operator as a table.
 
-    The columns are `key`, then `window` (or another namespace) if the state has one, then `value`, then `last_access`
-    (epoch milliseconds)
-    if the state has a TTL. Exploded lists have a column `position`, exploded maps a column `map_key`.
+    The columns are `key`, then `window` (or another namespace) if the state has one, then `value`, then `last_access` (epoch
+    milliseconds) if the state has a TTL. Exploded lists have a column `position`, exploded maps a column `map_key`.
     """
 
     def __init__(

@@ -35,9 +35,8 @@ _TIMES: Final = range(-(2**63), 2**63)
 class SavepointWriter:
     """Collects the contents of a savepoint; `write` writes it.
 
-    Everything is validated immediately; entries that are put are kept in memory until `write`. Entries of the edited
-    snapshot are not: they
-    are streamed.
+    Everything is validated immediately; entries that are put are kept in memory until `write`. Entries of the edited snapshot
+    are not: they are streamed.
     """
 
     def __init__(self, base: Snapshot | None, max_parallelism: int = 128) -> None:

@@ -7,8 +7,8 @@ In this process:
 
 In all processes of a job, from the moment when a file appears:
 
-    environment = clock_shift_environment(-3600, while_exists="/tmp/jump")
-    subprocess.Popen([...], env={**os.environ, **environment})
+    environment = clock_shift_environment(-3600, while_exists="/tmp/jump") subprocess.Popen([...], env={**os.environ,
+    **environment})
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Windows: the finite groups that a stream is divided into.
 
 Windows are parts of state keys, so they are hashed and compared for every record. They are tuples underneath, whose hash,
-equality and
-order run in C: a lookup of `(key, TimeWindow)` takes 121 ns, against 208 ns with methods in Python (measured over 5,000
-entries on
-Python 3.11).
+equality and order run in C: a lookup of `(key, TimeWindow)` takes 121 ns, against 208 ns with methods in Python (measured over
+5,000 entries on Python 3.11).
 """
 
 from __future__ import annotations

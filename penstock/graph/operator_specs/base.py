@@ -47,9 +47,8 @@ class StateTableDescription:
 class OperatorSpec:
     """Base class of all operator specs: declares the properties of an operator, with common defaults.
 
-    A spec is data: the user's arguments, in fields. Properties of all operators of a kind are class attributes, so that
-    plans, tasks
-    and tools need no list of kinds.
+    A spec is data: the user's arguments, in fields. Properties of all operators of a kind are class attributes, so that plans,
+    tasks and tools need no list of kinds.
     """
 
     # The implementation. As an address it is loaded where it runs, so a program that only makes plans stays small.

@@ -37,9 +37,8 @@ class SourceSpec(OperatorSpec):
     def output_timestamps(self) -> OutputTimestamps:
         """Those that the strategy assigns, or those that the source may provide.
 
-        A source declares that its records never have timestamps with an attribute `carries_timestamps = False`. A
-        strategy that emits
-        watermarks overrides that.
+        A source declares that its records never have timestamps with an attribute `carries_timestamps = False`. A strategy
+        that emits watermarks overrides that.
         """
         strategy = self.watermark_strategy
         if strategy.timestamp_assigner is not None:

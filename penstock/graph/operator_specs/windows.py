@@ -136,9 +136,8 @@ BLOCKS = StateTableDescription(
 class FullWindowPartitionSpec(OperatorSpec):
     """All records of a subtask, from the beginning of its input to the end, as one window.
 
-    Exactly one function is set. `function(values, timestamps)` gets all records and returns an iterable of (value,
-    timestamp) pairs;
-    its attribute `output_timestamps`, if any, declares these timestamps. The others fold records as they arrive.
+    Exactly one function is set. `function(values, timestamps)` gets all records and returns an iterable of (value, timestamp)
+    pairs; its attribute `output_timestamps`, if any, declares these timestamps. The others fold records as they arrive.
     """
 
     operator = (

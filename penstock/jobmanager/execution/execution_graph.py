@@ -248,8 +248,7 @@ class ExecutionGraph:
         """Return a graph with every attempt that has not ended in `state`.
 
         Attempts that are in this state already stay unchanged. With CANCELING, attempts that were never deployed become
-        CANCELED
-        directly.
+        CANCELED directly.
         """
         return self._with_all(
             lambda old: dataclasses.replace(old, current=_marked(old.current, state, now_ms))

@@ -11,9 +11,8 @@ from penstock.errors import ArgumentError
 class ExecutionState(enum.Enum):
     """The state of one attempt to run one subtask.
 
-    CREATED -> SCHEDULED -> DEPLOYING -> RUNNING -> FINISHED is the regular path. An attempt that was not deployed yet
-    becomes CANCELED
-    directly, a deployed one is CANCELING first. Every state except a terminal one may become FAILED.
+    CREATED -> SCHEDULED -> DEPLOYING -> RUNNING -> FINISHED is the regular path. An attempt that was not deployed yet becomes
+    CANCELED directly, a deployed one is CANCELING first. Every state except a terminal one may become FAILED.
     """
 
     CREATED = "CREATED"

@@ -2,8 +2,7 @@
 
 The rule, with `arrival` and `capacity` in records per second (capacity of one subtask) and `backlog` in records:
 
-    needed = arrival / target utilization + backlog / catch-up duration
-    parallelism = needed / capacity, rounded up
+    needed = arrival / target utilization + backlog / catch-up duration parallelism = needed / capacity, rounded up
 
 The job is scaled up when it needs more than it has even at the maximum utilization, and down when its load was low for the whole
 scale-down interval. Three rules prevent oscillation: there is a gap between the target utilization and the one that triggers the

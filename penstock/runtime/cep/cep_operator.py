@@ -1,12 +1,9 @@
 """The CEP operators: find patterns in the events of each key.
 
-In event time, events are buffered until the watermark passes them, and are then processed in order of their timestamps.
-In processing
-time they are buffered until the end of their millisecond if there is a comparator, otherwise not at all. Buffered events
-become state at
-the barrier, by key, so that they can be redistributed. Partial matches are stored per key, and removed as soon as nothing
-is left of
-them.
+In event time, events are buffered until the watermark passes them, and are then processed in order of their timestamps. In
+processing time they are buffered until the end of their millisecond if there is a comparator, otherwise not at all. Buffered
+events become state at the barrier, by key, so that they can be redistributed. Partial matches are stored per key, and removed
+as soon as nothing is left of them.
 """
 
 from __future__ import annotations
@@ -345,10 +342,9 @@ class CepOperator(CepOperatorBase):
 class DynamicCepOperator(CepOperatorBase):
     """Finds the matches of dynamic patterns from a broadcast stream (input 1).
 
-    The broadcast state holds the records that describe the patterns, by pattern id; patterns are rebuilt from them after
-    a restore. A record
-    that equals the previous one changes nothing; another one for the same id drops the partial matches of that pattern,
-    and only those.
+    The broadcast state holds the records that describe the patterns, by pattern id; patterns are rebuilt from them after a
+    restore. A record that equals the previous one changes nothing; another one for the same id drops the partial matches of
+    that pattern, and only those.
     """
 
     def __init__(self, spec: DynamicCepSpec) -> None:

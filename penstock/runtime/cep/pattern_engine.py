@@ -1,14 +1,11 @@
 """Runs one pattern over the events of many keys.
 
-Most events of most patterns start no match and belong to no partial match. They are filtered first: the first condition
-is evaluated over
-all available events, and only events whose key has partial matches, or starts one among these events, are processed
-further. The
-others cost one call of the condition, and no state.
+Most events of most patterns start no match and belong to no partial match. They are filtered first: the first condition is
+evaluated over all available events, and only events whose key has partial matches, or starts one among these events, are
+processed further. The others cost one call of the condition, and no state.
 
 Measured with Python 3.11, one core, batches of 4,096 events, 10,000 keys, "amount > 5000 followed by foreign within 10
-minutes" with one
-event in fifty above 5000: 770,000 events per second, including matches.
+minutes" with one event in fifty above 5000: 770,000 events per second, including matches.
 """
 
 from __future__ import annotations

@@ -64,8 +64,7 @@ class _QuickSwitches:
     """Shortens the GIL switch interval during sampling.
 
     A working thread releases the GIL by itself where it sends or reads. A sampler that waits for the GIL with the usual
-    interval of
-    5 ms mostly gets it at such a place, and would find the thread nowhere else.
+    interval of 5 ms mostly gets it at such a place, and would find the thread nowhere else.
     """
 
     def __init__(self) -> None:

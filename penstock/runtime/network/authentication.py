@@ -1,8 +1,7 @@
 """Authentication of an attempt's sockets by keys that are created for it.
 
 All sockets of an attempt share one pair of CURVE keys, which is sent with its tasks. A client must know the public key to
-connect,
-and must prove that it has the secret one: ZeroMQ asks the `ZapAuthenticator` of its context about every client's key.
+connect, and must prove that it has the secret one: ZeroMQ asks the `ZapAuthenticator` of its context about every client's key.
 """
 
 from __future__ import annotations

@@ -79,8 +79,7 @@ def windows(gates: Iterable[int], channel: int, gate: int, slot: int) -> list[in
     """Return the window of a channel of each gate, given the number of channels per gate.
 
     Each channel has `channel` bytes, and all of a gate share `gate` bytes. All windows together stay within `slot` bytes,
-    scaled by the
-    same factor; the minimum is 1, which allows one item at a time.
+    scaled by the same factor; the minimum is 1, which allows one item at a time.
     """
     sizes = list(gates)
     wanted = [channel + gate // size for size in sizes]

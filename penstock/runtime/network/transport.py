@@ -1,8 +1,8 @@
 """The network of a slot: channels to the other slots of its stage, and the connection to the driver.
 
-It has no thread besides ZeroMQ's own. The slot's event loop calls `pump` as often as it can, and `wait` when it is idle.
-A pump takes
-everything that has arrived: credits bound it, so nothing can be stuck in a connection behind something that is not read.
+It has no thread besides ZeroMQ's own. The slot's event loop calls `pump` as often as it can, and `wait` when it is idle. A
+pump takes everything that has arrived: credits bound it, so nothing can be stuck in a connection behind something that is not
+read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Creates operators from their specs, without a list of operators.
 
-A spec names its operator (`OperatorSpec.operator`), so operators of other packages are found like those of this one, and
-a process
-loads only the operators that it runs.
+A spec names its operator (`OperatorSpec.operator`), so operators of other packages are found like those of this one, and a
+process loads only the operators that it runs.
 """
 
 from __future__ import annotations

@@ -23,10 +23,8 @@ class ResultCheck:
     """Detects functions that return one value where several results are expected.
 
     PyFlink iterates over whatever a function returns, and so does Penstock: a string becomes a record for each of its
-    characters. That is
-    rarely intended. A tuple may well be several results, so tuples are not reported. Nor are empty values, which give no
-    record, like
-    None, or a single character, which gives itself.
+    characters. That is rarely intended. A tuple may well be several results, so tuples are not reported. Nor are empty values,
+    which give no record, like None, or a single character, which gives itself.
     """
 
     def __init__(self, group: Any) -> None:

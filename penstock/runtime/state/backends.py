@@ -1,8 +1,7 @@
 """The registry of state backends, and functions that work with all of them.
 
-A new backend is a folder next to this module with a StateBackend in it, a line at the end of BACKENDS, and its name among
-the values
-of `state.backend.type`.
+A new backend is a folder next to this module with a StateBackend in it, a line at the end of BACKENDS, and its name among the
+values of `state.backend.type`.
 """
 
 from __future__ import annotations

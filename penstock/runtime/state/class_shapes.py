@@ -1,8 +1,7 @@
 """The fields of classes in state: stored with the state, and compared on restore.
 
-Pickle restores the attributes that an object had. If the program's class has other fields by now, user code fails later,
-at a missing
-field. Shapes are known of dataclasses, NamedTuples, attrs classes, classes with __slots__, and the members of enums.
+Pickle restores the attributes that an object had. If the program's class has other fields by now, user code fails later, at a
+missing field. Shapes are known of dataclasses, NamedTuples, attrs classes, classes with __slots__, and the members of enums.
 """
 
 from __future__ import annotations

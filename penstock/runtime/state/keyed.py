@@ -42,9 +42,8 @@ def load_tables(
 class KeyedStateBackend(ABC):
     """Holds the operator's tables, and the current key (and namespace) of state access.
 
-    The operator sets `current_key` before it calls user code, and `current_namespace` (a window) where state belongs to
-    one. `read_chain`
-    reads the snapshots of other backends.
+    The operator sets `current_key` before it calls user code, and `current_namespace` (a window) where state belongs to one.
+    `read_chain` reads the snapshots of other backends.
     """
 
     in_memory: ClassVar[

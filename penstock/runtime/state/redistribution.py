@@ -42,13 +42,10 @@ def redistribute(
 ) -> dict[str, Any] | None:
     """Return the restored state of a subtask of an operator; `former` has that of each former subtask.
 
-    List state is split evenly, and so are the states of sink writers; union list state goes to all, and any copy of
-    broadcast state is
-    used. Watermarks are the lowest of all (except idle ones), so that no record becomes late by the rescale. Other values
-    of an operator
-    (idleness, the state of a timestamp assigner) belong to its old subtasks and are dropped. With an unchanged
-    parallelism a subtask keeps
-    its own; union list state goes to all nevertheless.
+    List state is split evenly, and so are the states of sink writers; union list state goes to all, and any copy of broadcast
+    state is used. Watermarks are the lowest of all (except idle ones), so that no record becomes late by the rescale. Other
+    values of an operator (idleness, the state of a timestamp assigner) belong to its old subtasks and are dropped. With an
+    unchanged parallelism a subtask keeps its own; union list state goes to all nevertheless.
     """
     states = [state for state in former if state is not None]
     if not states:

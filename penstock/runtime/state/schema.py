@@ -1,8 +1,7 @@
 """State schemas: stored with the entries of a state, and compared with the program on restore.
 
-Values are Python objects, so most changes of a type would go unnoticed until user code reads an unexpected value. So a
-change is
-rejected when the state is accessed, unless every value of the old type is also one of the new type.
+Values are Python objects, so most changes of a type would go unnoticed until user code reads an unexpected value. So a change
+is rejected when the state is accessed, unless every value of the old type is also one of the new type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Records the order of calls of a pipelined subtask: its input by channel, and the events in between.
 
-Batch boundaries depend on timing, so a call with records is recorded with their number: a replay cuts the sender's
-records in the same
-places. Watermarks and statuses are recorded with their values. Nothing else of the input is recorded.
+Batch boundaries depend on timing, so a call with records is recorded with their number: a replay cuts the sender's records in
+the same places. Watermarks and statuses are recorded with their values. Nothing else of the input is recorded.
 
 Recording a call costs 0.2 µs. Packing happens in the background, with the rest of a checkpoint.
 """

@@ -1,12 +1,9 @@
 """Decisions that depend on the wall clock or on chance, behind one interface, so that they can be recorded and replayed.
 
-A replay from the same state over the same records gives the same output if these decisions are the same: clock readings,
-when a periodic
-watermark was due, when a source's time was over, the batch sizes of its reader, the positions of round-robin exchanges,
-the arrival
-order of channels, and the completion order of asynchronous calls. A `RecordedDecisions` records them while a subtask runs;
-the trace is
-sent with the ACK.
+A replay from the same state over the same records gives the same output if these decisions are the same: clock readings, when
+a periodic watermark was due, when a source's time was over, the batch sizes of its reader, the positions of round-robin
+exchanges, the arrival order of channels, and the completion order of asynchronous calls. A `RecordedDecisions` records them
+while a subtask runs; the trace is sent with the ACK.
 """
 
 from __future__ import annotations
@@ -218,9 +215,8 @@ class ClockLog:
 class SubtaskTrace:
     """The decisions of one subtask in one epoch. `opening` has the clock readings before the epoch, if it was opened for it.
 
-    In pipelined mode it covers the interval between two barriers, and has the order of the subtask's calls; `checkpoint`
-    is the id of the
-    second barrier, None if the subtask failed or ended before it.
+    In pipelined mode it covers the interval between two barriers, and has the order of the subtask's calls; `checkpoint` is
+    the id of the second barrier, None if the subtask failed or ended before it.
     """
 
     task: TaskId

@@ -2,8 +2,7 @@
 
 A package names them in its pyproject.toml, as Penstock does with its own:
 
-    [project.entry-points."penstock.connectors"]
-    kafka = "penstock.connectors.kafka.table.factory:KafkaFactory"
+    [project.entry-points."penstock.connectors"] kafka = "penstock.connectors.kafka.table.factory:KafkaFactory"
 """
 
 from __future__ import annotations

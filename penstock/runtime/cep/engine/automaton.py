@@ -1,10 +1,8 @@
 """Compiles a pattern to an automaton without epsilon transitions.
 
-A *position* is a place in the pattern that takes one event: `a.times(3)` has three. An *edge* leads from one position to
-a possible next
-one, and determines what may happen to the events in between. So a partial match is a chain of taken events and the open
-edges from the
-last of them; optional parts, loops and groups are just edges.
+A *position* is a place in the pattern that takes one event: `a.times(3)` has three. An *edge* leads from one position to a
+possible next one, and determines what may happen to the events in between. So a partial match is a chain of taken events and
+the open edges from the last of them; optional parts, loops and groups are just edges.
 """
 
 from __future__ import annotations
@@ -149,8 +147,7 @@ def _stop_together(edges: list[Edge]) -> list[Edge]:
     """Apply not_next after an event to all edges from it, including loops.
 
     A greedy loop continues with any event that it can take, so not_next does not apply then. A match that the next event
-    completes is ended
-    by not_next only.
+    completes is ended by not_next only.
     """
     next_ = dict.fromkeys(each for edge in edges for each in edge.first_unless)
     stops = next_ | dict.fromkeys(each for edge in edges for each in edge.stopped_by)

@@ -30,9 +30,9 @@ class Contiguity(enum.Enum):
 class PatternNode:
     """One pattern of a sequence: a single one, or a quantified group of patterns.
 
-    It takes at least `least` events (iterations of the group) and at most `most`; without `most` it loops. `counted` says
-    that the user set
-    the numbers, including `times(1)`. `inner` is the contiguity between its own events. Times are in milliseconds.
+    It takes at least `least` events (iterations of the group) and at most `most`; without `most` it loops. `counted` says that
+    the user set the numbers, including `times(1)`. `inner` is the contiguity between its own events. Times are in
+    milliseconds.
     """
 
     name: str

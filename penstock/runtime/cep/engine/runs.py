@@ -1,8 +1,7 @@
 """The state per key: partial matches that share their beginnings.
 
-A taken event is a link `(previous link, position, event, timestamp, number)`. Partial matches with the same beginning
-share links, so an
-event is stored once however many partial matches contain it; unreferenced links are garbage collected.
+A taken event is a link `(previous link, position, event, timestamp, number)`. Partial matches with the same beginning share
+links, so an event is stored once however many partial matches contain it; unreferenced links are garbage collected.
 """
 
 from __future__ import annotations

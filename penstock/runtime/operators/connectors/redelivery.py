@@ -1,10 +1,8 @@
 """Drops records that a reader delivers again: a split's position only moves forward, and each record counts once.
 
 A reader with ordered positions (`SourceReader.ordered`) declares the position of each batch, so everything not after the
-split's
-position was read before. The position is part of the checkpoint, and nothing else is kept: after a retry, a restart or a
-rescale the
-same comparison gives the same result.
+split's position was read before. The position is part of the checkpoint, and nothing else is kept: after a retry, a restart or
+a rescale the same comparison gives the same result.
 """
 
 from __future__ import annotations

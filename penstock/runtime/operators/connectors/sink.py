@@ -71,10 +71,8 @@ class SinkOperator(
     """Opens a writer with the first record; each checkpoint interval begins with its first record.
 
     The writer stays open across checkpoints. Its state stays in the operator's state until the next barrier with records
-    before it, or
-    until a writer elsewhere restores it. A subtask that is restored from several former ones merges their writer states
-    at once: then it
-    has one state, or none.
+    before it, or until a writer elsewhere restores it. A subtask that is restored from several former ones merges their writer
+    states at once: then it has one state, or none.
 
     In pipelined mode, a writer whose output goes to the driver (`stream_to_driver`) does not have to keep it until the barrier.
     """

@@ -222,8 +222,7 @@ class PipelinedSplitScheduler:
     """Pipelined mode: all splits concurrently, a batch each; an empty one is paused for some milliseconds.
 
     Bounded splits (files) wait until few enough of them are open. In a bounded source all of them count for the watermark
-    nevertheless;
-    otherwise one counts when it is started, as if it were assigned then.
+    nevertheless; otherwise one counts when it is started, as if it were assigned then.
 
     `next_ready` returns the seconds until a split may have data, None if its reader does not know.
     """

@@ -1,8 +1,7 @@
 """An asyncio event loop that is run in steps by an outer loop.
 
-A step runs everything that can run now and returns where the loop would start to wait. The next step is due when a timer
-is due, or
-when the loop's file is readable, which happens as soon as one of its connections has data.
+A step runs everything that can run now and returns where the loop would start to wait. The next step is due when a timer is
+due, or when the loop's file is readable, which happens as soon as one of its connections has data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The output order of an asynchronous operator: pure, without an event loop.
 
-Records and controls (watermarks, status changes) enter a queue in input order. A record leaves when its result is
-available; a
+Records and controls (watermarks, status changes) enter a queue in input order. A record leaves when its result is available; a
 control leaves after everything before it, and nothing behind it leaves before it does.
 """
 

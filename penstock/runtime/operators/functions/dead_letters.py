@@ -1,10 +1,8 @@
 """Operators that send records on which their function raises to a side output, and continue.
 
-Batches are still processed at C speed: a list that is extended from `map` keeps its items when the function raises, and
-the iterator
-over the batch is positioned after the failed record. So a batch costs one more `extend` per failure, and no record is
-passed to the
-function twice.
+Batches are still processed at C speed: a list that is extended from `map` keeps its items when the function raises, and the
+iterator over the batch is positioned after the failed record. So a batch costs one more `extend` per failure, and no record is
+passed to the function twice.
 """
 
 from __future__ import annotations

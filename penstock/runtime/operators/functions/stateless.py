@@ -1,8 +1,7 @@
 """map, flat_map and filter.
 
-Whole batches are processed at C speed: `list(map(f, values))` costs 35 ns per record plus the function, a Python loop 60
-ns. The
-iterator over the batch shows which record was being processed when the function raises.
+Whole batches are processed at C speed: `list(map(f, values))` costs 35 ns per record plus the function, a Python loop 60 ns.
+The iterator over the batch shows which record was being processed when the function raises.
 """
 
 from __future__ import annotations

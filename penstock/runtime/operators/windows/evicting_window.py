@@ -94,10 +94,8 @@ class _Evicting(WindowOperator):
     """Adds eviction to a window operator.
 
     When a window is evaluated, the evictor removes elements before and after the window function. The window keeps the
-    remaining ones. A
-    window that the evictor has emptied beforehand is still evaluated, without elements, except that there is no value to
-    emit if
-    elements are reduced.
+    remaining ones. A window that the evictor has emptied beforehand is still evaluated, without elements, except that there is
+    no value to emit if elements are reduced.
     """
 
     def __init__(self, spec: WindowSpec) -> None:

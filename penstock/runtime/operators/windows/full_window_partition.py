@@ -25,9 +25,8 @@ _BLOCK = 4096
 class FullWindowPartitionOperator(StreamOperator):
     """Keeps or folds the records, and emits at the last watermark or the end of the input.
 
-    Its state is keyed by a key of this subtask, in blocks that are written once, so a checkpoint contains only new
-    blocks. On rescale
-    whole partitions move to other subtasks. Watermarks other than the last are held back: the records come after them.
+    Its state is keyed by a key of this subtask, in blocks that are written once, so a checkpoint contains only new blocks. On
+    rescale whole partitions move to other subtasks. Watermarks other than the last are held back: the records come after them.
     """
 
     def __init__(self, spec: FullWindowPartitionSpec) -> None:

@@ -1,12 +1,10 @@
 """Two-phase aggregation: locally per sender before the exchange, globally per key after it.
 
-The local stage folds the records of one sender per key and window and sends accumulators, `(key, window start,
-accumulator)`, instead
-of records. It has no state across barriers, and sends its accumulators before every watermark, status and barrier: an
-accumulator has
-the same position between the watermarks of its channel as its records. So the global stage finds a window late exactly
-when it would
-have found each of the records late, and an accumulator of a late window is dropped, never folded into a new window.
+The local stage folds the records of one sender per key and window and sends accumulators, `(key, window start, accumulator)`,
+instead of records. It has no state across barriers, and sends its accumulators before every watermark, status and barrier: an
+accumulator has the same position between the watermarks of its channel as its records. So the global stage finds a window late
+exactly when it would have found each of the records late, and an accumulator of a late window is dropped, never folded into a
+new window.
 """
 
 from __future__ import annotations

@@ -30,10 +30,8 @@ class MergingWindowOperator(WindowOperator):
     """Windows that merge.
 
     For each key the table `merging-window-set` maps each window in flight to its *state window*: the one under which its
-    contents are
-    kept. A window that grows keeps its state window, so its contents stay in place; contents are moved only when two
-    windows with
-    contents merge.
+    contents are kept. A window that grows keeps its state window, so its contents stay in place; contents are moved only when
+    two windows with contents merge.
     """
 
     merging = True

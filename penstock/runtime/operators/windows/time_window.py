@@ -3,11 +3,9 @@
 All windows that end at one time end for all keys, so no timer per key is needed: contents are kept as
 window -> {key: contents}, and a watermark takes whole windows out.
 
-Tumbling windows are looked up inside the loop that folds records. For sliding windows the time line is cut into *slices*:
-all
+Tumbling windows are looked up inside the loop that folds records. For sliding windows the time line is cut into *slices*: all
 timestamps of a slice belong to the same windows. A batch within one slice is folded into each of its windows directly;
-otherwise
-records are first sorted into their windows, which keeps their order within each.
+otherwise records are first sorted into their windows, which keeps their order within each.
 
 Measured with Python 3.11, batches of 4,096 records, 10,000 keys, an aggregate of (sum, count) that itself takes 110 ns:
 tumbling windows take 280-450 ns a record and the general operator 3,700 ns; three sliding windows take 1,000-1,450

@@ -13,8 +13,7 @@ class TimerQueue:
     """Pending timers of one time domain, in memory.
 
     The table holds `(key, (namespace, timestamp))` entries, so timers are part of the keyed state: they are snapshotted,
-    restored and
-    redistributed with it. The heap and the dictionary are an index over the table.
+    restored and redistributed with it. The heap and the dictionary are an index over the table.
     """
 
     def __init__(self, table: StateTable) -> None:

@@ -1,14 +1,11 @@
 """The rocksdb backend: the keyed state of one operator in one subtask, in its own database.
 
-Between barriers, accessed state is cached as objects, as in the hashmap backend. At the barrier the changes are written
-to the
+Between barriers, accessed state is cached as objects, as in the hashmap backend. At the barrier the changes are written to the
 database, the database is checkpointed by hard links, and new files are uploaded to checkpoint storage. So the cost of a
-checkpoint
-depends on the accessed state, not on the size of the state.
+checkpoint depends on the accessed state, not on the size of the state.
 
-A database belongs to one attempt. It starts as links to the files of the last completed checkpoint, and is deleted with
-the attempt;
-only files named by a checkpoint's manifest count.
+A database belongs to one attempt. It starts as links to the files of the last completed checkpoint, and is deleted with the
+attempt; only files named by a checkpoint's manifest count.
 """
 
 from __future__ import annotations
@@ -254,9 +251,8 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     def _clean(self, table: Any, state: TtlState) -> None:
         """Check some entries and remove expired ones.
 
-        About twice as many as were accessed since the last time, so the search is faster than the growth, and its cost
-        depends on the work
-        of the interval. The next search continues where this one stopped.
+        About twice as many as were accessed since the last time, so the search is faster than the growth, and its cost depends
+        on the work of the interval. The next search continues where this one stopped.
         """
         store = self._open()
         count = max(2 * table.pending(), _LOOK_AT_LEAST)

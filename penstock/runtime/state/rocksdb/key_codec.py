@@ -1,10 +1,8 @@
 """Encodes keys as bytes, for backends that do not keep objects.
 
 Equal keys have the same bytes (`1`, `1.0` and `True` do), in every process. The encoding is prefix-free, so keys can be
-concatenated
-and looked up by prefix. Common types can be decoded from their bytes (`is_exact`); for others a backend stores the
-objects with their
-values.
+concatenated and looked up by prefix. Common types can be decoded from their bytes (`is_exact`); for others a backend stores
+the objects with their values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """List state in RocksDB: appending costs as much as the appended elements, not as the whole list.
 
-The whole list is stored under the key of its entry, as in other tables, unless it is too large to be rewritten
-repeatedly. Then it is
-split: the elements so far become a *segment* under the key and a number, and later elements are stored under the key,
-with the number of
-segments. Reading the list reads all of them.
+The whole list is stored under the key of its entry, as in other tables, unless it is too large to be rewritten repeatedly.
+Then it is split: the elements so far become a *segment* under the key and a number, and later elements are stored under the
+key, with the number of segments. Reading the list reads all of them.
 
 The first byte of a value has flags: 1 if the entry's key is stored with it (as in other tables), 2 if there are segments.
 """

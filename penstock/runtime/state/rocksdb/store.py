@@ -67,9 +67,8 @@ class WriteBatch:
 class RocksDBStore:
     """An ordered key-value store of bytes. There is no write-ahead log: only checkpoints are durable.
 
-    The changes since the last checkpoint are recorded, unless there are too many: applied to the previous snapshot they
-    give this one, so
-    the upload of large files can be deferred.
+    The changes since the last checkpoint are recorded, unless there are too many: applied to the previous snapshot they give
+    this one, so the upload of large files can be deferred.
     """
 
     def __init__(self, directory: Path, settings: RocksDBSettings) -> None:
@@ -227,9 +226,8 @@ class RocksDBStore:
     def plan_checkpoint(self, directory: Path) -> None:
         """Plan to link the current files into a new directory: by `checkpoint`, or before the next write.
 
-        Linking takes several milliseconds, mostly for the disk: so it is left to the thread that uploads the files, as
-        long as nothing
-        changes.
+        Linking takes several milliseconds, mostly for the disk: so it is left to the thread that uploads the files, as long as
+        nothing changes.
         """
         self.checkpoint()
         self._planned = directory

@@ -1,8 +1,7 @@
 """Timers in RocksDB, ordered by time.
 
-Key of a timer: table name | timestamp | key group | key | namespace. Timers registered or removed since the last barrier
-are in memory,
-and the next few of the database; so neither a restore nor a snapshot reads the others.
+Key of a timer: table name | timestamp | key group | key | namespace. Timers registered or removed since the last barrier are
+in memory, and the next few of the database; so neither a restore nor a snapshot reads the others.
 """
 
 from __future__ import annotations

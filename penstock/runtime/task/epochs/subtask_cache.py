@@ -1,12 +1,11 @@
 """A cache of subtasks in this process between two epochs.
 
-An entry is used only if it is exactly the snapshot named by the last checkpoint, and it is removed while it runs, so a
-failed attempt
-leaves nothing behind.
+An entry is used only if it is exactly the snapshot named by the last checkpoint, and it is removed while it runs, so a failed
+attempt leaves nothing behind.
 
-Spark moves a slot to another process about every second epoch, so many entries are stale when their slot comes back. Then
-the state is
-useless, but resources of its operators (a sink's connection, between two epochs) are passed to the subtask that replaces it.
+Spark moves a slot to another process about every second epoch, so many entries are stale when their slot comes back. Then the
+state is useless, but resources of its operators (a sink's connection, between two epochs) are passed to the subtask that
+replaces it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Barrier handling of a pipelined subtask (pure cores).
 
-Events are barriers from channels and aborted checkpoints; decisions are the actions to take. A checkpoint starts in a
-subtask when the
-last channel has delivered its barrier. With exactly-once, a channel that has delivered it is blocked until then (barrier
-alignment), so
-that no record from after the barrier is in the snapshot. With at-least-once, no channel is blocked.
+Events are barriers from channels and aborted checkpoints; decisions are the actions to take. A checkpoint starts in a subtask
+when the last channel has delivered its barrier. With exactly-once, a channel that has delivered it is blocked until then
+(barrier alignment), so that no record from after the barrier is in the snapshot. With at-least-once, no channel is blocked.
 
-A barrier of a later checkpoint on any channel implies that an earlier one with missing barriers was aborted upstream: it
-is abandoned
-here, too. Barriers of aborted or finished checkpoints are ignored.
+A barrier of a later checkpoint on any channel implies that an earlier one with missing barriers was aborted upstream: it is
+abandoned here, too. Barriers of aborted or finished checkpoints are ignored.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ _HOST = "127.0.0.1"
 def run_stage_locally(deployment: StageDeployment, stop: StopSignal | None = None) -> None:
     """Run a stage until all its slots have ended; raises the error of a slot that could not report it to the driver.
 
-    Once `stop` is set, all slots end as soon as user code returns. The deployment is pickled for each slot, as in Spark,
-    so that they share
-    nothing by accident.
+    Once `stop` is set, all slots end as soon as user code returns. The deployment is pickled for each slot, as in Spark, so
+    that they share nothing by accident.
     """
     stop = stop or StopSignal()
     shipped = pickle.dumps(deployment, 5)

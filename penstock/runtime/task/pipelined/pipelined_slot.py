@@ -1,10 +1,8 @@
 """The event loop of a slot: all its subtasks in one thread, for the life of an attempt.
 
-An iteration receives data, handles the driver's commands, and lets each subtask work for a few milliseconds, downstream
-ones first. It
-never blocks in a send: a subtask reads only while its outputs have capacity. When there is nothing to do, buffered
-records are sent, and
-the loop waits exactly until the next deadline.
+An iteration receives data, handles the driver's commands, and lets each subtask work for a few milliseconds, downstream ones
+first. It never blocks in a send: a subtask reads only while its outputs have capacity. When there is nothing to do, buffered
+records are sent, and the loop waits exactly until the next deadline.
 """
 
 from __future__ import annotations

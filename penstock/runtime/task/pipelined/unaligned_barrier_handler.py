@@ -1,16 +1,12 @@
 """Barrier handling of unaligned checkpoints (a pure core).
 
-A checkpoint that may be unaligned starts in a subtask as soon as one of its barriers is *urgent*: it has overtaken
-records on its way,
-or the alignment timeout (`aligned-checkpoint-timeout`, from the trigger of the checkpoint) is over. Until then barrier
-alignment works
-as usual.
+A checkpoint that may be unaligned starts in a subtask as soon as one of its barriers is *urgent*: it has overtaken records on
+its way, or the alignment timeout (`aligned-checkpoint-timeout`, from the trigger of the checkpoint) is over. Until then
+barrier alignment works as usual.
 
 When it starts with barriers missing, no channel is blocked: records of the other channels before their barriers are *in
-flight*, and are
-stored with the snapshot. Barriers that are queued behind records overtake them. Once all have arrived, the checkpoint is
-complete
-here.
+flight*, and are stored with the snapshot. Barriers that are queued behind records overtake them. Once all have arrived, the
+checkpoint is complete here.
 """
 
 from __future__ import annotations

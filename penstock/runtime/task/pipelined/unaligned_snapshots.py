@@ -61,9 +61,8 @@ class _Held:
 class UnalignedSnapshots:
     """The snapshots of one subtask that cannot be written yet, in order.
 
-    A barrier that was forwarded in order may be stuck in an output channel. When its timeout is over it overtakes, and
-    the overtaken
-    records are in flight as well; so its snapshot waits until the barrier was sent.
+    A barrier that was forwarded in order may be stuck in an output channel. When its timeout is over it overtakes, and the
+    overtaken records are in flight as well; so its snapshot waits until the barrier was sent.
     """
 
     def __init__(self, edges: ResultEdges, write: Callable[[Upload], None]) -> None:

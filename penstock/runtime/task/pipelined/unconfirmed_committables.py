@@ -11,9 +11,8 @@ from penstock.runtime.network.messages import TaskAck
 class UnconfirmedCommittables:
     """Keeps committables until they are known to be committed (a pure core).
 
-    An aborted checkpoint does not lose any: the next one hands them over again. Counters need no such care: they count
-    from the beginning of
-    the attempt.
+    An aborted checkpoint does not lose any: the next one hands them over again. Counters need no such care: they count from
+    the beginning of the attempt.
     """
 
     def __init__(self) -> None:

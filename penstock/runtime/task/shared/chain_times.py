@@ -1,10 +1,8 @@
 """Sampled time shares of the operators of a chain.
 
-A subtask works in spans: it takes a few buffers, polls its source, fires timers. Only some spans per second are measured;
-in those, every
-step from one operator to the next reads the clock, which takes 0.3 us. So a fully busy chain of five operators loses well
-below 1 % of
-its time (`python -m benchmarks.metrics`).
+A subtask works in spans: it takes a few buffers, polls its source, fires timers. Only some spans per second are measured; in
+those, every step from one operator to the next reads the clock, which takes 0.3 us. So a fully busy chain of five operators
+loses well below 1 % of its time (`python -m benchmarks.metrics`).
 """
 
 from __future__ import annotations

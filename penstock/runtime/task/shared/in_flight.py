@@ -1,20 +1,15 @@
 """In-flight records of unaligned checkpoints: how they are stored, and how they are redistributed on restore.
 
-A subtask stores the records before the barriers in its input channels, and those that its own barriers have overtaken in
-its output
-channels. So the content of a channel is in two snapshots: the older part in the receiver's, the newer part in the sender's.
+A subtask stores the records before the barriers in its input channels, and those that its own barriers have overtaken in its
+output channels. So the content of a channel is in two snapshots: the older part in the receiver's, the newer part in the
+sender's.
 
-After a restore a subtask first sends the records of its output channels, and processes those of its input channels before
-new input. If
-the parallelism of either end has changed, so have the channels: then the receivers take everything, so that older records
-come first
-wherever they go, and no barrier overtakes them, because the next checkpoint would not know which records are older. Each
-receiver takes
-the records whose keys it owns now; without keys, those for some of the former subtasks. On a broadcast edge it takes the
-records that
-were missing in the former subtask whose broadcast state it has taken over. Only with a user-defined partitioner the
-senders send all
-of them again.
+After a restore a subtask first sends the records of its output channels, and processes those of its input channels before new
+input. If the parallelism of either end has changed, so have the channels: then the receivers take everything, so that older
+records come first wherever they go, and no barrier overtakes them, because the next checkpoint would not know which records
+are older. Each receiver takes the records whose keys it owns now; without keys, those for some of the former subtasks. On a
+broadcast edge it takes the records that were missing in the former subtask whose broadcast state it has taken over. Only with
+a user-defined partitioner the senders send all of them again.
 """
 
 from __future__ import annotations

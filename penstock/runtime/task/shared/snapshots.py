@@ -160,8 +160,7 @@ class KeyedSnapshots:
         """Take the synchronous part of a snapshot, so that processing can continue; return a function that writes it.
 
         Uploads are called once each, in the order in which they were begun, by one thread at a time. If one fails, its
-        checkpoint must be
-        declined: its changes are part of the next one.
+        checkpoint must be declined: its changes are part of the next one.
         """
         taken = {}
         for position, backend in self._backends.items():

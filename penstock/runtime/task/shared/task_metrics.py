@@ -1,10 +1,8 @@
 """Metric names of subtasks, following Flink, and latency histograms.
 
 A report has, for each subtask, values for the names below. In pipelined mode they are reported once a second
-(`SlotReport.metrics`), in
-epoch mode with the ACK (`TaskAck.report`). Counters count from the start of the attempt; rates and percentages cover the
-time since the
-last report.
+(`SlotReport.metrics`), in epoch mode with the ACK (`TaskAck.report`). Counters count from the start of the attempt; rates and
+percentages cover the time since the last report.
 """
 
 from __future__ import annotations

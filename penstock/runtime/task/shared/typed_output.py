@@ -1,14 +1,10 @@
 """Checks and converts the output of operators by their declared types, whole batches at a time.
 
-PyFlink encodes values by their declared types on the way to the next operator, so that a Row without names arrives with
-those of its
-type, an int declared as a double as a float, and a value that does not fit is an error. Penstock passes Python objects
-on, so it has to
-check them. A batch is checked column by column with loops that run in C: about 12 ns per record for a single value, 19 ns
-for an
-integer with its range, 40 ns for each field of a tuple. Only a batch that does not match its type exactly is converted,
-and only if that
-fails it is checked record by record, to find the offending one.
+PyFlink encodes values by their declared types on the way to the next operator, so that a Row without names arrives with those
+of its type, an int declared as a double as a float, and a value that does not fit is an error. Penstock passes Python objects
+on, so it has to check them. A batch is checked column by column with loops that run in C: about 12 ns per record for a single
+value, 19 ns for an integer with its range, 40 ns for each field of a tuple. Only a batch that does not match its type exactly
+is converted, and only if that fails it is checked record by record, to find the offending one.
 """
 
 from __future__ import annotations
