@@ -283,7 +283,9 @@ class PipelinedSplitScheduler:
 
     def next_poll(self) -> float | None:
         """Return when (by time.monotonic()) a split is due; None if unknown."""
-        moments = [split.ready_s for split in self._open if not self._exceeds_alignment_limit(split)]
+        moments = [
+            split.ready_s for split in self._open if not self._exceeds_alignment_limit(split)
+        ]
         first = min(moments, default=float("inf"))
         return None if first == float("inf") else first
 
