@@ -226,12 +226,15 @@ def test_malformed_message_error_names_the_option_to_skip_it(
     tables.execute_sql(f"CREATE TABLE lines (a INT) WITH ({value}, {reads})")
     with MiniCluster():
         tables.execute_sql('INSERT INTO texts VALUES (\'{"a": "x"}\')').wait()
-        for table, option in (("objects", "json"), ("lines", "value.csv")):
+        for table, format, option in (
+            ("objects", "JSON", "json"),
+            ("lines", "CSV", "value.csv"),
+        ):
             with pytest.raises(JobExecutionError) as caught:
                 final(tables, f"SELECT * FROM {table}")
             reported = str(caught.value)
             assert reported.startswith(
-                f"table `default_catalog`.`default_database`.`{table}`: cannot read a "
+                f"table `default_catalog`.`default_database`.`{table}`: invalid {format} record: "
             )
             assert f'detail: at topic {topic}, partition 0, offset 0: b\'{{"a": "x"}}\'' in reported
             assert (
