@@ -92,21 +92,26 @@ class Ages:
         return self.found >= 0.98 * self.sent and self.quantiles[0] < 1_000
 
 
-def measure(engine: Engine, phases: Sequence[Phase], work: Path) -> list[Ages]:
-    """Run an engine over all phases."""
+def measure(
+    engine: Engine, phases: Sequence[Phase], work: Path, root: Path | None = None
+) -> list[Ages]:
+    """Run an engine over all phases; Penstock from the tree `root`, if it is given."""
     output = work / "latency"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     feed = Feed(phases, lambda: any(output.rglob("*.ages")))
     feed.start()
     command = [*engine.command, "--input", f"127.0.0.1:{feed.port}", "--output", str(output)]
+    environment = environment_of(engine.kind)
+    if root is not None:
+        environment["PYTHONPATH"] = str(root)
     log = output / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(
             command,
             stdout=file,
             stderr=file,
-            env=environment_of(engine.kind),
+            env=environment,
             start_new_session=True,
         )
         try:

@@ -100,20 +100,20 @@ def jars(work: Path) -> list[Path]:
 
 
 class Runner:
-    """Runs queries of both engines, each in a process of its own."""
+    """Runs queries of both engines, each in a process of its own; Penstock from the tree `root`."""
 
-    def __init__(self, work: Path, form: str, timeout: float) -> None:
+    def __init__(self, work: Path, form: str, timeout: float, root: Path = HERE.parent) -> None:
         self._work = work
         self._form = form
         self._timeout = timeout
-        self._jars = jars(work)
+        self._root = root
 
     def run(self, engine: str, query: str, home: Path, **more: str) -> str:
         """Run a query once; return what it printed."""
         text = (HERE / "nexmark" / "queries" / f"{query}.sql").read_text()
         options = dict(OPTIONS)
         if engine == "flink":
-            options["pipeline.jars"] = ";".join(f"file://{jar}" for jar in self._jars)
+            options["pipeline.jars"] = ";".join(f"file://{jar}" for jar in jars(self._work))
         else:
             options["spark.master"] = "local[2]"
         with tempfile.TemporaryDirectory(dir=self._work) as directory:
@@ -133,7 +133,7 @@ class Runner:
                 environment["FLINK_ENV_JAVA_OPTS"] = "-Xmx8g"
             else:
                 command.append("penstock")
-                environment["PYTHONPATH"] = str(HERE.parent)
+                environment["PYTHONPATH"] = str(self._root)
             ran = subprocess.run(
                 command,
                 capture_output=True,
