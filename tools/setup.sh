@@ -75,7 +75,7 @@ install() {
 
 ensure_packages() {
   if [ -e "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ]; then return; fi
-  say "installing penstock[$extras]"
+  say "installing penstock-stream[$extras]"
   ensure_uv
   install "$venv/bin/python" --editable ".[$extras]"
   touch "$stamp"

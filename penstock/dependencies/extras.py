@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from penstock.dependencies.distribution import install_command
 from penstock.errors import PenstockError
 
 
 def optional_module(name: str, *, extra: str, needed_by: str) -> Any:
-    """Import a module of a library that comes with `pip install penstock[extra]`.
+    """Import a module of a library that comes with an extra of Penstock.
 
     >>> optional_module("json", extra="web", needed_by="the web").dumps([])
     '[]'
@@ -17,7 +18,7 @@ def optional_module(name: str, *, extra: str, needed_by: str) -> Any:
     Traceback (most recent call last):
     penstock.errors.PenstockError: no_such_library is not installed
     detail: the web needs it, on the driver and on the executors
-    hint: pip install penstock[web]
+    hint: pip install 'penstock-stream[web]'
     """
     try:
         return importlib.import_module(name)
@@ -28,5 +29,5 @@ def optional_module(name: str, *, extra: str, needed_by: str) -> Any:
         raise PenstockError(
             f"{library} is not installed",
             detail=f"{needed_by} needs it, on the driver and on the executors",
-            hint=f"pip install penstock[{extra}]",
+            hint=install_command(extra),
         ) from None

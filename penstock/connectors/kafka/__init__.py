@@ -1,1 +1,1 @@
-"""Apache Kafka: a source and a sink, over librdkafka (`pip install penstock[kafka]`)."""
+"""Apache Kafka: a source and a sink, over librdkafka (`pip install 'penstock-stream[kafka]'`)."""

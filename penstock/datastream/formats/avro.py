@@ -1,4 +1,4 @@
-"""Avro: container files, messages, and the type of records. Needs fastavro: `pip install penstock[avro]`."""
+"""Avro: container files, messages, and the type of records. Needs fastavro: `pip install 'penstock-stream[avro]'`."""
 
 from __future__ import annotations
 

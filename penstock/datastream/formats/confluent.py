@@ -1,4 +1,4 @@
-"""Messages whose schemas are in a registry, in Confluent's wire format. `pip install penstock[schema-registry]`."""
+"""Messages whose schemas are in a registry, in Confluent's wire format. `pip install 'penstock-stream[schema-registry]'`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protobuf messages. Needs protobuf: `pip install penstock[protobuf]`."""
+"""Protobuf messages. Needs protobuf: `pip install 'penstock-stream[protobuf]'`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro: container files of records, messages, and records in Parquet files. Needs fastavro (`pip install penstock[avro]`)."""
+"""Avro: container files of records, messages, and records in Parquet files. Needs fastavro (`pip install 'penstock-stream[avro]'`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from penstock.common.serialization import (
     SerializationSchema,
 )
 from penstock.common.type_information import TypeInformation
+from penstock.dependencies.distribution import install_command
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.errors.not_implemented import not_implemented
 from penstock.files.file_info import FileInfo
@@ -181,7 +182,7 @@ class AvroWriter(BulkWriter):
             self._writer = fastavro().write.Writer(stream, schema.parsed, codec)
         except ValueError as error:  # the codec's library is missing
             raise ArgumentError(
-                "the codec is not available", detail=str(error), hint="pip install penstock[avro]"
+                "the codec is not available", detail=str(error), hint=install_command("avro")
             ) from error
 
     def add_element(self, element: Any) -> None:

@@ -1,4 +1,4 @@
-"""Protobuf messages as Rows, dicts or message objects. Needs protobuf (`pip install penstock[protobuf]`)."""
+"""Protobuf messages as Rows, dicts or message objects. Needs protobuf (`pip install 'penstock-stream[protobuf]'`)."""
 
 from __future__ import annotations
 

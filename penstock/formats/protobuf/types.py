@@ -1,4 +1,4 @@
-"""Protobuf message types: a generated class, or a name in a descriptor set. Needs protobuf (`pip install penstock[protobuf]`)."""
+"""Protobuf message types: a generated class, or a name in a descriptor set. Needs protobuf (`pip install 'penstock-stream[protobuf]'`)."""
 
 from __future__ import annotations
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from penstock.dependencies.distribution import DISTRIBUTION, install_command
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _NOT_INSTALLED: Final = (
-    "the metadata of the installed package 'penstock' has no {kind}s: run tools/setup.sh or `pip install -e .` in a "
-    "source tree; elsewhere, `pip install penstock`"
+    f"the metadata of the installed package '{DISTRIBUTION}' has no {{kind}}s: run tools/setup.sh or "
+    f"`pip install -e .` in a source tree; elsewhere, `{install_command()}`"
 )
 
 
@@ -80,7 +81,7 @@ class Factories(Generic[F]):
         known = self.names()
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else None
-        if not any(_package(each) == "penstock" for each in self._entry_points()):
+        if not any(_package(each) == DISTRIBUTION for each in self._entry_points()):
             hint = _NOT_INSTALLED.format(kind=self._kind)
         return ConfigurationError(
             f"unknown {self._kind} '{name}'",

@@ -111,7 +111,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(extra, library, use, 
     monkeypatch.setitem(sys.modules, library, None)  # importing it raises
     with pytest.raises(PenstockError, match=f"^{library} is not installed") as caught:
         use()
-    assert caught.value.hint == f"pip install penstock[{extra}]"
+    assert caught.value.hint == f"pip install 'penstock-stream[{extra}]'"
 
 
 def test_all_of_penstock_is_imported_without_any_of_them():

@@ -154,7 +154,7 @@ def test_missing_fastavro_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(PenstockError, match="fastavro is not installed") as caught:
         AvroSchema.parse_string(str(PAIR))
-    assert "pip install penstock[avro]" in caught.value.hint
+    assert "pip install 'penstock-stream[avro]'" in caught.value.hint
 
 
 def test_the_formats_load_nothing_until_they_are_used():

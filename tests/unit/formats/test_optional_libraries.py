@@ -35,7 +35,7 @@ def test_no_module_of_formats_loads_a_library_of_an_extra():
     ids=["protobuf", "avro"],
 )  # fmt: skip
 def test_a_missing_library_is_named_with_the_command_that_installs_it(library, extra, use):
-    assert f"pip install penstock[{extra}]" in run(HIDE.format(library=library) + use)
+    assert f"pip install 'penstock-stream[{extra}]'" in run(HIDE.format(library=library) + use)
 
 
 def test_the_program_of_the_page_runs():
