@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -17,6 +17,9 @@ from penstock.errors import (
     PenstockError,
     UnsupportedOperationError,
 )
+from penstock.errors.json_values import read_json
+
+T = TypeVar("T")
 
 VERSION = "/v1"  # of the paths
 
@@ -49,41 +52,15 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, object] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     raw: bytes = b""
     who: str = ""
 
-    def refuse_unknown_fields(self, body: type[Struct]) -> None:
-        """Reject a body with a field that its type does not have: it may be misspelt."""
-        known = body.__struct_encode_fields__
-        unknown = sorted(set(self.body) - set(known))
-        if unknown:
-            hints = (f"hint: known fields are {', '.join(known)}",) if known else ()
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"unknown field '{unknown[0]}'", *hints)
-
-    def text(self, *names: str) -> str | None:
-        """Return the first of these fields that the body has, which must be a string."""
-        value = self._first(names)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be a string")
-        if value is not None and "\0" in value:
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' contains a NUL character")
-        return value
-
-    def flag(self, *names: str) -> bool:
-        """Return the first of these fields that the body has, which must be a boolean; False if it has none."""
-        value = self._first(names)
-        if value is not None and not isinstance(value, bool):
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be true or false")
-        return bool(value)
-
-    def _first(self, names: tuple[str, ...]) -> Any:
-        for name in names:
-            if self.body.get(name) is not None:
-                return self.body[name]
-        return None
+    def read(self, wanted: type[T]) -> T:
+        """Return the body as an object of the type that its route names; raise ArgumentError if it is not one."""
+        return read_json(self.body, wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from penstock import options
@@ -118,13 +118,13 @@ class JobManager:
 
     # What clients ask for
 
-    def submit(self, submission: Mapping[str, Any]) -> str:
-        """Start the job of a submission, which is JSON data, and return its id."""
-        return self._dispatcher.submit(Submission.from_json(submission))
+    def submit(self, submission: Submission) -> str:
+        """Start the job of a submission, and return its id."""
+        return self._dispatcher.submit(submission)
 
-    def ignored_options(self, submission: Mapping[str, Any]) -> list[str]:
+    def ignored_options(self, submission: Submission) -> list[str]:
         """Return the options of a submission that have no effect, as they are the session's."""
-        return self._dispatcher.ignored_options(Submission.from_json(submission))
+        return self._dispatcher.ignored_options(submission)
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the session as JSON data."""

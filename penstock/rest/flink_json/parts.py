@@ -8,7 +8,9 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta, Struct
 
-Id = Annotated[str, Meta(pattern="^[0-9a-fA-F]{32}$")]
+Id = Annotated[
+    str, Meta(pattern="^[0-9a-fA-F]{32}$", max_length=32, description="32 hexadecimal digits")
+]
 Index = Annotated[int, Meta(ge=0)]
 
 TASK_STATES: Final = (
@@ -20,6 +22,23 @@ NOWHERE: Final = "(unassigned)"  # Flink's host of a subtask that is not schedul
 
 class Empty(Struct, frozen=True):
     """An object without fields."""
+
+
+class NoFields(Struct, frozen=True, forbid_unknown_fields=True):
+    """A request without fields."""
+
+
+#: A string in a request. A path or an argument with a NUL character reaches neither a file system nor a process.
+Text = Annotated[str, Meta(pattern="^[^\\u0000]*$", description="a string without NUL characters")]
+#: A string in a request that must say something.
+Name = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        pattern="^[^\\u0000]*$",
+        description="a string without NUL characters that is not empty",
+    ),
+]
 
 
 class Span(NamedTuple):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import Meta, Struct, field
 
 from penstock.options import WEB_SUBMIT
 from penstock.options.option_checks import check_setting
 from penstock.rest.flink_json.jobs import Plan
-from penstock.rest.flink_json.parts import Empty, Id
+from penstock.rest.flink_json.parts import Empty, Id, Name, Text
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routing.routes import Role, Route, Services
 from penstock.rest.services.programs import (
@@ -27,14 +26,15 @@ from penstock.rest.services.programs import (
 class RunRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How to run a program. Flink's page sends `entryClass`; a Python program has none."""
 
-    entry_class: str = field(name="entryClass", default="")
-    arguments: str = field(name="programArgs", default="")
-    argument_list: list[str] = field(name="programArgsList", default=[])
-    parallelism: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    savepoint_path: str = field(name="savepointPath", default="")
-    allow_non_restored_state: bool = field(name="allowNonRestoredState", default=False)
-    claim_mode: Literal["CLAIM", "NO_CLAIM"] | UnsetType = field(name="claimMode", default=UNSET)
-    configuration: dict[str, str] = field(name="flinkConfiguration", default={})
+    entry_class: str | None = field(name="entryClass", default=None)
+    arguments: Text | None = field(name="programArgs", default=None)
+    #: Without it, `programArgs` is split as a shell does.
+    argument_list: list[str] | None = field(name="programArgsList", default=None)
+    parallelism: Annotated[int, Meta(ge=1, description="a positive integer")] | None = None
+    savepoint_path: Name | None = field(name="savepointPath", default=None)
+    allow_non_restored_state: bool | None = field(name="allowNonRestoredState", default=None)
+    claim_mode: Literal["CLAIM", "NO_CLAIM"] | None = field(name="claimMode", default=None)
+    configuration: dict[str, str] | None = field(name="flinkConfiguration", default=None)
 
 
 class ProgramEntry(Struct, frozen=True):
@@ -133,51 +133,33 @@ def _plan(services: Services, request: Request) -> Response:
 
 def _given(services: Services, request: Request) -> tuple[UploadedProgram, list[str], list[str]]:
     """Return the program to run, with options of the command line and arguments of the program."""
-    request.refuse_unknown_fields(RunRequest)
+    wanted = request.read(RunRequest)
     program = services.programs.find(request.parameters["jarid"])
-    values: Mapping[str, Any] = request.body
     options: list[str] = []
-    parallelism = values.get("parallelism")
-    if parallelism is not None:
-        if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
-            raise _wrong("parallelism", "a positive integer")
-        options += ["-p", str(parallelism)]
-    savepoint, claim = request.text("savepointPath"), request.text("claimMode")
-    if savepoint is not None:
-        options.append(f"--from={savepoint}")
-    if request.flag("allowNonRestoredState"):
+    if wanted.parallelism is not None:
+        options += ["-p", str(wanted.parallelism)]
+    if wanted.savepoint_path is not None:
+        options.append(f"--from={wanted.savepoint_path}")
+    if wanted.allow_non_restored_state:
         options.append("-n")
-    if claim is not None:
-        if claim not in {"CLAIM", "NO_CLAIM"}:
-            raise _wrong("claimMode", "CLAIM or NO_CLAIM")
-        options.append(f"--claim-mode={claim}")
-    for key, value in _texts(values, "flinkConfiguration").items():
+    if wanted.claim_mode is not None:
+        options.append(f"--claim-mode={wanted.claim_mode}")
+    for key, value in (wanted.configuration or {}).items():
         check_setting(key, value)
         options += ["-D", f"{key}={value}"]
-    return program, options, _arguments(request)
+    return program, options, _arguments(wanted)
 
 
-def _arguments(request: Request) -> list[str]:
-    listed = request.body.get("programArgsList")
-    if listed is not None:
-        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-            raise _wrong("programArgsList", "a list of strings")
-        return listed
+def _arguments(wanted: RunRequest) -> list[str]:
+    if wanted.argument_list is not None:
+        return wanted.argument_list
     try:
-        return shlex.split(request.text("programArgs") or "")
+        return shlex.split(wanted.arguments or "")
     except ValueError as error:
-        raise _wrong("programArgs", f"arguments in shell syntax ({error})") from error
-
-
-def _texts(values: Mapping[str, Any], name: str) -> dict[str, str]:
-    given = values.get(name) or {}
-    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
-        raise _wrong(name, "an object with string values")
-    return given
-
-
-def _wrong(name: str, wanted: str) -> HttpError:
-    return HttpError(HTTPStatus.BAD_REQUEST, f"field '{name}' must be {wanted}")
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            f"field 'programArgs' must be arguments in shell syntax ({error})",
+        ) from error
 
 
 ROUTES = (

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from penstock.jobmanager.job_view import VertexView
-from penstock.rest.flink_json.parts import Empty, Id
+from penstock.rest.flink_json.parts import Empty, Id, NoFields
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.resources.savepoints import trigger_id
 from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
 from penstock.rest.services.operations import Outcome, Standing, TriggerId
@@ -21,7 +20,7 @@ from penstock.rest.services.published_jobs import Controller
 _RESCALE = "rescale"
 
 
-Parallelism = Annotated[int, Meta(ge=1, le=32768)]
+Parallelism = Annotated[int, Meta(ge=1, le=32768, description="a positive integer, 32768 at most")]
 
 
 class Bounds(Struct, frozen=True):
@@ -41,7 +40,9 @@ class BoundsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The parallelism that a vertex shall have, which is the upper bound; -1 is the maximum parallelism."""
 
     lower: Parallelism = field(name="lowerBound", default=1)
-    upper: Annotated[int, Meta(ge=-1)] = field(name="upperBound", default=-1)
+    upper: Annotated[int, Meta(ge=-1, description="a positive integer or -1")] = field(
+        name="upperBound", default=-1
+    )
 
 
 class RequirementRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,11 +76,11 @@ def _require(services: Services, request: Request) -> Response:
     controller = services.jobs.running(job_id)
     vertices = {vertex.id: vertex for vertex in find_job(services, request).vertices()}
     wanted = {}
-    for vertex_id, requirement in request.body.items():
+    for vertex_id, requirement in request.read(dict[str, RequirementRequest]).items():
         if vertex_id not in vertices:
             raise _no_vertex(vertex_id, list(vertices))
-        wanted[vertex_id] = _upper_bound(vertex_id, requirement, vertices[vertex_id])
-    if not request.body:
+        wanted[vertex_id] = _upper_bound(vertex_id, requirement.parallelism, vertices[vertex_id])
+    if not wanted:
         raise HttpError(HTTPStatus.BAD_REQUEST, "the request has no vertex")
     changed = {
         vertex_id: number
@@ -91,35 +92,23 @@ def _require(services: Services, request: Request) -> Response:
     return Response(Empty())
 
 
-def _upper_bound(vertex_id: str, requirement: Any, vertex: VertexView) -> int:
-    bounds = requirement.get("parallelism") if isinstance(requirement, Mapping) else None
-    if not isinstance(bounds, Mapping):
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST,
-            f"missing parallelism of vertex {vertex_id}",
-            'hint: write {"<vertex id>": {"parallelism": {"lowerBound": 1, "upperBound": 4}}}',
-        )
-    lower = _number(bounds.get("lowerBound", 1), "lowerBound")
-    upper = bounds.get("upperBound", -1)
+def _upper_bound(vertex_id: str, bounds: BoundsRequest, vertex: VertexView) -> int:
     # In Flink, -1 means the maximum parallelism
-    upper = vertex.max_parallelism if upper == -1 else _number(upper, "upperBound")
-    if not lower <= upper <= vertex.max_parallelism:
+    upper = vertex.max_parallelism if bounds.upper == -1 else bounds.upper
+    if not bounds.lower <= upper <= vertex.max_parallelism:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
-            f"invalid parallelism of vertex {vertex_id}: {lower} to {upper}",
+            f"invalid parallelism of vertex {vertex_id}: {bounds.lower} to {upper}",
             f"hint: lowerBound <= upperBound <= {vertex.max_parallelism}, its maximum parallelism",
         )
     return upper
 
 
 def _rescale(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(RescaleRequestBody)
+    wanted = request.read(RescaleRequestBody)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
-    parallelism, some = request.body.get("parallelism"), request.body.get("vertices") or {}
-    if not isinstance(some, Mapping):
-        raise HttpError(HTTPStatus.BAD_REQUEST, "field 'vertices' must be an object")
-    everywhere = None if parallelism is None else _number(parallelism, "parallelism")
+    everywhere, some = wanted.parallelism, wanted.vertices or {}
     if everywhere is None and not some:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
@@ -127,18 +116,17 @@ def _rescale(services: Services, request: Request) -> Response:
             'hint: write {"parallelism": 4} or {"vertices": {"<uid, name or id>": 4}}',
         )
     known = names_of(find_job(services, request).vertices()) if some else []
-    for name, number in some.items():
-        _number(number, name)
+    for name in some:
         if name not in known:
             raise _no_vertex(name, known)
     return services.operations.start(
-        _RESCALE, job_id, lambda: _begin(controller, everywhere, some), trigger_id(request)
+        _RESCALE, job_id, lambda: _begin(controller, everywhere, some), wanted.trigger_id
     )
 
 
 def _rescale_all(services: Services, request: Request) -> Response:
     """Rescale through Flink's old route: one parallelism for all vertices, in the query."""
-    request.refuse_unknown_fields(Empty)
+    request.read(NoFields)
     job_id = request.parameters["jobid"]
     given = request.query.get("parallelism", "")
     if not given.isascii() or not given.isdigit() or not int(given[:9]) > 0:
@@ -185,12 +173,6 @@ def _no_vertex(name: str, known: Sequence[str]) -> HttpError:
     )
 
 
-def _number(value: Any, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"'{name}' must be a positive integer")
-    return value
-
-
 ROUTES = (
     Route(
         "GET",
@@ -228,6 +210,7 @@ ROUTES = (
         _rescale_all,
         "rescale all vertices: `?parallelism=4`",
         query={"parallelism": Parallelism},
+        body=NoFields,
         response=TriggerId,
     ),
     Route(

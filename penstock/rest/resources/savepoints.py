@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field
 
-from penstock.rest.flink_json.parts import Id
-from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.flink_json.parts import Id, Name
+from penstock.rest.messages import Request, Response
 from penstock.rest.routing.routes import Route, Services
 from penstock.rest.services.operations import Outcome, Standing, TriggerId, run_in_background
 
 _SAVEPOINT = "savepoint"
 _DISPOSAL = "disposal"
-_TRIGGER_ID = re.compile(r"[0-9a-fA-F]{32}")
-
-
-_Path = Annotated[str, Meta(min_length=1, pattern="^[^\\u0000]*$")]
+#: Flink's formats all mean the same here: one that every version reads.
 _Format = Literal["CANONICAL", "NATIVE"]
 
 
 class SavepointTriggerRequestBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Take a savepoint. `triggerId` is chosen by the client, so that it may repeat the request."""
 
-    target_directory: _Path | None = field(name="target-directory", default=None)
+    target_directory: Name | None = field(name="target-directory", default=None)
     cancel_job: bool | None = field(name="cancel-job", default=None)
     format_type: _Format | None = field(name="formatType", default=None)
     trigger_id: Id | None = field(name="triggerId", default=None)
@@ -34,7 +29,7 @@ class SavepointTriggerRequestBody(Struct, frozen=True, forbid_unknown_fields=Tru
 class StopWithSavepointRequestBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Stop with a savepoint."""
 
-    target_directory: _Path | None = field(name="targetDirectory", default=None)
+    target_directory: Name | None = field(name="targetDirectory", default=None)
     drain: bool | None = None
     format_type: _Format | None = field(name="formatType", default=None)
     trigger_id: Id | None = field(name="triggerId", default=None)
@@ -43,7 +38,7 @@ class StopWithSavepointRequestBody(Struct, frozen=True, forbid_unknown_fields=Tr
 class SavepointDisposalRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Delete a savepoint."""
 
-    path: _Path = field(name="savepoint-path")
+    path: Name = field(name="savepoint-path")
 
 
 class SavepointOutcome(Outcome, frozen=True, kw_only=True):
@@ -52,56 +47,33 @@ class SavepointOutcome(Outcome, frozen=True, kw_only=True):
     location: str | UnsetType = UNSET
 
 
-def trigger_id(request: Request) -> str | None:
-    """Return the id that the client chose for the operation, or None."""
-    given = request.text("triggerId")
-    if given is not None and not _TRIGGER_ID.fullmatch(given):
-        raise HttpError(HTTPStatus.BAD_REQUEST, "field 'triggerId' must be 32 hexadecimal digits")
-    return given
-
-
-def _check_format(request: Request) -> None:
-    """Reject formats that Flink does not have. Flink's formats all mean the same here: one that every version reads."""
-    given = request.text("formatType")
-    if given not in {None, "CANONICAL", "NATIVE"}:
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST,
-            f"unknown savepoint format '{given}'",
-            "hint: use CANONICAL or NATIVE",
-        )
-
-
 def _trigger(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(SavepointTriggerRequestBody)
-    _check_format(request)
+    wanted = request.read(SavepointTriggerRequestBody)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
-    directory = request.text("target-directory")
-    # No record is processed after the savepoint, so a job that resumes from it repeats nothing.
-    stop = request.flag("cancel-job")
+    directory = wanted.target_directory
     return services.operations.start(
         _SAVEPOINT,
         job_id,
         lambda: (
+            # No record is processed after the savepoint, so a job that resumes from it repeats nothing.
             controller.stop_with_savepoint(False, directory)
-            if stop
+            if wanted.cancel_job
             else controller.trigger_savepoint(directory)
         ),
-        trigger_id(request),
+        wanted.trigger_id,
     )
 
 
 def _stop(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(StopWithSavepointRequestBody)
-    _check_format(request)
+    wanted = request.read(StopWithSavepointRequestBody)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
-    directory, drain = request.text("targetDirectory"), request.flag("drain")
     return services.operations.start(
         _SAVEPOINT,
         job_id,
-        lambda: controller.stop_with_savepoint(drain, directory),
-        trigger_id(request),
+        lambda: controller.stop_with_savepoint(bool(wanted.drain), wanted.target_directory),
+        wanted.trigger_id,
     )
 
 
@@ -115,17 +87,14 @@ def _status(services: Services, request: Request) -> Response:
 
 
 def _dispose(services: Services, request: Request) -> Response:
-    request.refuse_unknown_fields(SavepointDisposalRequest)
-    path = request.text("savepoint-path")
-    if path is None:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "missing field 'savepoint-path'")
+    path = request.read(SavepointDisposalRequest).path
     return services.operations.start(_DISPOSAL, None, lambda: run_in_background(lambda: _rm(path)))
 
 
-def _rm(path: str) -> Any:
+def _rm(path: str) -> None:
     from penstock.savepoint.reader import dispose_savepoint
 
-    return dispose_savepoint(path)
+    dispose_savepoint(path)
 
 
 def _disposal_status(services: Services, request: Request) -> Response:

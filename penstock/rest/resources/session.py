@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from penstock.jobmanager.dispatcher.submission import Submission
 from penstock.rest.flink_json.jobs import SubmittedJobResult
 from penstock.rest.flink_json.parts import Empty, Id
 from penstock.rest.messages import HttpError, Request, Response
@@ -40,8 +41,9 @@ def _show(services: Services, _request: Request) -> Response:
 
 def _submit(services: Services, request: Request) -> Response:
     session = _session(services)
-    job_id = session.submit(request.body)
-    ignored = session.ignored_options(request.body)
+    submission = request.read(Submission)
+    job_id = session.submit(submission)
+    ignored = session.ignored_options(submission)
     return Response(Submitted(job_id, ignored), HTTPStatus.ACCEPTED)
 
 
@@ -76,6 +78,7 @@ ROUTES = (
         _submit,
         "submit a job, as `penstock run --session` does",
         max_body_bytes=MAX_SUBMISSION_BYTES,
+        body=Submission,
         response=Submitted,
     ),
     Route(

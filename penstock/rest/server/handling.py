@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import anyio
@@ -132,7 +131,7 @@ def raw_path(scope: Scope) -> str:
     return path.decode("ascii", "replace")
 
 
-def parse_body(text: bytes) -> dict[str, Any]:
+def parse_body(text: bytes) -> dict[str, object]:
     """Return the JSON object in a body; an empty body is an empty object."""
     if not text.strip():
         return {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
+
+from penstock.jobmanager.dispatcher.submission import Submission
 
 PROGRAM = "penstock session"  # distinguishes sessions from other processes with jobs
 
@@ -11,10 +12,10 @@ PROGRAM = "penstock session"  # distinguishes sessions from other processes with
 class JobSession(Protocol):
     """A process that accepts jobs. Methods may be called from any thread."""
 
-    def submit(self, submission: Mapping[str, Any]) -> str:
-        """Start the job of a submission, which is JSON data, and return its id."""
+    def submit(self, submission: Submission) -> str:
+        """Start the job of a submission, and return its id."""
 
-    def ignored_options(self, submission: Mapping[str, Any]) -> list[str]:
+    def ignored_options(self, submission: Submission) -> list[str]:
         """Return the options of a submission that have no effect because the session sets them."""
 
     def describe(self) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from penstock.common.job_id import JobID
 from penstock.errors import ArgumentError
@@ -36,13 +35,13 @@ def test_a_submission_survives_json():
         ({"job_id": "abc"}, "not a job id"),
         ({"job_id": None}, "'job_id' must be a string"),
         ({"name": ""}, "'name' must be a string"),
-        ({"program": "%%%"}, "'program' is not valid base64"),
-        ({"program": None}, "'program' must be a string"),
-        ({"configuration": {"a": 1}}, "'configuration' must be an object with string values"),
-        ({"configuration": []}, "'configuration' must be an object with string values"),
+        ({"program": "%%%"}, "'program' must be a string in base64"),
+        ({"program": None}, "'program' must be a string in base64"),
+        ({"configuration": {"a": 1}}, "'configuration.a' must be a string"),
+        ({"configuration": []}, "'configuration' must be an object"),
         ({"files": {"../../etc/passwd": "eA=="}}, "invalid file name"),
         ({"files": {"/etc/passwd": "eA=="}}, "invalid file name"),
-        ({"files": {"a": "%"}}, "'a' is not valid base64"),
+        ({"files": {"a": "%"}}, "'files.a' must be a string in base64"),
         ({"submitted_ms": "now"}, "must be an integer"),
         ({"other": 1}, "unknown field 'other'"),
     ],

@@ -12,6 +12,7 @@ from tests.builders.rest_fakes import NOW
 
 ID = "a" * 32
 JOB = f"/v1/jobs/{ID}"
+BOUNDS = {"parallelism": {"lowerBound": 1, "upperBound": 2}}
 
 
 @pytest.mark.parametrize(
@@ -171,6 +172,10 @@ def test_resource_requirements_are_read_in_the_shape_they_are_written_in(ask, co
         ("POST", f"{JOB}/savepoints", {"target-directory": 1}, 400, "must be a string"),
         ("POST", f"{JOB}/savepoints", {"cancel-job": "yes"}, 400, "must be true or false"),
         ("POST", f"{JOB}/savepoints", {"triggerId": "x"}, 400, "32 hexadecimal digits"),
+        ("POST", f"{JOB}/savepoints", {"triggerId": "b" * 32 + "\n"}, 400, "32 hexadecimal digits"),
+        ("POST", f"{JOB}/savepoints", {"target-directory": ""}, 400, "that is not empty"),
+        ("POST", f"{JOB}/savepoints", {"target-directory": "a\0"}, 400, "without NUL characters"),
+        ("POST", f"{JOB}/savepoints", {"formatType": "JSON"}, 400, "CANONICAL or NATIVE"),
         ("POST", f"{JOB}/stop", {"drain": 1}, 400, "'drain' must be true or false"),
         ("POST", f"{JOB}/rescale", {}, 400, "has no parallelism"),
         ("POST", f"{JOB}/rescale", {"parallelism": 0}, 400, "positive integer"),
@@ -179,8 +184,22 @@ def test_resource_requirements_are_read_in_the_shape_they_are_written_in(ask, co
         ("POST", f"{JOB}/rescale", {"vertices": {"Map": "2"}}, 400, "positive integer"),
         ("POST", f"{JOB}/rescale", {"vertices": {"nope": 2}}, 400, "unknown vertex 'nope'"),
         ("PUT", f"{JOB}/resource-requirements", {}, 400, "has no vertex"),
-        ("PUT", f"{JOB}/resource-requirements", {"v9": {}}, 400, "unknown vertex 'v9'"),
-        ("PUT", f"{JOB}/resource-requirements", {"v1": 3}, 400, "missing parallelism of vertex v1"),
+        ("PUT", f"{JOB}/resource-requirements", {"v9": BOUNDS}, 400, "unknown vertex 'v9'"),
+        ("PUT", f"{JOB}/resource-requirements", {"v1": 3}, 400, "field 'v1' must be an object"),
+        (
+            "PUT",
+            f"{JOB}/resource-requirements",
+            {"v1": {}},
+            400,
+            "missing field 'parallelism' of 'v1'",
+        ),
+        (
+            "PUT",
+            f"{JOB}/resource-requirements",
+            {"v1": {"parallelism": {"upperBound": -2}}},
+            400,
+            "field 'v1.parallelism.upperBound' must be a positive integer or -1",
+        ),
         (
             "PUT",
             f"{JOB}/resource-requirements",

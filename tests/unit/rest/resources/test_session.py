@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import ArgumentError, JobRequestError
+from penstock.jobmanager.dispatcher.submission import Submission
 from penstock.jobmanager.job_view import Lazy
 from penstock.rest.routing.routes import Services
 from tests.builders.rest_fakes import NOW
+
+JOB = Submission("a" * 32, "a", b"").to_json()
 
 
 class FakeSession:
@@ -25,7 +28,7 @@ class FakeSession:
         return "b" * 32
 
     def ignored_options(self, submission):
-        return submission.get("ignored", [])
+        return list(submission.configuration)
 
     def describe(self):
         return {"phase": "leading"}
@@ -45,9 +48,9 @@ def services(session):
 
 
 def test_a_job_is_handed_over_as_it_came(ask, session):
-    job = {"name": "a", "ignored": ["web.submit.enable"]}
+    job = Submission("a" * 32, "a", b"\0", {"web.submit.enable": "true"}, {"0/lib.py": b"x"}, 5)
     answer = {"jobid": "b" * 32, "ignored-options": ["web.submit.enable"]}
-    assert ask("POST", "/v1/penstock/jobs", job) == (202, answer)
+    assert ask("POST", "/v1/penstock/jobs", job.to_json()) == (202, answer)
     assert session.submitted == [job]
 
 
@@ -59,12 +62,27 @@ def test_jobs_are_taken_and_sessions_ended_only_with_the_token(ask, session):
 
 
 @pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "field 'name' must be a string that is not empty"),
+        ({"program": 3}, "field 'program' must be a string in base64"),
+        ({"job_id": "x"}, "'x' is not a job id"),
+        ({"user": "me"}, "unknown field 'user'"),
+    ],
+)
+def test_an_invalid_submission_is_refused(ask, session, changes, message):
+    status, content = ask("POST", "/penstock/jobs", {**JOB, **changes})
+    assert (status, content["errors"][0]) == (400, message)
+    assert session.submitted == []
+
+
+@pytest.mark.parametrize(
     ("refusal", "status"),
     [(ArgumentError("it cannot be read"), 400), (JobRequestError("it is already running"), 409)],
 )
 def test_a_rejection_is_returned_with_its_reason(ask, session, refusal, status):
     session.refusal = refusal
-    answered, content = ask("POST", "/penstock/jobs", {})
+    answered, content = ask("POST", "/penstock/jobs", JOB)
     assert (answered, content["errors"]) == (status, [refusal.message])
 
 
