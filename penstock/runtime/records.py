@@ -5,23 +5,21 @@ Routers, edges, gates and buffers use only the interface. Operators know the kin
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 from penstock.common.types import PackedRows, Row
+from penstock.errors import ArgumentTypeError
 from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.isolation import isolate_all
 from penstock.runtime.user_code import call_each
 
 MIN_WATERMARK = -(2**63)
 MAX_WATERMARK = 2**63 - 1
-# Modules of batch kinds other than rows: a process imports them when it receives one.
-COLUMNS: Final = "penstock.runtime.columnar.batch"
 
 
 class Batch(ABC):
@@ -222,9 +220,42 @@ class RowBatch(Batch):
         return RowBatch(values, times.tolist() if type(times) is array else times, keys)
 
 
+#: Makes a batch of the records that a source has read, with their timestamps.
+BatchMaker = Callable[[Any, list[int | None] | None], Batch]
+
+# By the type of what a source reads instead of a list.
+_makers: dict[type, BatchMaker] = {}
+# Each loads a kind of batch other than rows, which registers itself. They run when a process meets the first such batch.
+_loaders: list[Callable[[], None]] = []
+
+
+def register_maker(records: type, make: BatchMaker) -> None:
+    """Register what makes batches of records that a source reads as an object of this type."""
+    _makers[records] = make
+
+
+def register_loader(load: Callable[[], None]) -> None:
+    """Register a function that loads another kind of batch, for processes that have not created one when they need it."""
+    _loaders.append(load)
+
+
+def load_kinds() -> None:
+    """Load all kinds of batches."""
+    for load in _loaders:
+        load()
+
+
 def batch_of(records: object, timestamps: list[int | None] | None) -> Batch:
     """Return the records of a source as a batch: a list of objects, or a table of columns."""
     if type(records) is list:
         return RowBatch(records, timestamps)
-    batch: Batch = importlib.import_module(COLUMNS).batch_of_columns(records, timestamps)
-    return batch
+    make = _makers.get(type(records))
+    if make is None:
+        load_kinds()
+        make = _makers.get(type(records))
+    if make is None:
+        raise ArgumentTypeError(
+            f"a source read its records as a {type(records).__name__}",
+            hint="SourceBatch.records must be a list or a polars.DataFrame",
+        )
+    return make(records, timestamps)

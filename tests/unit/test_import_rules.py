@@ -219,6 +219,7 @@ _RUNTIME: dict[str, set[str]] = {
         "graph.operator_specs.columnar",
     },
     "runtime.task": {
+        "runtime.columnar",  # only to load it for batches of columns
         "runtime.inspection",
         "runtime.metrics",
         "runtime.network",
@@ -241,12 +242,6 @@ PACKAGES = set(MAY_IMPORT)
 MAY_NAME: dict[str, set[str]] = {
     "graph": {"runtime"},
     "graph.operator_specs.columnar": {"runtime"},
-}
-
-# The arrows that point up, by module, with the packages at their ends. They are there still and go one by one; a new
-# one is not a way out: move what both sides need below them.
-UPWARD: dict[str, set[str]] = {
-    "penstock.runtime.records": {"runtime.columnar"},
 }
 
 
@@ -285,8 +280,6 @@ def broken_rules(module) -> list[str]:
             continue
         if each.when is When.ADDRESS and within(target, MAY_NAME.get(package, set())):
             continue
-        if target in UPWARD.get(module.name, set()):
-            continue
         broken.append(f"line {each.line}: {package} imports {each.name}")
     return broken
 
@@ -297,14 +290,12 @@ def circles(modules) -> list[list[str]]:
     found: list[list[str]] = imports.cycles(
         (start, end)
         for (start, end), makers in arrows.items()
-        if not all(_is_excused(maker, when, start, end) for maker, when in makers.items())
+        if not all(
+            when is When.ADDRESS and within(end, MAY_NAME.get(start, set()))
+            for when in makers.values()
+        )
     )
     return found
-
-
-def _is_excused(module: str, when: imports.When, start: str, end: str) -> bool:
-    named = when is When.ADDRESS and within(end, MAY_NAME.get(start, set()))
-    return named or end in UPWARD.get(module, set())
 
 
 @cache
@@ -352,14 +343,6 @@ def test_no_packages_import_each_other_in_a_circle() -> None:
         if set(arrow) <= set(circle)
     }
     assert found == [], makers
-
-
-def test_an_arrow_that_points_up_is_listed_only_while_it_is_there() -> None:
-    def check(module: str) -> None:
-        found = {package_of(each.name) for each in modules()[module].imports}
-        assert UPWARD[module] <= found
-
-    check_all(by_name(UPWARD, str), check)
 
 
 # The checker itself
@@ -474,13 +457,6 @@ def test_the_checker_tells_good_imports_from_bad_ones(
     package: str, source: str, is_broken: bool
 ) -> None:
     assert bool(broken_rules(module_of(package, source))) is is_broken
-
-
-def test_a_listed_arrow_holds_for_its_module_and_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(UPWARD, "penstock.graph.module", {"spark"})
-    assert broken_rules(module_of("graph", "import penstock.spark")) == []
-    assert broken_rules(module_of("graph", "import penstock.cli")) != []
-    assert broken_rules(module_of("checkpoint", "import penstock.spark")) != []
 
 
 @pytest.mark.parametrize(

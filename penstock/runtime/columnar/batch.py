@@ -13,7 +13,7 @@ from penstock.runtime.columnar.arrow_streams import decode_frame, encode_frame
 from penstock.runtime.columnar.keys import ColumnsKey, keys_of
 from penstock.runtime.columnar.routing import targets_of
 from penstock.runtime.network.buffers import register_kind
-from penstock.runtime.records import Batch
+from penstock.runtime.records import Batch, register_maker
 from penstock.runtime.user_code import call_each
 
 
@@ -173,3 +173,4 @@ def _together(parts: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 register_kind(ColumnBatch)
+register_maker(pl.DataFrame, batch_of_columns)

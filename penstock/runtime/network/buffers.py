@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from penstock.errors import PenstockError
-from penstock.runtime.records import COLUMNS, Batch, RowBatch
+from penstock.runtime.records import Batch, RowBatch, load_kinds
 
 
 class BufferedRow(NamedTuple):
@@ -26,8 +25,6 @@ class UnknownBatchError(PenstockError, RuntimeError):
 
 
 _kinds: dict[int, type[Batch]] = {RowBatch.TAG: RowBatch}
-# Kinds that register when their module is loaded: a process may receive a buffer before it has created one.
-_MODULES: Final = {0x43: COLUMNS}
 
 
 def register_kind(kind: type[Batch]) -> None:
@@ -40,8 +37,8 @@ def register_kind(kind: type[Batch]) -> None:
 def decode(payload: bytes) -> Batch:
     """Decode a payload created by `Batch.encode`."""
     kind = _kinds.get(payload[0])
-    if kind is None and payload[0] in _MODULES:
-        importlib.import_module(_MODULES[payload[0]])
+    if kind is None:  # a process may receive a buffer before it has created one
+        load_kinds()
         kind = _kinds.get(payload[0])
     if kind is None:
         raise UnknownBatchError(

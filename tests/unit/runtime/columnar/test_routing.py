@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import subprocess
+import sys
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pytest
 
+from penstock.errors import ArgumentTypeError
 from penstock.graph.key_groups import key_group_of, subtask_of
 from penstock.runtime.columnar.batch import ColumnBatch, batch_of_columns
 from penstock.runtime.columnar.keys import ColumnsKey, keys_of
 from penstock.runtime.columnar.routing import key_groups_of
-from penstock.runtime.network import buffers
 from penstock.runtime.records import RowBatch, batch_of
 
 VALUES: list[list[Any]] = [
@@ -81,10 +83,42 @@ def test_rows_without_kinds_are_inserts_when_others_are_put_to_them() -> None:
     assert batch.frame["c0"].to_list() == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_process_that_never_made_columns_can_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "_MODULES", {0x43: "penstock.runtime.columnar.batch"})
-    payload = ColumnBatch(frame(10)).encode()
-    assert buffers.decode(payload).extract(lambda row: row) == frame(10).rows()
+_READING = """
+import sys
+from penstock.runtime.task.shared import subtask
+from penstock.runtime.network.buffers import decode
+assert "penstock.runtime.columnar.batch" not in sys.modules
+print(decode(sys.stdin.buffer.read()).extract(lambda row: row))
+"""
+_MAKING = """
+import sys
+import polars as pl
+from penstock.runtime.task.shared import subtask
+from penstock.runtime.records import batch_of
+assert "penstock.runtime.columnar.batch" not in sys.modules
+print(batch_of(pl.DataFrame({"a": [1, 2]}), None).extract(lambda row: row))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "given", "printed"),
+    [
+        pytest.param(_READING, ColumnBatch(frame(10)).encode(), frame(10).rows(), id="a buffer"),
+        pytest.param(_MAKING, b"", [(1,), (2,)], id="of a source"),
+    ],
+)
+def test_a_task_that_has_no_columns_yet_loads_them(
+    code: str, given: bytes, printed: list[tuple[Any, ...]]
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", code], input=given, capture_output=True, check=False
+    )
+    assert (ran.returncode, ran.stdout.decode().strip()) == (0, str(printed)), ran.stderr
+
+
+def test_records_that_are_neither_rows_nor_columns_are_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match="a source read its records as a tuple"):
+        batch_of((1, 2), None)
 
 
 def test_what_a_source_reads_as_columns_gets_places_instead_of_names() -> None:
