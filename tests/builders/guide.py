@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import penstock.sql.physical.planner  # noqa: F401 - loads what registers itself
 from penstock.runtime.columnar.expressions.compiler import COMPILERS
 from penstock.sql.connector.registry import CONNECTORS
 from penstock.sql.expr.functions.definitions import DEFINITIONS
-from penstock.sql.physical.planner import IMPLEMENTATIONS
+from penstock.sql.physical.context import IMPLEMENTATIONS
 from penstock.sql.rules.optimizer import RULES
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.errors import UnsupportedOperationError
 from penstock.sql.errors import SqlError
@@ -12,16 +12,27 @@ from penstock.sql.physical.nodes import PhysicalNode
 from penstock.sql.physical.settings import PlannerSettings
 
 Implement = Callable[[Any, "PhysicalPlanContext"], PhysicalNode]
+Implementing = TypeVar("Implementing", bound=Implement)
+
+#: By the type of the logical node.
+IMPLEMENTATIONS: dict[type[LogicalNode], Implement] = {}
+
+
+def implements(*nodes: type[LogicalNode]) -> Callable[[Implementing], Implementing]:
+    """Register the function that makes physical nodes of these logical ones. The last one registered counts."""
+
+    def register(how: Implementing) -> Implementing:
+        IMPLEMENTATIONS.update(dict.fromkeys(nodes, how))
+        return how
+
+    return register
 
 
 class PhysicalPlanContext:
     """Settings, and the physical nodes by logical node: a shared node is built once."""
 
-    def __init__(
-        self, settings: PlannerSettings, implementations: dict[type[LogicalNode], Implement]
-    ) -> None:
+    def __init__(self, settings: PlannerSettings) -> None:
         self.settings = settings
-        self._implementations = implementations
         self._made: dict[int, tuple[LogicalNode, PhysicalNode]] = {}
         self._failed = False
 
@@ -34,7 +45,7 @@ class PhysicalPlanContext:
         """Return how a logical node is run."""
         made = self._made.get(id(node))
         if made is None:
-            how = self._implementations.get(type(node))
+            how = IMPLEMENTATIONS.get(type(node))
             if how is None:
                 raise UnsupportedOperationError(
                     f"{type(node).__name__.removeprefix('Logical')} is not supported in a query"

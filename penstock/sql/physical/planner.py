@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,54 +13,22 @@ from penstock.graph.compiler import Plans, compile_program, execution_plan_json
 from penstock.graph.settings import GraphSettings
 from penstock.options import table as options
 from penstock.sql.logical import nodes as plan
-from penstock.sql.logical.nodes import LogicalExpand, LogicalRank
+from penstock.sql.physical import operators
 from penstock.sql.physical.async_calls import set_async_options
-from penstock.sql.physical.context import Implement, PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext
 from penstock.sql.physical.nodes import PhysicalNode, inputs_first
-from penstock.sql.physical.operators.calc import implement_filter, implement_project
-from penstock.sql.physical.operators.correlate import implement_correlate
-from penstock.sql.physical.operators.expand import implement_expand
 from penstock.sql.physical.operators.final_table import final_table
-from penstock.sql.physical.operators.group_aggregate import implement_aggregate
-from penstock.sql.physical.operators.join import implement_join
-from penstock.sql.physical.operators.match import implement_match
-from penstock.sql.physical.operators.over_aggregate import implement_over
-from penstock.sql.physical.operators.rank import implement_rank
 from penstock.sql.physical.operators.result import PhysicalResult
 from penstock.sql.physical.operators.sink_materializer import materialized
-from penstock.sql.physical.operators.sort import implement_sort
-from penstock.sql.physical.operators.stream_scan import implement_stream_scan
-from penstock.sql.physical.operators.table_scan import implement_scan
-from penstock.sql.physical.operators.table_sink import implement_write
-from penstock.sql.physical.operators.union import implement_union
-from penstock.sql.physical.operators.values import implement_values
-from penstock.sql.physical.operators.watermark_assigner import implement_watermark
-from penstock.sql.physical.operators.window_table_function import implement_window_table
 from penstock.sql.physical.settings import PlannerSettings
 from penstock.sql.physical.update_before import prune_update_before
 from penstock.sql.rules.optimizer import optimize
 from penstock.sql.rules.unite_writes import unite_writes
 from penstock.sql.udf.runners import AsyncCallSettings
 
-IMPLEMENTATIONS: dict[type[plan.LogicalNode], Implement] = {
-    plan.LogicalTableScan: implement_scan,
-    plan.LogicalStreamScan: implement_stream_scan,
-    plan.LogicalValues: implement_values,
-    plan.LogicalWatermarkAssigner: implement_watermark,
-    plan.LogicalProject: implement_project,
-    plan.LogicalFilter: implement_filter,
-    plan.LogicalTableFunctionScan: implement_window_table,
-    plan.LogicalCorrelate: implement_correlate,
-    plan.LogicalSetOperation: implement_union,
-    LogicalExpand: implement_expand,
-    plan.LogicalAggregate: implement_aggregate,
-    plan.LogicalOverAggregate: implement_over,
-    plan.LogicalJoin: implement_join,
-    LogicalRank: implement_rank,
-    plan.LogicalSort: implement_sort,
-    plan.LogicalMatch: implement_match,
-    plan.LogicalSink: implement_write,
-}
+# The modules of the nodes say what they implement (`@implements`), so all of them are loaded.
+for _module in pkgutil.iter_modules(operators.__path__, f"{operators.__name__}."):
+    importlib.import_module(_module.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +98,7 @@ class PhysicalPlanner:
         buckets = self.settings.configuration.get(options.DISTINCT_BUCKETS) if split else 0
         called = set_async_options(unite_writes(roots), self._async_calls())
         optimized = optimize(called, zone=self.settings.zone, reuse=reuse, buckets=buckets)
-        context = PhysicalPlanContext(self.settings, IMPLEMENTATIONS)
+        context = PhysicalPlanContext(self.settings)
         ends = [
             self._end(context.implement(each), update_before, primary_key) for each in optimized
         ]

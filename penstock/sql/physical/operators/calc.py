@@ -12,7 +12,7 @@ from penstock.sql.expr.nodes import Call, InputRef, Literal, Rex, inputs_of, wal
 from penstock.sql.expr.rewriting import all_of, conjuncts, is_deterministic, may_fail, remap
 from penstock.sql.logical.nodes import Field, LogicalFilter, LogicalProject, Schema
 from penstock.sql.logical.texts import show, show_as
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.keys import project_keys, project_window
 from penstock.sql.physical.lineage import Lineage, text_of_rex
 from penstock.sql.physical.nodes import Columns, PhysicalNode, PhysicalOperator, ref
@@ -88,12 +88,14 @@ class PhysicalCalc(PhysicalOperator):
         return [text_of_rex(each, below, self.spec.zone) for each in self.spec.projection]
 
 
+@implements(LogicalProject)
 def implement_project(node: LogicalProject, context: PhysicalPlanContext) -> PhysicalNode:
     """Compute columns."""
     below = context.implement(node.input)
     return calc(below, node.schema, node.expressions, zone=context.zone)
 
 
+@implements(LogicalFilter)
 def implement_filter(node: LogicalFilter, context: PhysicalPlanContext) -> PhysicalNode:
     """Leave out rows."""
     below = context.implement(node.input)

@@ -8,7 +8,7 @@ from penstock.graph.operator_specs.columnar.stateless import CorrelateSpec
 from penstock.graph.state_description import Text, joined, text_of
 from penstock.sql.logical.nodes import LogicalCorrelate
 from penstock.sql.logical.texts import show
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage, text_of_rex
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
 from penstock.sql.udf.runners import name_of_user_code
@@ -41,6 +41,7 @@ class PhysicalCorrelate(PhysicalOperator):
         return [*below, *(text_of(f"{name}(", operands, f")[{at}]") for at in range(count))]
 
 
+@implements(LogicalCorrelate)
 def implement_correlate(node: LogicalCorrelate, context: PhysicalPlanContext) -> PhysicalNode:
     """Give each row with the rows that a function makes of it."""
     below = context.implement(node.input)

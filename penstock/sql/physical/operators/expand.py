@@ -8,7 +8,7 @@ from penstock.graph.operator_specs.columnar.stateless import ExpandSpec
 from penstock.graph.state_description import Text, joined
 from penstock.sql.logical.nodes import LogicalExpand
 from penstock.sql.logical.texts import show
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.keys import project_window
 from penstock.sql.physical.lineage import Lineage, text_of_rex
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, WindowAttributes
@@ -38,6 +38,7 @@ class PhysicalExpand(PhysicalOperator):
         return found
 
 
+@implements(LogicalExpand)
 def implement_expand(node: LogicalExpand, context: PhysicalPlanContext) -> PhysicalNode:
     """Give each row once per projection."""
     below = context.implement(node.input)

@@ -10,7 +10,7 @@ from penstock.graph.state_description import Text, joined
 from penstock.sql.logical.nodes import Field, LogicalAggregate
 from penstock.sql.logical.texts import show_ttl
 from penstock.sql.physical.advice import growing_state, single_subtask
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage, expires
 from penstock.sql.physical.nodes import (
     INSERTS,
@@ -64,6 +64,7 @@ class PhysicalGroupAggregate(PhysicalAggregate, PhysicalUpdatingOperator):
         }
 
 
+@implements(LogicalAggregate)
 def implement_aggregate(node: LogicalAggregate, context: PhysicalPlanContext) -> PhysicalNode:
     """Group rows: by a window if there is one among the keys, else for good."""
     below = context.implement(node.input)

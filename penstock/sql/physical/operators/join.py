@@ -12,7 +12,7 @@ from penstock.sql.logical.nodes import LogicalJoin, Schema
 from penstock.sql.logical.texts import show_millis
 from penstock.sql.physical.advice import growing_state
 from penstock.sql.physical.conditions import Equalities, interval_of, shifted, split
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.hints import state_ttl
 from penstock.sql.physical.lineage import Lineage, expires
 from penstock.sql.physical.nodes import (
@@ -112,6 +112,7 @@ def _side(unique: tuple[int, ...] | None, keys: tuple[int, ...]) -> str:
     return "JoinKeyContainsUniqueKey" if set(unique) <= set(keys) else "HasUniqueKey"
 
 
+@implements(LogicalJoin)
 def implement_join(node: LogicalJoin, context: PhysicalPlanContext) -> PhysicalNode:
     """Choose the implementation of a join by its condition and inputs: the one with the least state first."""
     left = context.implement(node.left)

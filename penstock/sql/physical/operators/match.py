@@ -11,7 +11,7 @@ from penstock.sql.errors import ValidationError
 from penstock.sql.expr.nodes import Call, walk
 from penstock.sql.logical.nodes import LogicalMatch, RowPattern
 from penstock.sql.logical.texts import show_columns, show_millis, show_order
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage, text_of_order, text_of_rex
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, PhysicalTraits
 from penstock.sql.physical.operators.exchange import exchange
@@ -82,6 +82,7 @@ def _pattern(node: RowPattern) -> str:
 _SEPARATORS = {"CONCAT": "", "ALTER": "| ", "PERMUTE": ", "}
 
 
+@implements(LogicalMatch)
 def implement_match(node: LogicalMatch, context: PhysicalPlanContext) -> PhysicalNode:
     """Look for patterns in the rows of each partition, in the order of their time."""
     below = context.implement(node.input)

@@ -12,7 +12,7 @@ from penstock.sql.expr.nodes import AggregateCall, InputRef, Literal, Rex
 from penstock.sql.logical.nodes import Field, LogicalOverAggregate
 from penstock.sql.logical.texts import show_as, show_call, show_columns, show_millis, show_order
 from penstock.sql.logical.transform import refs
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, expires, text_of_call, text_of_order
 from penstock.sql.physical.nodes import (
@@ -89,6 +89,7 @@ def _frame(spec: OverAggregateSpec) -> str:
 _LOOK_AHEAD = frozenset({"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"})
 
 
+@implements(LogicalOverAggregate)
 def implement_over(node: LogicalOverAggregate, context: PhysicalPlanContext) -> PhysicalNode:
     """Aggregate over the rows around a row: in the order of time, at the end of the input, or again with every change."""
     below = context.implement(node.input)

@@ -11,7 +11,7 @@ from penstock.graph.state_description import Text, text_of
 from penstock.sql.logical.nodes import Field, LogicalRank
 from penstock.sql.logical.texts import show_columns, show_order, show_ttl
 from penstock.sql.physical.advice import single_subtask
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, expires, text_of_order
 from penstock.sql.physical.nodes import (
@@ -89,6 +89,7 @@ class PhysicalRank(PhysicalUpdatingOperator):
         }
 
 
+@implements(LogicalRank)
 def implement_rank(node: LogicalRank, context: PhysicalPlanContext) -> PhysicalNode:
     """Keep the first rows of each partition: within windows, by time, or by anything."""
     below = context.implement(node.input)

@@ -11,7 +11,7 @@ from penstock.graph.state_description import Text
 from penstock.sql.errors import ValidationError
 from penstock.sql.logical.nodes import LogicalSort
 from penstock.sql.logical.texts import show_order
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage, text_of_order
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
 from penstock.sql.physical.operators.calc import calc
@@ -41,6 +41,7 @@ class PhysicalSort(PhysicalOperator):
         }
 
 
+@implements(LogicalSort)
 def implement_sort(node: LogicalSort, context: PhysicalPlanContext) -> PhysicalNode:
     """Run ORDER BY: with LIMIT as a Top-N of all rows, by time as they become complete."""
     below = context.implement(node.input)

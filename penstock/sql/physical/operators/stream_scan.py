@@ -10,7 +10,7 @@ from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec
 from penstock.graph.state_description import Text
 from penstock.graph.transformations import Transformation
 from penstock.sql.logical.nodes import LogicalStreamScan
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import EVERYTHING, INSERTS, PhysicalNode, PhysicalTraits
 from penstock.sql.physical.operators.changelog_normalize import normalized
@@ -54,6 +54,7 @@ class PhysicalStreamScan(PhysicalNode):
         return stream
 
 
+@implements(LogicalStreamScan)
 def implement_stream_scan(node: LogicalStreamScan, context: PhysicalPlanContext) -> PhysicalNode:
     """Read a DataStream."""
     changes = EVERYTHING if node.changes else INSERTS

@@ -25,7 +25,7 @@ from penstock.sql.expr.rewriting import all_of, remap
 from penstock.sql.logical.nodes import Field, LogicalTableScan, ScanWatermark, Schema
 from penstock.sql.logical.texts import show, show_path
 from penstock.sql.physical.connectors import table_source
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import ChangelogTraits, PhysicalNode, PhysicalTraits
 from penstock.sql.physical.operators.calc import calc, project
@@ -101,6 +101,7 @@ def changes_of(mode: ChangelogMode) -> ChangelogTraits:
     )
 
 
+@implements(LogicalTableScan)
 def implement_scan(node: LogicalTableScan, context: PhysicalPlanContext) -> PhysicalNode:
     """Read a table: filters, columns and limit are pushed into the connector where it supports them; its output is normalized to a changelog."""
     table = node.table

@@ -20,7 +20,7 @@ from penstock.sql.errors import ValidationError
 from penstock.sql.logical.nodes import Field, LogicalSink, Schema
 from penstock.sql.logical.texts import show_path
 from penstock.sql.physical.connectors import factory_of, table_context
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.nodes import ChangelogTraits, Columns, PhysicalNode
 from penstock.sql.physical.operators.calc import calc
 from penstock.sql.physical.operators.constraint_enforcer import enforce_not_null
@@ -122,6 +122,7 @@ def mode_of(changes: ChangelogTraits) -> ChangelogMode:
     return ChangelogMode([*kinds, *([RowKind.DELETE] if changes.deletes else [])])
 
 
+@implements(LogicalSink)
 def implement_write(node: LogicalSink, context: PhysicalPlanContext) -> PhysicalNode:
     """Write to a table; reject changes that its sink does not support."""
     table = node.table

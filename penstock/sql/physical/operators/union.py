@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.graph.state_description import Text, joined, text_of
 from penstock.graph.transformations import Transformation, UnionTransformation
 from penstock.sql.logical.nodes import Field, LogicalSetOperation
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import ChangelogTraits, PhysicalNode, PhysicalTraits
 
@@ -51,6 +51,7 @@ class PhysicalUnion(PhysicalNode):
         return UnionTransformation("Union", list(inputs), parallelism=job.parallelism(self))
 
 
+@implements(LogicalSetOperation)
 def implement_union(node: LogicalSetOperation, context: PhysicalPlanContext) -> PhysicalNode:
     """Give the rows of all parts; the other set operations were rewritten before."""
     parts = [context.implement(each) for each in node.parts]

@@ -15,7 +15,7 @@ from penstock.graph.transformations import Transformation
 from penstock.sql.expr.nodes import Literal, Rex
 from penstock.sql.logical.nodes import LogicalValues
 from penstock.sql.logical.texts import show
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalTraits
 from penstock.sql.types import IntType
@@ -65,6 +65,7 @@ class PhysicalValues(PhysicalNode):
         )
 
 
+@implements(LogicalValues)
 def implement_values(node: LogicalValues, _: PhysicalPlanContext) -> PhysicalNode:
     """Give the query's own rows."""
     return PhysicalValues(schema=node.schema, traits=PhysicalTraits(bounded=True), rows=node.rows)

@@ -8,7 +8,7 @@ from penstock.graph.operator_specs.columnar.stateless import WatermarkSpec
 from penstock.options import table as options
 from penstock.sql.logical.nodes import LogicalWatermarkAssigner
 from penstock.sql.logical.texts import show
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
 
 
@@ -35,6 +35,7 @@ class PhysicalWatermarkAssigner(PhysicalOperator):
         return True
 
 
+@implements(LogicalWatermarkAssigner)
 def implement_watermark(
     node: LogicalWatermarkAssigner, context: PhysicalPlanContext
 ) -> PhysicalNode:

@@ -12,7 +12,7 @@ from penstock.graph.operator_specs.columnar.stateless import WindowTableFunction
 from penstock.graph.state_description import Text, text_of
 from penstock.sql.logical.nodes import LogicalTableFunctionScan
 from penstock.sql.logical.texts import show_window
-from penstock.sql.physical.context import PhysicalPlanContext
+from penstock.sql.physical.context import PhysicalPlanContext, implements
 from penstock.sql.physical.keys import smallest
 from penstock.sql.physical.lineage import Lineage, text_of_window
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator, WindowAttributes
@@ -61,6 +61,7 @@ class PhysicalWindowTableFunction(PhysicalOperator):
         }
 
 
+@implements(LogicalTableFunctionScan)
 def implement_window_table(
     node: LogicalTableFunctionScan, context: PhysicalPlanContext
 ) -> PhysicalNode:
