@@ -9,7 +9,7 @@ JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style bench clean
+.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style lock bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ check-style:
 	@$(PY) tools/dead_code.py
 	@$(PY) -m pytest tests/unit/test_import_rules.py -q
 	@tools/check_js.sh
+
+lock: setup ## write uv.lock again, with the newest versions that pyproject.toml allows
+	@$(VENV)/bin/uv lock --upgrade --system-certs
 
 bench: setup ## measure against PyFlink, Flink SQL and others in the same run (BENCH="--help" for its options)
 	@tools/setup.sh bench

@@ -13,22 +13,22 @@ stamp="$venv/.installed-${extras/,/-}"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-# True if $1 starts, is a Python 3.11 to 3.13 and can make virtual environments.
+# True if $1 starts, is a Python 3.11 to 3.14 and can make virtual environments.
 usable_python() {
-  "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+  "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
     >/dev/null 2>&1
 }
 
 find_python() {
   local name
-  for name in ${PYTHON:-} python3.12 python3.11 python3.13 python3 python; do
+  for name in ${PYTHON:-} python3.12 python3.11 python3.13 python3.14 python3 python; do
     if usable_python "$name"; then command -v "$name"; return; fi
   done
   return 1
 }
 
 install_python_hint() {
-  say "no usable Python 3.11, 3.12 or 3.13 was found (it needs the venv module)"
+  say "no usable Python 3.11 to 3.14 was found (it needs the venv module)"
   if command -v apt-get >/dev/null; then say "try: apt-get install python3 python3-venv"
   elif command -v dnf >/dev/null; then say "try: dnf install python3.12"
   elif command -v brew >/dev/null; then say "try: brew install python@3.12"
@@ -73,11 +73,19 @@ install() {
   fi
 }
 
+# The versions of uv.lock, as an argument of an installer. They come from the index that pip is configured to use: `uv sync` would
+# fetch them from the index of the lock file. Without uv, the newest versions are installed.
+locked_versions() {
+  if [ ! -x "$venv/bin/uv" ]; then return; fi
+  "$venv/bin/uv" export --quiet --frozen --no-hashes --no-emit-project --all-extras >"$venv/locked.txt"
+  printf -- '--constraint\n%s\n' "$venv/locked.txt"
+}
+
 ensure_packages() {
-  if [ -e "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ]; then return; fi
+  if [ -e "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] && [ ! uv.lock -nt "$stamp" ]; then return; fi
   say "installing penstock-stream[$extras]"
   ensure_uv
-  install "$venv/bin/python" --editable ".[$extras]"
+  install "$venv/bin/python" $(locked_versions) --editable ".[$extras]"
   touch "$stamp"
 }
 

@@ -19,6 +19,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "penstock sql -e \"SELECT a, COUNT(*) FROM (VALUES ('x'), ('y'), ('x')) AS t(a) GROUP BY a\" --no-spark",
         "penstock sql -i tables.sql -f job.sql -D parallelism.default=4",
     ),
+    "init": ("penstock init my-project", "penstock init fraud --template cep"),
     "info": ("penstock info --json",),
     "version": ("penstock version",),
     "completion": (

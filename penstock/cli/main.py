@@ -14,6 +14,7 @@ from penstock.cli import (
     config,
     doctor,
     info,
+    init,
     jobs,
     kubernetes,
     logs,
@@ -51,6 +52,7 @@ def create_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"penstock {penstock.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_run(commands)
+    init.add_commands(commands)
     plan.add_commands(commands)
     config.add_commands(commands)
     info.add_commands(commands)
