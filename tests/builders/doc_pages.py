@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 _FENCE = re.compile(
-    r"^ {0,3}(`{3,})[ ]*(\S*)[^\n]*\n(.*?)^ {0,3}\1`*[ \t]*$", re.MULTILINE | re.DOTALL
+    r"^ {0,3}(`{3,})[ ]*(\S*)([^\n]*)\n(.*?)^ {0,3}\1`*[ \t]*$", re.MULTILINE | re.DOTALL
 )
+_TITLE = re.compile(r'title="([^"]*)"')
 _INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"(?<!\\)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?([^)\s>]*)>?[^)]*\)")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
@@ -23,15 +24,25 @@ _BETWEEN_COMMANDS = set("|&;()<>")
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """A fenced block: its language, which may be empty, and its text."""
+    """A fenced block: its language and its title, which may be empty, and its text."""
 
     language: str
     text: str
+    title: str = ""
 
 
 def code_blocks(page: str) -> list[CodeBlock]:
-    """Return the fenced blocks of a page."""
-    return [CodeBlock(found[2], found[3]) for found in _FENCE.finditer(page)]
+    r"""Return the fenced blocks of a page.
+
+    >>> code_blocks('```python title="job.py"\nx = 1\n```')
+    [CodeBlock(language='python', text='x = 1\n', title='job.py')]
+    """
+    return [_code_block(found) for found in _FENCE.finditer(page)]
+
+
+def _code_block(found: re.Match[str]) -> CodeBlock:
+    title = _TITLE.search(found[3])
+    return CodeBlock(found[2], found[4], title[1] if title else "")
 
 
 def code_spans(page: str) -> list[str]:
