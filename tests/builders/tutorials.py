@@ -33,7 +33,8 @@ _PROMPT = "$ "
 _CTRL_C = "^C"
 _ANYTHING = "..."
 _INSERTED = re.compile(r"(?:^\| \+I \|.*\n)+", re.MULTILINE)
-_SHOWN_FAILURE = re.compile(r"^(error: |FAILED |=+ .*\bfailed\b)", re.MULTILINE)
+_KILLED = "Killed\n"
+_SHOWN_FAILURE = re.compile(r"^(error: |Traceback |FAILED |=+ .*\bfailed\b|Killed$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def matcher(shown: str, *, complete: bool) -> re.Pattern[str]:
     pattern = pattern.replace(re.escape(_ANYTHING), ".*")
     if not complete:
         pattern = pattern.removesuffix("\\\n.*") + "(?:\n.*)?"
+    pattern = pattern.replace("\\\n", " *\n")
     return re.compile(f"\\s*{pattern}\\s*", re.DOTALL)
 
 
@@ -114,6 +116,7 @@ class _Terminal:
         """Type something, and wait for what is shown."""
         if step.typed == _CTRL_C:
             assert self._running is not None, "nothing runs that Ctrl-C could end"
+            assert self._running.poll() is None, f"$ {self._command}\nhas ended before Ctrl-C"
             os.killpg(self._running.pid, signal.SIGINT)
         elif step.typed:
             self.finish()
@@ -172,7 +175,10 @@ class _Terminal:
     def _printed(self) -> str:
         if self._output is None:
             return ""
-        return in_order(self._output.read_text(errors="replace")[self._seen :])
+        text = self._output.read_text(errors="replace")
+        if self._running is not None and self._running.poll() == -signal.SIGKILL:
+            text += _KILLED  # which the reader's shell says
+        return in_order(text[self._seen :])
 
     def _check_exit(self, *, fails: bool) -> None:
         if self._running is not None:
