@@ -25,7 +25,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 COMMAND_LINE = ROOT / "docs" / "command-line.md"
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
