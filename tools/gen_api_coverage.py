@@ -1,4 +1,4 @@
-"""Compares Penstock with the names of PyFlink's API and writes docs/api-coverage.md.
+"""Compares Penstock with the names of PyFlink's API and writes docs/reference/api-coverage.md.
 
 Run it from anywhere: `python tools/gen_api_coverage.py`. The names are in tests/data/pyflink_api.json.
 """
@@ -17,7 +17,7 @@ from penstock.errors.not_implemented import NotImplementedType, not_implemented
 
 ROOT = Path(__file__).parents[1]
 API = ROOT / "tests" / "data" / "pyflink_api.json"
-PAGE = ROOT / "docs" / "api-coverage.md"
+PAGE = ROOT / "docs" / "reference" / "api-coverage.md"
 PACKAGES = ("pyflink.common", "pyflink.datastream", "pyflink.table")
 
 # Helpers of PyFlink's bridge to Java that its modules import; no part of its API.

@@ -1,4 +1,4 @@
-"""Writes the pictures and the table of docs/cep.md, from real runs of its patterns.
+"""Writes the pictures and the table of docs/reference/cep.md, from real runs of its patterns.
 
     python tools/gen_cep.py
 
@@ -19,7 +19,7 @@ from penstock.cep.refusals import refusal_table
 from penstock.runtime.cep.engine import KeyRuns, Nfa, compile_pattern
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE = DOCS / "cep.md"
+PAGE = DOCS / "reference" / "cep.md"
 IMAGES = DOCS / "images" / "cep"
 
 

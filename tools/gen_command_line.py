@@ -1,4 +1,4 @@
-"""Writes the options of all commands and the table of REST routes into docs/command-line.md.
+"""Writes the options of all commands and the table of REST routes into docs/reference/command-line.md.
 
     python tools/gen_command_line.py
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from penstock.cli.main import create_parser
 from penstock.rest.resources import ROUTES
 
-PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "command-line.md"
 _REST = "rest"
 
 

@@ -1,4 +1,4 @@
-"""Writes the plans, the rows and the manifest that docs/how-it-works.md shows, from a real run of its job.
+"""Writes the plans, the rows and the manifest that docs/developers/how-it-works.md shows, from a real run of its job.
 
     python tools/gen_how_it_works.py
 
@@ -44,7 +44,7 @@ from penstock.runtime.task.epochs.epoch_slot import run_slot
 from penstock.runtime.task.epochs.local_pipe import deliver
 from penstock.testing import MiniCluster
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-it-works.md"
+PAGE = Path(__file__).parents[1] / "docs" / "developers" / "how-it-works.md"
 INPUT = {
     "a.txt": "ann,1000\nbob,2000\nann,11000\nann,12500\n",
     "b.txt": "cid,1500\nbob,9000\nann,13000\n",

@@ -1,4 +1,4 @@
-"""Write docs/options.md: every option, its type, its default, and how far it is supported.
+"""Write docs/reference/options.md: every option, its type, its default, and how far it is supported.
 
     python tools/gen_options.py
 
@@ -19,7 +19,7 @@ from penstock.options.flink import flink_options
 from penstock.options.option_checks import support_of
 from penstock.options.support import Support
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "options.md"
 _HEAD = """\
 # Options
 

@@ -1,4 +1,4 @@
-"""Draws who imports whom, docs/images/packages.svg, and writes the table of packages in docs/package-graph.md.
+"""Draws who imports whom, docs/images/packages.svg, and writes the table of packages in docs/developers/package-graph.md.
 
     python tools/gen_package_graph.py                           # of this tree
     python tools/gen_package_graph.py TREE PICTURE "a title"    # the picture of another one
@@ -24,7 +24,7 @@ from package_imports import FOUNDATION, Arrow, When, arrows, cycles, reachable, 
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "packages.svg"
-PAGE = ROOT / "docs" / "package-graph.md"
+PAGE = ROOT / "docs" / "developers" / "package-graph.md"
 BEGIN, END = "<!-- packages: written by tools/gen_package_graph.py -->", "<!-- end of packages -->"
 TITLE = "The packages of Penstock"
 

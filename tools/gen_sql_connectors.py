@@ -1,4 +1,4 @@
-"""Write docs/sql-connectors.md: every connector and format of SQL tables, with its options.
+"""Write docs/reference/sql-connectors.md: every connector and format of SQL tables, with its options.
 
     python tools/gen_sql_connectors.py
 
@@ -22,7 +22,7 @@ from penstock.sql.connector.registry import CONNECTORS
 from penstock.sql.connector.watermark_options import WATERMARK_OPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "sql-connectors.md"
+PAGE = ROOT / "docs" / "reference" / "sql-connectors.md"
 _HEAD = """\
 # Connectors and formats of SQL tables
 
@@ -33,7 +33,7 @@ The options of `CREATE TABLE ... WITH (...)`. The planner refuses unknown option
 
 {summary}
 
-Other packages can bring connectors and formats: see "Add a connector" in [CONTRIBUTING.md](../CONTRIBUTING.md#add-a-connector).
+Other packages can bring connectors and formats: see "Add a connector" in [CONTRIBUTING.md](../../CONTRIBUTING.md#add-a-connector).
 """
 _WATERMARKS = """
 ## Watermarks

@@ -1,4 +1,4 @@
-"""Writes docs/sql-coverage.md: the built-in functions and types of Flink SQL, which of them are there, and why others are not.
+"""Writes docs/reference/sql-coverage.md: the built-in functions and types of Flink SQL, which of them are there, and why others are not.
 
 Run it from anywhere: `python tools/gen_sql_coverage.py`. The names are those of Flink's documentation, by its chapters.
 """
@@ -18,7 +18,7 @@ from penstock.sql.types import DataType
 from penstock.table import DataTypes
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "sql-coverage.md"
+PAGE = ROOT / "docs" / "reference" / "sql-coverage.md"
 
 CHAPTERS: dict[str, str] = {
     "Comparison": "= | <> | > | >= | < | <= | IS NULL | IS NOT NULL | IS DISTINCT FROM | IS NOT DISTINCT FROM | BETWEEN | NOT BETWEEN | LIKE | NOT LIKE | "

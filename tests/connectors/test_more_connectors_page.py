@@ -13,7 +13,7 @@ from tests.builders.http_server import http_server
 from tests.connectors.conftest import serving
 from tools.servers.redis import RedisServer
 
-PAGE = Path(__file__).parents[2] / "docs" / "more-connectors.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "more-connectors.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 

@@ -1,11 +1,11 @@
-"""docs/testing.md: its programs run."""
+"""docs/how-to/testing.md: its programs run."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "testing.md"
 
 
 def test_the_programs_of_the_page_run():

@@ -18,7 +18,7 @@ from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.state import ValueStateDescriptor
 from tests.builders.waiting import wait_until
 
-PAGE = Path(__file__).parents[2] / "docs" / "sources-and-sinks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sources-and-sinks.md"
 
 
 @pytest.fixture(scope="module")

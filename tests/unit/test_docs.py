@@ -27,8 +27,10 @@ PAGES = [
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-COMMAND_LINE = ROOT / "docs" / "command-line.md"
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+COMMAND_LINE = ROOT / "docs" / "reference" / "command-line.md"
+each_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 
 
 @cache

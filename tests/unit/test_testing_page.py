@@ -1,4 +1,4 @@
-"""docs/testing.md: its programs run, and the harness takes streams as it says."""
+"""docs/how-to/testing.md: its programs run, and the harness takes streams as it says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.datastream import OutputTag, ProcessFunction, StreamExecutionEnvir
 from penstock.errors import ArgumentError, RecordError
 from penstock.testing import OperatorHarness
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "testing.md"
 NAMED = Types.ROW_NAMED(["n"], [Types.INT()])
 
 

@@ -37,7 +37,7 @@ def _duration_ms(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a connector or format: the planner checks it, `penstock sql` completes it, and docs/sql-connectors.md shows it.
+    """An option of a connector or format: the planner checks it, `penstock sql` completes it, and docs/reference/sql-connectors.md shows it.
 
     `kind`: how its text becomes a value; `choices`: the valid texts, if restricted; `suggestions`: texts that are completed,
     where others are valid, too. An option of Flink without effect in Penstock has the reason in `no_effect`, which is logged as

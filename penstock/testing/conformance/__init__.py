@@ -1,7 +1,7 @@
 """A kit that every connector is put through: crashes at each step, replay, rescaling, duplicates, idleness, bad records.
 
 Say how to make the connector, how to feed it and how to see what it shows (`SourceSetup`, `SinkSetup`); a test class with a fixture
-`connector` does the rest. `docs/sources-and-sinks.md` has an example of each.
+`connector` does the rest. `docs/how-to/sources-and-sinks.md` has an example of each.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def test_each_record_goes_to_the_index_that_it_names(documents):
 
 
 def test_the_program_of_the_page_runs(opensearch, documents):
-    page = (Path(__file__).parents[3] / "docs" / "more-connectors.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "more-connectors.md").read_text()
     program = next(each for each in page.split("```python\n") if "static_index" in each)
     program = program.partition("```")[0].replace("localhost:9200", opensearch.url)
     with MiniCluster():

@@ -1,4 +1,4 @@
-"""docs/sources-and-sinks.md: its connectors are put through the conformance kit, by the classes that the page has."""
+"""docs/how-to/sources-and-sinks.md: its connectors are put through the conformance kit, by the classes that the page has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.builders.conformance import in_mode
 from tests.builders.modes import MODES
 
-PAGE = Path(__file__).parents[3] / "docs" / "sources-and-sinks.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "sources-and-sinks.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 # One module whose classes travel by value, as those of a script do.

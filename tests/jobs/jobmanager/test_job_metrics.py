@@ -128,7 +128,7 @@ def test_what_user_functions_measure_is_seen_while_the_job_runs(job):
 
 
 def test_the_page_names_every_metric_of_a_subtask_and_its_program_runs(job, capsys):
-    page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "metrics.md").read_text()
     controller, _ = job
     wait_until(lambda: all(reports(controller, vertex)[0] for vertex in range(3)))
     names = {name for vertex in range(3) for name in reports(controller, vertex)[0]}

@@ -1,4 +1,4 @@
-"""A reader of savepoints that knows docs/savepoints.md, pyarrow and JSON, and nothing of Penstock."""
+"""A reader of savepoints that knows docs/how-to/savepoints.md, pyarrow and JSON, and nothing of Penstock."""
 
 from __future__ import annotations
 

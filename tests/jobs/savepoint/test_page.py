@@ -26,7 +26,7 @@ from tests.jobs.savepoint.plain_reader import read_metadata, read_tables, value_
 from tests.jobs.savepoint.programs import run
 from tests.jobs.savepoint.test_savepoints import Job
 
-PAGE = Path(__file__).parents[3] / "docs" / "savepoints.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "savepoints.md"
 
 
 @pytest.fixture(scope="module")

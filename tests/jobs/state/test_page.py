@@ -1,4 +1,4 @@
-"""docs/state-tables.md and examples/bootstrap_state.py: the programs run, the methods exist."""
+"""docs/how-to/state-tables.md and examples/bootstrap_state.py: the programs run, the methods exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock import state
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "state-tables.md"
+PAGE = ROOT / "docs" / "how-to" / "state-tables.md"
 
 
 def test_the_programs_of_the_page_run(cluster, tmp_path, capsys):

@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.sql.parse.parser import parse
 from penstock.table import EnvironmentSettings, TableEnvironment
 
-PAGE = Path(__file__).parents[3] / "docs" / "from-flink-and-spark-sql.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "from-flink-and-spark-sql.md"
 ROWS = "(VALUES (7, 2, 'x', ARRAY[5, 6])) AS t(a, b, j, xs)"
 T = """CREATE TABLE t (k STRING, x INT, xs ARRAY<INT>, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
 WITH ('connector' = 'datagen')"""

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.testing import MiniCluster
 
-PAGE = Path(__file__).parents[3] / "docs" / "table-api.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "table-api.md"
 
 
 def test_the_programs_of_the_page_run_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,9 @@ def environment():
 
 def test_the_statements_of_the_page_run(environment, tmp_path):
     (tmp_path / "orders.csv").write_text(ORDERS)
-    page = (ROOT / "docs" / "sql.md").read_text().replace("/tmp/orders", str(tmp_path))
+    page = (
+        (ROOT / "docs" / "reference" / "sql.md").read_text().replace("/tmp/orders", str(tmp_path))
+    )
     counts = []
     for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL):
         for statement in parse(block):

@@ -39,7 +39,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(library, e
 
 
 def test_the_program_of_the_page_runs():
-    page = (Path(__file__).parents[3] / "docs" / "file-formats.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "file-formats.md").read_text()
     programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert programs
     for program in programs:

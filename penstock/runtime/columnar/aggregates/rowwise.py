@@ -586,6 +586,6 @@ def row_aggregate(call: AggregateCall) -> RowAggregate:
     if known is None:
         raise UnsupportedOperationError(
             f"unknown aggregate function {call.function}",
-            hint="docs/sql-coverage.md lists the supported ones",
+            hint="docs/reference/sql-coverage.md lists the supported ones",
         )
     return known(call)

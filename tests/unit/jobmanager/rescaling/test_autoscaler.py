@@ -382,7 +382,7 @@ def test_the_example_of_the_page_is_what_happens():
     )
     plant = Plant(linear(20_000), 2, settings=rules, unit="records", overhead=0.1)
     plant.run(300, constant(25_000)).run(1_800, constant(60_000)).run(3_600, constant(25_000))
-    page = (Path(__file__).parents[4] / "docs" / "rescaling.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "how-to" / "rescaling.md").read_text()
     shown = re.findall(
         r"^\| (\d+) s \| `scale (?:up|down) from (\d+) to (\d+): ([^`]+)`", page, re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""docs/sql-coverage.md: as the program is, and complete."""
+"""docs/reference/sql-coverage.md: as the program is, and complete."""
 
 from __future__ import annotations
 

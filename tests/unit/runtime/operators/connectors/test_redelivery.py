@@ -36,7 +36,7 @@ from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.brokers import WILD, Broker
 from tests.builders.examples import examples
 
-PAGE = Path(__file__).parents[5] / "docs" / "sources-and-sinks.md"
+PAGE = Path(__file__).parents[5] / "docs" / "how-to" / "sources-and-sinks.md"
 SPLIT = SourceSplit("s")
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 PAST = 0.0  # a deadline that has come

@@ -158,7 +158,7 @@ def test_no_option_is_without_a_test():
 
 
 def test_no_option_is_without_a_place_in_the_documentation():
-    page = Path(__file__).parents[5].joinpath("docs/state.md").read_text()
+    page = Path(__file__).parents[5].joinpath("docs/concepts/state.md").read_text()
     table = page.partition("### Options")[2].partition("\n## ")[0]
     for name in [*DATABASE, *ELSEWHERE]:
         assert f"{PREFIX}{name}`" in table or f"`.{name}`" in table, name
