@@ -51,8 +51,8 @@ check-style:
 	@$(PY) -m pytest tests/unit/test_import_rules.py -q
 	@tools/check_js.sh
 
-lock: setup ## write uv.lock again, with the newest versions that pyproject.toml allows
-	@$(VENV)/bin/uv lock --upgrade --system-certs
+lock: ## write constraints.txt again, with the newest versions that pyproject.toml allows
+	@tools/setup.sh lock
 
 bench: setup ## measure against PyFlink, Flink SQL and others in the same run (BENCH="--help" for its options)
 	@tools/setup.sh bench

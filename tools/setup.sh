@@ -2,6 +2,7 @@
 # Make .venv with penstock (editable) and its tools, and find a JDK. Instant when nothing changed.
 #   tools/setup.sh            what the demo and the checks need
 #   tools/setup.sh servers    also the servers and browsers that tests run against
+#   tools/setup.sh lock       write constraints.txt again, with the newest versions that pyproject.toml allows
 #   tools/setup.sh bench      also what the benchmarks need: plotting, and PyFlink and others in environments of their own
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -73,19 +74,11 @@ install() {
   fi
 }
 
-# The versions of uv.lock, as an argument of an installer. They come from the index that pip is configured to use: `uv sync` would
-# fetch them from the index of the lock file. Without uv, the newest versions are installed.
-locked_versions() {
-  if [ ! -x "$venv/bin/uv" ]; then return; fi
-  "$venv/bin/uv" export --quiet --frozen --no-hashes --no-emit-project --all-extras >"$venv/locked.txt"
-  printf -- '--constraint\n%s\n' "$venv/locked.txt"
-}
-
 ensure_packages() {
-  if [ -e "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] && [ ! uv.lock -nt "$stamp" ]; then return; fi
+  if [ -e "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] && [ ! constraints.txt -nt "$stamp" ]; then return; fi
   say "installing penstock-stream[$extras]"
   ensure_uv
-  install "$venv/bin/python" $(locked_versions) --editable ".[$extras]"
+  install "$venv/bin/python" --constraint constraints.txt --editable ".[$extras]"
   touch "$stamp"
 }
 
@@ -160,7 +153,19 @@ ensure_peer() {
   fi
 }
 
+# The lock file is a list of constraints, which pip and uv both read. It names no package index, unlike uv.lock.
+write_constraints() {
+  local index
+  ensure_uv
+  index=$(pip_index)
+  printf '%s\n' '# The version of every package that an extra of this project may install. `make lock` writes this file.' >constraints.new
+  "$venv/bin/uv" pip compile --quiet --system-certs ${index:+--default-index "$index"} --universal --python-version 3.11 \
+    --all-extras --no-header --no-annotate pyproject.toml >>constraints.new
+  mv constraints.new constraints.txt
+}
+
 ensure_venv
+if [ "${1:-}" = lock ]; then write_constraints; exit; fi
 ensure_java
 if [ "${1:-}" = servers ]; then
   # Most of both is waiting for downloads.

@@ -1,4 +1,4 @@
-"""`uv.lock`: it is that of `pyproject.toml`, and it names the public index only."""
+"""`constraints.txt` has a version for everything that `pyproject.toml` requires, and names no package index."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ import tomllib
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
-from penstock.dependencies.distribution import DISTRIBUTION
+from tests.builders.cases import check_all
 
 ROOT = Path(__file__).parents[3]
-LOCK = ROOT / "uv.lock"
-PUBLIC: set[str] = set()
-
-
-def project():
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONSTRAINTS = ROOT / "constraints.txt"
 
 
 def normalized(name):
@@ -24,30 +20,32 @@ def normalized(name):
 
 
 def required():
-    """What the project requires, as (name, extras, version, extra of the project)."""
-    lists = {"": project()["dependencies"], **project()["optional-dependencies"]}
-    return {
-        (normalized(each.name), frozenset(each.extras), each.specifier, extra)
-        for extra, requirements in lists.items()
-        for each in map(Requirement, requirements)
-    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    return {str(each): each for requirements in lists for each in map(Requirement, requirements)}
 
 
 def locked():
-    packages = tomllib.loads(LOCK.read_text())["package"]
-    (own,) = (each for each in packages if each["name"] == DISTRIBUTION)
-    for each in own["metadata"]["requires-dist"]:
-        version = Requirement(f"x{each.get('specifier', '')}").specifier
-        extra = re.search(r"extra == '([^']*)'", each.get("marker", ""))
-        yield each["name"], frozenset(each.get("extras", ())), version, extra[1] if extra else ""
+    """The locked versions by name. There are several of one name where versions of Python differ."""
+    found: dict[str, list[SpecifierSet]] = {}
+    for line in CONSTRAINTS.read_text().splitlines():
+        if line and not line.startswith("#"):
+            each = Requirement(line)
+            found.setdefault(normalized(each.name), []).append(each.specifier)
+    return found
 
 
-def test_the_lock_file_is_that_of_the_project():
-    # `make lock` writes it again.
-    assert set(locked()) == required()
-    text = tomllib.loads(LOCK.read_text())
-    assert text["requires-python"] == project()["requires-python"]
+def test_every_requirement_has_a_version_that_it_allows():
+    # `make lock` writes the file again.
+    versions = locked()
+
+    def check(requirement):
+        pinned = versions[normalized(requirement.name)]
+        assert all(next(iter(each)).operator == "==" for each in pinned)
+        assert all(next(iter(each)).version in requirement.specifier for each in pinned)
+
+    check_all(required(), check)
 
 
-def test_the_lock_file_names_the_public_index_only():
-    assert set(re.findall(r"https?://[^/\"]+", LOCK.read_text())) <= PUBLIC
+def test_no_package_index_is_named():
+    assert "://" not in CONSTRAINTS.read_text()
