@@ -65,13 +65,21 @@ class HeartbeatLease:
         self._interrupted = interrupted
         self._clock = clock
         self._sleep = sleep
+        #: Of the own claim: above those of all earlier claims. A higher one takes the job.
         self.number = 0
+        #: Number of renewals; others see from its change that the owner lives.
         self._beats = 0
-        self.renewed_at = clock()  # start of the last successful renewal, by `clock`
+        #: Start of the last successful renewal, by `clock`.
+        self.renewed_at = clock()
+        #: Why the lease is lost; once set, every later `check` raises it.
         self._lost: FencedError | None = None
-        self.contested = False  # whether a driver that has lost the job may not know it yet
-        self._lock = threading.Lock()  # between the renewing thread and the working thread
+        #: Whether a driver that has lost the job may not know it yet: claims are kept then.
+        self.contested = False
+        #: Between the renewing thread and the working thread.
+        self._lock = threading.Lock()
+        #: Ends the renewing thread.
         self._stop = threading.Event()
+        #: Renews the claim; None if the caller does.
         self._thread: threading.Thread | None = None
 
     @classmethod

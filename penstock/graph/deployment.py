@@ -59,19 +59,28 @@ class ResultEdge:
 class VertexDeployment:
     """One vertex: its chain, its edges, its user code as bytes."""
 
-    vertex: int  # its index in the plan: short, for the rows of the pipe
+    #: Its index in the plan: short, for the rows of the pipe.
+    vertex: int
     id: str
     name: str
+    #: Above the levels of all vertices that it reads from.
     level: int
     parallelism: int
+    #: The number of key groups; never below `parallelism`.
     max_parallelism: int
+    #: The chain; its head reads the gates, or is a source.
     operators: tuple[ChainedOperatorInfo, ...]
+    #: In the order of the operator's inputs.
     gates: tuple[InputGate, ...]
     edges: tuple[ResultEdge, ...]
-    keyed: frozenset[int]  # positions in the chain of operators that have keyed state
+    #: Positions in the chain of operators that have keyed state.
+    keyed: frozenset[int]
+    #: The user code of the operators, pickled; loaded where tasks run.
     code: bytes
-    slot_offset: int = 0  # level 0 only: slot of the vertex's first subtask
-    buffer_timeout_ms: int | None = None  # None: the job's default
+    #: Level 0 only: slot of the vertex's first subtask.
+    slot_offset: int = 0
+    #: None: the job's default.
+    buffer_timeout_ms: int | None = None
 
     def task(self, subtask: int) -> TaskId:
         """Return the id of one of its subtasks."""
@@ -143,17 +152,23 @@ class LevelDeployment:
 
     settings: JobSettings
     level: int
-    slots: int  # tasks of this level
+    #: Tasks of this level.
+    slots: int
+    #: Of the checkpoint that ends this epoch.
     checkpoint_id: int
     attempt_number: int
     vertices: tuple[VertexDeployment, ...]
     restore: dict[TaskId, SubtaskRestore]
-    assignments: dict[TaskId, Any]  # SourceAssignments; level 0 only
-    next_slots: int  # slots of the next level; 0 after the last
-    deadline: float | None  # by clock.now() of the driver
-    state_io: Any  # StateIO
+    #: SourceAssignments; level 0 only.
+    assignments: dict[TaskId, Any]
+    #: Slots of the next level; 0 after the last.
+    next_slots: int
+    #: When sources stop reading, by `clock.now()` of the driver; None: they read all input.
+    deadline: float | None
+    #: A StateIO that can be pickled.
+    state_io: Any
     staging: str
-    longest_read_s: float | None = (
-        None  # upper limit of the reading time of sources, whatever their clock says
-    )
-    drains: bool = False  # the sources stop reading, even if there is more input
+    #: Upper limit of the reading time of sources, whatever their clock says.
+    longest_read_s: float | None = None
+    #: The sources stop reading, even if there is more input.
+    drains: bool = False

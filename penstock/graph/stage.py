@@ -83,18 +83,30 @@ class StageDeployment:
     """
 
     settings: JobSettings
+    #: Its number in the plan.
     stage: int
+    #: Slots are numbered from 0; `placement` names no other.
     slots: int
+    #: A token that no other attempt of any stage has.
     attempt: str
     attempt_number: int
-    next_checkpoint: int  # id of the first checkpoint to be triggered
+    #: Id of the first checkpoint to be triggered: above all earlier ones.
+    next_checkpoint: int
+    #: Of the stage's regions.
     vertices: tuple[VertexDeployment, ...]
+    #: The slot of every subtask of the vertices.
     placement: dict[TaskId, int]
+    #: What each subtask starts from.
     restore: dict[TaskId, SubtaskRestore]
-    assignments: dict[TaskId, Any]  # SourceAssignments
-    state_io: Any  # StateIO
+    #: SourceAssignments of the source subtasks.
+    assignments: dict[TaskId, Any]
+    #: A StateIO that can be pickled.
+    state_io: Any
+    #: Directory for files of checkpoints that are not complete.
     staging: str
+    #: `tcp://host:port`.
     driver: str
+    #: For connections between slots and with the driver; valid for this attempt only.
     keys: StageKeys
     network: NetworkSettings = field(default_factory=NetworkSettings)
     barriers: BarrierSettings = field(default_factory=BarrierSettings)

@@ -21,25 +21,34 @@ DEFAULT_SLOT_SHARING_GROUP = "default"
 class StreamNode:
     """A source, an operator or a sink with all its settings. Ids count from 1, producers before consumers."""
 
+    #: Counts from 1; below the ids of all consumers.
     id: int
+    #: 32 hexadecimal digits: state is found by it. Unique in the graph.
     operator_id: str
     name: str
     spec: OperatorSpec
-    kind: str  # "source", "operator" or "sink"
+    #: "source", "operator" or "sink".
+    kind: str
     parallelism: int
+    #: The number of key groups; never below `parallelism`.
     max_parallelism: int
+    #: The user's name of the operator, if it has one.
     uid: str | None = None
     description: str | None = None
     slot_sharing_group: str = DEFAULT_SLOT_SHARING_GROUP
-    chaining: str = "ALWAYS"  # or "HEAD" or "NEVER"
+    #: "ALWAYS", "HEAD" (starts a chain) or "NEVER".
+    chaining: str = "ALWAYS"
+    #: TypeInformation of the records; None if it was not declared.
     output_type: Any = None
-    key_selectors: tuple[Any, ...] = ()  # one per input, None where the input is not keyed
+    #: One per input, None where the input is not keyed.
+    key_selectors: tuple[Any, ...] = ()
+    #: Milliseconds; None: the job's default.
     buffer_timeout: int | None = None
-    side_types: tuple[tuple[str, Any], ...] = ()  # declared types of side outputs, by tag
+    #: Declared types of side outputs, by tag.
+    side_types: tuple[tuple[str, Any], ...] = ()
     state_description: StateDescription | None = None
-    untimed_inputs: str | None = (
-        None  # upstream operators that emit records without timestamps, for errors
-    )
+    #: Upstream operators that emit records without timestamps, for errors.
+    untimed_inputs: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the node as JSON values."""

@@ -146,21 +146,27 @@ class TwoPhaseWriter(SinkWriter):
         session.tag = tag_of(sink_prefix(context.job_id, sink_id), context.subtask)
         self._session = session
         self._parameters = parameters
+        #: Rows of one statement.
         self._size = execution.get_batch_size() or 5000
         self._retries = execution.get_max_retries()
         self._options = exactly_once
         self._context = context
         self._sink_id = sink_id
+        #: The checkpoint whose records are written now.
         self._checkpoint = CheckpointContext(0, "")
+        #: Buffered, in order; not in the transaction yet.
         self._rows: list[Sequence[Any]] = []
+        #: Whether this writer has made sure that the ledger table exists.
         self._has_ledger = False
-        self._begun = False  # whether a transaction is open
-        self._put = 0  # rows in the transaction
-        self._blocked = (
-            False  # rows are locked by others: later rows must wait, or they would overtake
-        )
-        # Committables that are not known to be committed.
+        #: Whether a transaction is open.
+        self._begun = False
+        #: Rows in the transaction; 0 if none is open.
+        self._put = 0
+        #: Rows are locked by others: later rows must wait, or they would overtake.
+        self._blocked = False
+        #: Committables that are not known to be committed, with their checkpoints, oldest first.
         self._under_way: list[tuple[int, Committable]] = []
+        #: Metric: rows that were handed over to the committer.
         self._held = _counter(context, "numRecordsHeld")
 
     def begin(self, checkpoint: CheckpointContext) -> None:

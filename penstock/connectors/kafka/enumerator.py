@@ -248,16 +248,26 @@ class _Watch:
         known: set[KafkaTopicPartition],
     ) -> None:
         self._enumerator = enumerator
+        #: Used by the thread alone: the client's calls wait for each other.
         self._cluster = cluster
         self._options = options
+        #: Partitions that were found; only the thread changes it.
         self._known = known
+        #: Splits that `take` has not returned yet; guarded by the lock.
         self._found: list[SourceSplit] = []
+        #: The last end offsets; replaced as a whole, never changed.
         self._ends: Offsets = {}
+        #: Offsets to commit, the last of each partition; guarded by the lock.
         self._uncommitted: Offsets = {}
+        #: Partitions whose end offsets were asked for last.
         self._wanted: tuple[KafkaTopicPartition, ...] = ()
+        #: When that was. End offsets are looked up only shortly after.
         self._wanted_at = float("-inf")
+        #: Raised by the next `take`. What may pass is tried again first.
         self._failure: Exception | None = None
+        #: When looking for partitions began to fail; None if the last look succeeded.
         self._failing_since: float | None = None
+        #: Whether a log line has said that the brokers do not answer; reset when they do.
         self._away = False
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -265,6 +275,7 @@ class _Watch:
         interval = options.discovery_ms
         # A restored job looks for new partitions at once.
         self._interval_s = None if interval is None else interval / 1000
+        #: When to look for partitions again; infinite without a discovery interval.
         self._next_look = time.monotonic() if interval is not None else float("inf")
 
     def start(self) -> None:

@@ -81,17 +81,23 @@ class ProducerPool:
         self._subtask = subtask
         self._timeout_ms = timeout_ms
         self._on_statistics = on_statistics
-        # Unique: writers of the same subtask may be active, or have pending transactions, in other processes.
+        #: Unique: other processes may have writers, or transactions, of the same subtask.
         self._writer = uuid.uuid4().hex[:12]
+        #: Number of producers created: the last part of their transactional ids.
         self._made = 0
-        self._attempt: str | None = (
-            None  # the attempt in which the idle producers were checked for fencing
-        )
+        #: The attempt in which the idle producers were checked for fencing.
+        self._attempt: str | None = None
+        #: Guards `_made` and the producers below.
         self._lock = threading.Lock()
+        #: Initialized, without a transaction; the next one is first.
         self._idle: list[PooledProducer] = []
-        self._waiting: list[PooledProducer] = []  # for their commit, oldest first
-        self._coming: set[Future[None]] = set()  # each may add an idle producer
+        #: For their commit, oldest first.
+        self._waiting: list[PooledProducer] = []
+        #: Each may add an idle producer.
+        self._coming: set[Future[None]] = set()
+        #: One thread: the transactions of a pool are ended one after another.
         self._background = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
+        #: Producers that become idle now are closed.
         self._closed = False
 
     def take(self, attempt: str) -> PooledProducer:

@@ -67,11 +67,17 @@ class KafkaReader(SourceReader):
     ) -> None:
         self._options = options
         self._schema = schema
+        #: The client id; with the number of the subtask once the reader is open.
         self._name = options.client_id
+        #: Fetched messages by topic and partition; the consumer has these partitions.
         self._buffers: dict[tuple[str, int], PartitionBuffer] = {}
+        #: Why reading has failed: raised by every fetch since.
         self._failure: PenstockError | None = None
+        #: None until the first partition is read, and after `_reset_consumer`.
         self._consumer: Any = None
+        #: The consumer was empty; it is not polled again before this moment (monotonic).
         self._empty_until = 0.0
+        #: The group KafkaSourceReader; None until the reader is open.
         self._metrics: Any = None
 
     def open(self, context: Any) -> None:

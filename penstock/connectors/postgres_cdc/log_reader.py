@@ -49,20 +49,31 @@ class LogReader:
         self._options = options
         self._owner = owner
         self._wake = wake
+        #: None while there is no connection.
         self._receiver: LogReceiver | None = None
+        #: After the last message that was taken; None before the first `read`.
         self._position: StreamPosition | None = None
-        self._given: StreamPosition | None = None  # the position that the task knows
+        #: The position that the task knows: never after `_position`.
+        self._given: StreamPosition | None = None
+        #: When the server became unavailable (monotonic); None while messages arrive.
         self._away_since: float | None = None
+        #: No connection is opened before this moment (monotonic).
         self._try_at = 0.0
+        #: Log positions of complete checkpoints, oldest first; the first may be confirmed.
         self._durable: deque[int] = deque(maxlen=options.confirm_delay + 1)
+        #: The server may drop the log before this position; it never goes back.
         self._confirmed = 0
-        # Of the connection:
+        #: By relation, of this connection; None: the table is not captured.
         self._tables: dict[int, TableChanges | None] = {}
+        #: By schema and table: which changes the snapshot already has.
         self._filters: dict[tuple[str, str], SnapshotFilter] = {}
+        #: Of the transaction whose changes arrive; None between transactions.
         self._begin: PgOutputBegin | None = None
-        self._number = 0  # of the last change within the transaction
-        # For metrics:
+        #: Of the last change within the transaction.
+        self._number = 0
+        #: Metric: from the commit of the last transaction to its arrival.
         self.fetch_lag_ms = 0
+        #: Metric: when the last transaction began to arrive.
         self.active_ms = int(time.time() * 1000)
 
     # Called by the runtime

@@ -71,20 +71,28 @@ class LogReceiver:
     ) -> None:
         self._options = options
         self._owner = owner
+        #: Where the server starts sending.
         self._position = position
+        #: What the task has confirmed; the thread reports it.
         self._confirmed = confirmed
-        self._reported = 0  # the position last confirmed to the server
+        #: The position last confirmed to the server; never above `_confirmed`.
+        self._reported = 0
+        #: The end of the log, as the server has last sent it.
         self._received = 0
+        #: Covers all relations that are in the mailbox.
         self.types = PostgresTypes()
-        self.primary_keys: dict[int, tuple[str, ...]] = {}  # by relation
+        #: By relation, for all that are in the mailbox.
+        self.primary_keys: dict[int, tuple[str, ...]] = {}
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
         os.set_blocking(self._read_end, False)
-        self.attended_s = time.monotonic()  # when the task last read
+        #: When the task last read (monotonic); the thread ends if that is too long ago.
+        self.attended_s = time.monotonic()
+        #: Set by `stop`; the thread ends soon after.
         self._stopped = threading.Event()
-        self._ended = (
-            threading.Lock()
-        )  # held while writing to the pipe, so that the pipe is not closed meanwhile
+        #: Held while writing to the pipe, so that the pipe is not closed meanwhile.
+        self._ended = threading.Lock()
+        #: What has arrived, in order; an error is the last item.
         self.mailbox: BoundedQueue[Item] = BoundedQueue(QUEUE_BYTES, wake, self._poke)
         self._thread = threading.Thread(target=self._run, name="penstock-cdc-log", daemon=True)
         self._thread.start()

@@ -36,16 +36,24 @@ class LeaderCampaign:
     ) -> None:
         self.services = services
         self.started_ms = clock.now_ms()
+        #: What others learn of this process; None before `start`.
         self.candidate: Candidate | None = None
         self._on_granted = on_granted
         self._on_revoked = on_revoked
         self._election: LeaderElection = services.create_election()
+        #: Guards `_token` and `_stops`; notified when the token changes.
         self._changed = threading.Condition()
+        #: Of the leadership, above those of earlier leaders; None without it.
         self._token: int | None = None
-        self._ready: int | None = None  # the token, once the leader has recovered its jobs
+        #: The token, once the leader has recovered its jobs.
+        self._ready: int | None = None
+        #: What must stop at once when the leadership is lost, by its key.
         self._stops: dict[object, Callable[[], None]] = {}
+        #: Number of jobs so far, for their names.
         self._jobs = 0
+        #: Held by the thread that asks who leads; the others use `_seen`.
         self._looking = threading.Lock()
+        #: When that was asked last (monotonic), and the answer.
         self._seen: tuple[float, Candidate | None] = (float("-inf"), None)
 
     def start(self, address: str) -> None:

@@ -74,19 +74,31 @@ class IntervalRecord:
     """
 
     job_id: str
+    #: Of the checkpoint that ends the interval.
     checkpoint_id: int
+    #: The job's own checkpoint that it started from; None: no state, or another job's.
     base: int | None
+    #: Whether it started from another job's checkpoint, which is part of `restore` then.
     foreign: bool
+    #: The attempt of the job; the same interval has one record per attempt.
     attempt: int
     started_ms: int
+    #: When sources were to stop reading (epoch seconds); None: they read all input.
     deadline: float | None
+    #: Name of the file with the PlanRecord.
     plan: str
+    #: The StateIO of the tasks.
     state_io: Any
+    #: The restore points of the subtasks, pickled.
     restore: bytes
+    #: The assigned splits of the source subtasks, pickled.
     assignments: bytes
     outcome: Outcome = "running"
+    #: Of a task, or the text of another failure; None unless the outcome is `failed`.
     failure: TaskFailure | str | None = None
+    #: Of the slots that have reported.
     traces: tuple[SlotTrace, ...] = ()
+    #: It ran in pipelined mode, and its traces have the order of calls.
     pipelined: bool = False
 
     @property

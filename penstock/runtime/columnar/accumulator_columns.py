@@ -167,20 +167,32 @@ class SlotStore:
         bound: int = BOUND,
     ) -> None:
         self._table = table
+        #: By name; each has a value for every slot.
         self._columns = {
             name: create_column(name, dtype, neutral) for name, (dtype, neutral) in columns.items()
         }
+        #: Milliseconds; 0: entries do not expire.
         self._ttl = ttl_ms
+        #: With more keys than this, half of them are evicted between batches.
         self._bound = bound
+        #: The slot of each key; the inverse of `_keys`.
         self._index: dict[Any, int] = {}
-        self._keys: list[Any] = []  # by slot
+        #: By slot.
+        self._keys: list[Any] = []
+        #: The length of the arrays and columns: at least the number of keys.
         self._size = _FIRST
-        self._live: Mask = np.zeros(_FIRST, np.bool_)  # whether the key has an entry
-        self._dirty: Mask = np.zeros(_FIRST, np.bool_)  # whether the table has another one
-        self._used = np.zeros(_FIRST, np.int64)  # the batch in which a slot was last used
-        self._written = np.zeros(_FIRST, np.int64)  # when, in epoch milliseconds
+        #: Whether the key has an entry.
+        self._live: Mask = np.zeros(_FIRST, np.bool_)
+        #: Whether the table has another one.
+        self._dirty: Mask = np.zeros(_FIRST, np.bool_)
+        #: The batch in which a slot was last used.
+        self._used = np.zeros(_FIRST, np.int64)
+        #: When an entry was last written, in epoch milliseconds; without TTL zero.
+        self._written = np.zeros(_FIRST, np.int64)
+        #: Counts batches.
         self._turn = 0
-        self._complete = is_empty(table)  # whether all entries of the table are in memory
+        #: Whether all entries of the table are in memory: then a miss needs no read.
+        self._complete = is_empty(table)
 
     def __len__(self) -> int:
         """Return how many keys have slots."""

@@ -58,26 +58,38 @@ class TaskAck:
     """A subtask's acknowledgement of a checkpoint: its whole part of the checkpoint."""
 
     task: TaskId
+    #: A token that no other attempt of the subtask has.
     attempt: str
+    #: By sender: the attempt that it has received data from.
     upstream: dict[TaskId, str]
-    keyed: dict[str, Any]  # operator id -> chain of state handles
+    #: Operator id -> chain of state handles; unchanged operators are left out.
+    keyed: dict[str, Any]
+    #: The rest of the subtask's state, pickled.
     local: bytes
+    #: Of sinks, by operator id.
     committables: dict[str, list[Any]] = field(default_factory=dict)
+    #: Positions of all splits of the subtask; None if it has no source.
     progress: list[Any] | None = None
+    #: The combined watermark of its input; of a source, the last one emitted.
     watermark: int = -(2**63)
+    #: When the subtask has something to do without input, in epoch milliseconds; None: never.
     next_wakeup: int | None = None
+    #: Whether the subtask will emit nothing more.
     finished: bool = False
-    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)  # operator id -> name -> value
-    report: dict[str, Any] = field(
-        default_factory=dict
-    )  # of an epoch: see runtime.task.task_metrics
-    trace: Any = None  # SlotTrace, in the last ACK of a slot, if the job keeps a journal
+    #: Operator id -> name -> value.
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Figures of an epoch (`runtime.task.shared.task_metrics`); empty in pipelined mode.
+    report: dict[str, Any] = field(default_factory=dict)
+    #: SlotTrace, in the last ACK of a slot, if the job keeps a journal.
+    trace: Any = None
     # Committables of earlier checkpoints that this subtask does not know to be complete: by checkpoint, then by operator id.
     carried: dict[int, dict[str, list[Any]]] = field(default_factory=dict)
     # Of sinks that commit by event time: operator id -> watermark, and whether the input is idle.
     sink_times: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    #: How the barrier passed: alignment, bytes, seconds.
     figures: BarrierFigures = BarrierFigures()
-    in_flight: Any = None  # StateHandle of the in-flight records, if the checkpoint is unaligned
+    #: StateHandle of the in-flight records, if the checkpoint is unaligned.
+    in_flight: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ class EpochDriver(PlanView):
         interrupts: Interrupts,
         step_hooks: Sequence[StepHook] = (),
     ) -> None:
+        #: Replaced as a whole when the job is rescaled.
         self._job = job
         self._store = store
         self._state_io = state_io
@@ -48,12 +49,14 @@ class EpochDriver(PlanView):
         self._listener = listener
         self._step_hooks = step_hooks
         self._journal = Journal(store)
+        #: Decides when epochs begin, and how long they read.
         self._pacing = EpochSchedule(job, interrupts)
+        #: Of the current plan; a new one for a new parallelism.
         self._runner = self._create_runner()
+        #: Of the plan that was restored last.
         self._attempt = 0
-        self._just_restored = (
-            True  # whether no epoch has been completed since the plan was restored
-        )
+        #: Whether no epoch has been completed since then.
+        self._just_restored = True
         _warn_of_alignment(job)
 
     def _create_runner(self) -> EpochRunner:

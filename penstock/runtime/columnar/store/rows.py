@@ -55,24 +55,41 @@ class RowStore:
         keys: Sequence[int],
         max_parallelism: int,
     ) -> None:
+        #: Types of the columns by name; every part has exactly these.
         self.schema = dict(schema)
+        #: Holds the runs: entries (key of a group, number of the run) -> rows and removals.
         self._table = table
         # With state on disk, written pieces need not be kept as objects until the end of the barrier.
         self._backend = getattr(table, "backend", None)
+        #: Columns whose values decide the key group of a row.
         self._keys = tuple(keys)
+        #: The maximum parallelism; state that was saved with another one is refused.
         self._groups = max_parallelism
+        #: The rows by position, in frames that are never empty.
         self._parts: list[pl.DataFrame] = []
+        #: All parts as one frame; None since a part was added.
         self._whole: pl.DataFrame | None = None
+        #: Of each row: its number. Numbers ascend, and stay when holes are closed.
         self._numbers = GrowingArray(np.int64)
+        #: Of each row: False once it was removed.
         self._alive = GrowingArray(np.bool_)
-        self._saved_here = GrowingArray(np.bool_)  # whether it is this store that saves the row
+        #: Of each row: whether this store saves it.
+        self._saved_here = GrowingArray(np.bool_)
+        #: The number of the next row: above all numbers here and in the state.
         self._next = 0
-        self._clean = 0  # rows before this position are in the state
+        #: Rows before this position are in the state, if they were alive when they were saved.
+        self._clean = 0
+        #: What the state has, oldest first; each has more rows than the next.
         self._runs: list[_Run] = []
+        #: The number of the last run.
         self._run = 0
+        #: Key groups and numbers of saved rows that were removed since the last barrier.
         self._gone: list[tuple[Numbers, Numbers]] = []
+        #: Removals in the runs and in `_gone`; with more of them than rows, all is rewritten.
         self._count_gone = 0
+        #: The number of rows that are not alive and still have a position.
         self._dead = 0
+        #: Whether the next `save` writes one new run in place of all.
         self._rewrite_all = False
         self._restore()
 
