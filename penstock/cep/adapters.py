@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.cep.pattern import Pattern
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.cep.engine import Match
 
@@ -35,11 +36,11 @@ class PatternOf:
 class NoKey:
     """The key selector of a stream that is not keyed: all events have one key."""
 
-    def get_key(self, value: Any) -> int:
+    def get_key(self, value: Record) -> int:
         """Return the constant key."""
         return 0
 
-    def __call__(self, value: Any) -> int:
+    def __call__(self, value: Record) -> int:
         """Return the constant key."""
         return 0
 

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.cep.engine.conditions import Condition, UserCondition
 
@@ -14,7 +15,7 @@ class SimpleCondition(ABC):
     """A condition on the event alone."""
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: Record) -> bool:
         """Whether the event matches."""
 
 
@@ -40,7 +41,7 @@ class IterativeCondition(ABC):
             """Return the processing time in epoch milliseconds."""
 
     @abstractmethod
-    def filter(self, value: Any, ctx: Context) -> bool:
+    def filter(self, value: Record, ctx: Context) -> bool:
         """Whether the event matches."""
 
 

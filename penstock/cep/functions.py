@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.user_types import Key, Record
 from penstock.datastream.basic_functions import Function
 
 Match = dict[str, list[Any]]
@@ -15,7 +16,7 @@ class PatternSelectFunction(Function):
     """Returns one result per match."""
 
     @abstractmethod
-    def select(self, match: Match) -> Any:
+    def select(self, match: Match) -> Record:
         """Return the result; `match` maps pattern names to lists of events."""
 
 
@@ -31,7 +32,7 @@ class PatternTimeoutFunction(Function):
     """Returns one result per partial match that timed out."""
 
     @abstractmethod
-    def timeout(self, match: Match, timeout_timestamp: int) -> Any:
+    def timeout(self, match: Match, timeout_timestamp: int) -> Record:
         """Return the result."""
 
 
@@ -61,7 +62,7 @@ class PatternProcessFunction(Function):
             """Return the processing time in epoch milliseconds."""
 
         @abstractmethod
-        def get_current_key(self) -> Any:
+        def get_current_key(self) -> Key:
             """Return the key; None on a stream that is not keyed."""
 
         @abstractmethod

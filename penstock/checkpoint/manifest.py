@@ -120,7 +120,7 @@ class SourceSnapshot:
         """The number of subtasks that own splits."""
         return len(self.splits)
 
-    def load_enumerator(self) -> Any:
+    def load_enumerator(self) -> object:
         """Return what `SplitEnumerator.snapshot` returned."""
         return self.enumerator.load("the state of a split enumerator")
 

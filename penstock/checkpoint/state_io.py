@@ -100,7 +100,7 @@ class CheckpointStateIO:
             signed=self.signed,
         )
 
-    def store_in_flight(self, name: Any, payload: bytes) -> StateHandle:
+    def store_in_flight(self, name: object, payload: bytes) -> StateHandle:
         """Write the in-flight records of an unaligned checkpoint."""
         return self._write(name, payload, "full")
 

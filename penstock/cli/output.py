@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from penstock.errors import PenstockError
 
@@ -21,7 +21,7 @@ def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print the result as JSON."""
     print_line(json.dumps(value, ensure_ascii=False, indent=2))
 

@@ -48,7 +48,7 @@ def check_serializable(transformations: Iterable[Transformation]) -> list[type]:
     return list(classes)
 
 
-def _pickle_error(value: Any) -> Exception | None:
+def _pickle_error(value: object) -> Exception | None:
     from penstock.pickling import cloudpickling
 
     try:
@@ -58,7 +58,7 @@ def _pickle_error(value: Any) -> Exception | None:
     return None
 
 
-def _not_serializable(step: Transformation, part: Any, error: Exception) -> InvalidProgramError:
+def _not_serializable(step: Transformation, part: object, error: Exception) -> InvalidProgramError:
     path, culprit = _find_culprit(part, "", 0, set())
     where = f"{path} is a {type(culprit).__qualname__}, which cannot be pickled" if path else ""
     cause = f"{type(error).__name__}: {error}"
@@ -69,7 +69,7 @@ def _not_serializable(step: Transformation, part: Any, error: Exception) -> Inva
     )
 
 
-def _find_culprit(value: Any, path: str, depth: int, seen: set[int]) -> tuple[str, Any]:
+def _find_culprit(value: object, path: str, depth: int, seen: set[int]) -> tuple[str, Any]:
     """Find the innermost part that cannot be pickled."""
     if depth < _MAX_DEPTH:
         for name, child in _children(value):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from penstock.common.types import Row
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
 from penstock.errors.not_implemented import not_implemented
 
@@ -37,7 +38,7 @@ class SerializationSchema(ABC):
             cls.serialize_batch = SerializationSchema.serialize_batch  # type: ignore[method-assign]
 
     @abstractmethod
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: Record) -> bytes:
         """Return the bytes of a record."""
 
     def serialize_batch(self, values: Sequence[Any]) -> list[bytes]:
@@ -111,7 +112,7 @@ class DeserializationSchema(ABC):
             cls.deserialize_batch = DeserializationSchema.deserialize_batch  # type: ignore[method-assign]
 
     @abstractmethod
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> Record:
         """Return the record that the bytes hold; None drops the message."""
 
     def deserialize_many(self, message: bytes) -> Iterable[Any]:
@@ -128,7 +129,7 @@ class DeserializationSchema(ABC):
     def use_metrics(self, group: Any) -> None:
         """Take the metrics of the source, before the first message: for what a schema notices about messages that it can read."""
 
-    def is_end_of_stream(self, next_element: Any) -> bool:
+    def is_end_of_stream(self, next_element: Record) -> bool:
         """Whether the stream ends before this record."""
         return False
 
@@ -238,7 +239,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     def __init__(self, charset: str = "UTF-8") -> None:
         self.charset = _check_charset(charset)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: Record) -> bytes:
         """Return the text's bytes."""
         if not isinstance(value, str):
             raise RecordError(
@@ -280,7 +281,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
     """Bytes as they are."""
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: Record) -> bytes:
         """Return the bytes themselves."""
         if not isinstance(value, bytes | bytearray | memoryview):
             raise RecordError(
@@ -309,7 +310,7 @@ class RowFieldExtractorSchema(SerializationSchema):
             raise ArgumentError(f"field_index must be at least 0, not {field_index}")
         self.field_index = field_index
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: Record) -> bytes:
         """Return the bytes in the row's field; none for None, be it the row or the field."""
         if value is None:
             return b""
@@ -336,7 +337,7 @@ class Encoder(ABC):
     """Turns one record into its bytes in a file, the end of its line included."""
 
     @abstractmethod
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: Record) -> bytes:
         """Return the bytes of one record."""
 
     @staticmethod
@@ -360,7 +361,7 @@ class _StringEncoder(Encoder):
     def __init__(self, charset_name: str) -> None:
         self.charset_name = _check_charset(charset_name)
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: Record) -> bytes:
         return f"{value}\n".encode(self.charset_name)
 
 
@@ -368,7 +369,7 @@ class _FunctionEncoder(Encoder):
     def __init__(self, function: Callable[[Any], str | bytes]) -> None:
         self.function = function
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: Record) -> bytes:
         encoded = self.function(value)
         if isinstance(encoded, str):
             return (encoded if encoded.endswith("\n") else f"{encoded}\n").encode()
@@ -383,7 +384,7 @@ class BulkWriter(ABC):
     """Writes many records to one file, in a format that has a beginning and an end."""
 
     @abstractmethod
-    def add_element(self, element: Any) -> None:
+    def add_element(self, element: Record) -> None:
         """Take a record."""
 
     def flush(self) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from penstock.common.user_types import Record
 from penstock.errors import RecordError, UnsupportedOperationError
 from penstock.time.durations import Instant
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class TypeInformation:
     """Base of all types of records and fields."""
 
-    def validate(self, value: Any) -> Any:
+    def validate(self, value: Record) -> Record:
         """Return `value` as this type holds it, or raise a RecordError that names the value and the type."""
         raise NotImplementedError
 
@@ -39,11 +40,11 @@ class TypeInformation:
         """Whether `to_internal_type` changes values. Values travel as Python objects: it never does."""
         return False
 
-    def to_internal_type(self, obj: Any) -> Any:
+    def to_internal_type(self, obj: Record) -> Record:
         """Return the value as it travels between operators."""
         return obj
 
-    def from_internal_type(self, obj: Any) -> Any:
+    def from_internal_type(self, obj: Record) -> Record:
         """Return the value as user code sees it."""
         return obj
 
@@ -199,7 +200,7 @@ class BasicTypeInfo(TypeInformation):
         self.basic_type = basic_type
         self._check, self._hint = _CHECKS[basic_type]
 
-    def validate(self, value: Any) -> Any:
+    def validate(self, value: Record) -> Record:
         """Return the value as this type holds it: numbers are widened, FLOAT is rounded to 32 bits."""
         try:
             return self._check(value)
@@ -239,7 +240,7 @@ class BasicTypeInfo(TypeInformation):
 class PickledBytesTypeInfo(TypeInformation):
     """Type of any Python object. This is what a stream has that declares no type."""
 
-    def validate(self, value: Any) -> Any:
+    def validate(self, value: Record) -> Record:
         """Return the value as it is."""
         return value
 
@@ -256,7 +257,7 @@ class PickledBytesTypeInfo(TypeInformation):
 class DateTypeInfo(TypeInformation):
     """Type of a datetime.date."""
 
-    def validate(self, value: Any) -> dt.date:
+    def validate(self, value: Record) -> dt.date:
         """Return the date; of a datetime, its date."""
         if isinstance(value, dt.datetime):
             return value.date()
@@ -274,7 +275,7 @@ class DateTypeInfo(TypeInformation):
 class TimeTypeInfo(TypeInformation):
     """Type of a datetime.time."""
 
-    def validate(self, value: Any) -> dt.time:
+    def validate(self, value: Record) -> dt.time:
         """Return the time of day."""
         if isinstance(value, dt.time):
             return value
@@ -290,7 +291,7 @@ class TimeTypeInfo(TypeInformation):
 class TimestampTypeInfo(TypeInformation):
     """Type of a datetime.datetime."""
 
-    def validate(self, value: Any) -> dt.datetime:
+    def validate(self, value: Record) -> dt.datetime:
         """Return the date and time."""
         if isinstance(value, dt.datetime):
             return value

@@ -16,6 +16,7 @@ from penstock.common.type_information import (
     TypeInformation,
 )
 from penstock.common.types import Row
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class RowTypeInfo(TypeInformation):
         """Return the position of a field, or -1."""
         return self._field_names.index(field_name) if field_name in self._field_names else -1
 
-    def validate(self, value: Any) -> Row:
+    def validate(self, value: Record) -> Row:
         """Return a Row with this type's field names. Rows, tuples, lists and dictionaries are taken."""
         fields: Sequence[Any]
         if isinstance(value, Row):
@@ -146,7 +147,7 @@ class TupleTypeInfo(TypeInformation):
         """Return the types of the fields."""
         return list(self._field_types)
 
-    def validate(self, value: Any) -> tuple[Any, ...]:
+    def validate(self, value: Record) -> tuple[Any, ...]:
         """Return a tuple. Tuples, lists and rows are taken."""
         if not isinstance(value, tuple | list | Row):
             raise self._rejected(value, "return a tuple")
@@ -199,7 +200,7 @@ class _SequenceTypeInfo(TypeInformation):
         """Return the type of the elements."""
         return self.elem_type
 
-    def validate(self, value: Any) -> Any:
+    def validate(self, value: Record) -> Record:
         """Return a list. Lists, tuples and arrays are taken."""
         if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__"):
             raise self._rejected(value, "return a list")
@@ -246,7 +247,7 @@ class PrimitiveArrayTypeInfo(_SequenceTypeInfo):
         """Whether values are bytes objects."""
         return self.elem_type == BasicTypeInfo(BasicType.BYTE)
 
-    def validate(self, value: Any) -> Any:
+    def validate(self, value: Record) -> Record:
         """Return a list; bytes for an array of BYTE."""
         if not self.is_bytes():
             return super().validate(value)
@@ -282,7 +283,7 @@ class MapTypeInfo(TypeInformation):
         self.key_type_info = check_type(key_type_info, "key_type_info")
         self.value_type_info = check_type(value_type_info, "value_type_info")
 
-    def validate(self, value: Any) -> dict[Any, Any]:
+    def validate(self, value: Record) -> dict[Any, Any]:
         """Return a dictionary."""
         if not isinstance(value, dict):
             raise self._rejected(value, "return a dict")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Protocol
 
+from penstock.common.user_types import Record, StateValue
 from penstock.errors import ArgumentTypeError, UnsupportedOperationError
 from penstock.time.durations import Duration, to_millis
 
@@ -19,7 +20,7 @@ class TimestampAssigner(ABC):
     """Finds the timestamp of a record."""
 
     @abstractmethod
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: Record, record_timestamp: int) -> int:
         """Return the record's timestamp in epoch milliseconds.
 
         `record_timestamp` is the one it has already, -2^63 if it has none.
@@ -71,14 +72,14 @@ class WatermarkGenerator(ABC):
     """Makes watermarks from the records it sees: at each record, periodically, or both."""
 
     @abstractmethod
-    def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: Record, timestamp: int, output: WatermarkOutput) -> None:
         """See a record; a watermark may be emitted right away."""
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Emit a watermark, if there is one. Called every auto-watermark interval."""
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return what the generator must remember over a checkpoint; any value that pickles."""
         return None
 
@@ -99,7 +100,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
             return MIN_TIMESTAMP
         return max(MIN_TIMESTAMP, self.max_timestamp - self.bound - 1)
 
-    def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: Record, timestamp: int, output: WatermarkOutput) -> None:
         """Remember the highest timestamp."""
         if self.max_timestamp is None or timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
@@ -127,7 +128,7 @@ class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
 class NoWatermarks(WatermarkGenerator):
     """No watermarks at all."""
 
-    def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: Record, timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:

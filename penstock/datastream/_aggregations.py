@@ -11,6 +11,7 @@ import operator
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.common.user_types import Record
 from penstock.datastream.basic_functions import ReduceFunction
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.errors.argument_checks import describe
@@ -32,7 +33,7 @@ def check_position(position: Any, what: str) -> Position:
     return position
 
 
-def read_field(element: Any, position: Position) -> Any:
+def read_field(element: Record, position: Position) -> Any:
     """Return a field of an element; of a plain value, field 0 is the value itself.
 
     >>> read_field((1, "a"), 1), read_field({"n": 2}, "n"), read_field(3, 0)
@@ -58,7 +59,7 @@ def read_field(element: Any, position: Position) -> Any:
     return element
 
 
-def replace_field(element: Any, position: Position, value: Any) -> Any:
+def replace_field(element: Record, position: Position, value: Any) -> Any:
     """Return a copy of an element with one field replaced.
 
     >>> replace_field((1, "a"), 0, 5), replace_field(3, 0, 5)
@@ -99,7 +100,7 @@ class SumReduce(FieldReduce):
     ('a', 3)
     """
 
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: Record, value2: Record) -> Record:
         """Add."""
         position = self.position
         total = read_field(value1, position) + read_field(value2, position)
@@ -115,7 +116,7 @@ class ExtremeReduce(FieldReduce):
     better: Any  # whether the first argument is to be kept rather than the second
     whole_element = False
 
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: Record, value2: Record) -> Record:
         """Compare."""
         candidate = read_field(value2, self.position)
         if not self.better(candidate, read_field(value1, self.position)):
@@ -165,7 +166,7 @@ class TupleProjection:
     def __init__(self, indexes: tuple[int, ...]) -> None:
         self.indexes = indexes
 
-    def __call__(self, value: Any) -> tuple[Any, ...]:
+    def __call__(self, value: Record) -> tuple[Any, ...]:
         """Return the selected fields."""
         return tuple(value[index] for index in self.indexes)
 
@@ -188,7 +189,7 @@ class KeyAndValue:
         if callable(closer):
             closer()
 
-    def map(self, value: Any) -> Row:
+    def map(self, value: Record) -> Row:
         """Return key and element."""
         selector = self.key_selector
         get_key = getattr(selector, "get_key", selector)

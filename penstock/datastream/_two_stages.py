@@ -7,6 +7,7 @@ import inspect
 from typing import Any, Self
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.user_types import Key, Record
 from penstock.datastream.basic_functions import KeySelector
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.stream import DataStream
@@ -19,7 +20,7 @@ from penstock.windowing import EventTimeTrigger, SlidingEventTimeWindows, Tumbli
 class PartialKey(KeySelector):
     """The key of an accumulator that is sent to the second stage."""
 
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: Record) -> Key:
         """Return the first of (key, window start, accumulator)."""
         return value[0]
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.user_types import Accumulator, Key, Record
 from penstock.datastream._not_implemented import not_implemented
 from penstock.datastream.runtime_context import RuntimeContext
 
@@ -31,7 +32,7 @@ class MapFunction(Function):
     """
 
     @abstractmethod
-    def map(self, value: Any) -> Any:
+    def map(self, value: Record) -> Record:
         """Return the result for `value`."""
 
 
@@ -39,11 +40,11 @@ class CoMapFunction(Function):
     """Maps elements of two connected streams."""
 
     @abstractmethod
-    def map1(self, value: Any) -> Any:
+    def map1(self, value: Record) -> Record:
         """Map an element of the first stream; None is dropped."""
 
     @abstractmethod
-    def map2(self, value: Any) -> Any:
+    def map2(self, value: Record) -> Record:
         """Map an element of the second stream; None is dropped."""
 
 
@@ -58,7 +59,7 @@ class FlatMapFunction(Function):
     """
 
     @abstractmethod
-    def flat_map(self, value: Any) -> Iterable[Any] | None:
+    def flat_map(self, value: Record) -> Iterable[Any] | None:
         """Yield elements, or return a list, or None for nothing."""
 
 
@@ -66,11 +67,11 @@ class CoFlatMapFunction(Function):
     """Flat-maps elements of two connected streams."""
 
     @abstractmethod
-    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+    def flat_map1(self, value: Record) -> Iterable[Any] | None:
         """Flat-map an element of the first stream."""
 
     @abstractmethod
-    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+    def flat_map2(self, value: Record) -> Iterable[Any] | None:
         """Flat-map an element of the second stream."""
 
 
@@ -85,7 +86,7 @@ class FilterFunction(Function):
     """
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: Record) -> bool:
         """Whether to keep `value`."""
 
 
@@ -100,7 +101,7 @@ class ReduceFunction(Function):
     """
 
     @abstractmethod
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: Record, value2: Record) -> Record:
         """Return the combination; `value1` is the result so far."""
 
 
@@ -125,19 +126,19 @@ class AggregateFunction(Function):
     """
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> Accumulator:
         """Return an empty accumulator."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: Record, accumulator: Accumulator) -> Accumulator:
         """Return the accumulator with `value` added; it may be the same object."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: Accumulator) -> Record:
         """Return the result of an accumulator."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: Accumulator, acc_b: Accumulator) -> Accumulator:
         """Merge two accumulators; required for merging windows."""
 
 
@@ -145,14 +146,14 @@ class KeySelector(Function):
     """Extracts the key of an element. It must be deterministic."""
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: Record) -> Key:
         """Return the key."""
 
 
 class NullByteKeySelector(KeySelector):
     """Returns the same key for every element."""
 
-    def get_key(self, value: Any) -> int:
+    def get_key(self, value: Record) -> int:
         """Return 0."""
         return 0
 
@@ -161,7 +162,7 @@ class Partitioner(Function):
     """Chooses the subtask of an element."""
 
     @abstractmethod
-    def partition(self, key: Any, num_partitions: int) -> int:
+    def partition(self, key: Key, num_partitions: int) -> int:
         """Return a number from 0 to `num_partitions` - 1."""
 
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.datastream.basic_functions import Function
 
 
@@ -20,7 +21,7 @@ class JoinFunction(Function):
     """
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: Record, second: Record) -> Record:
         """Return the result for a pair."""
 
 
@@ -28,7 +29,7 @@ class FlatJoinFunction(Function):
     """Combines a pair of elements into any number of elements."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Iterable[Any] | None:
+    def join(self, first: Record, second: Record) -> Iterable[Any] | None:
         """Yield elements, or return a list, or None for nothing."""
 
 

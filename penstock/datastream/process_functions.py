@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from penstock.common.user_types import Key, Record
 from penstock.datastream.basic_functions import Function
 from penstock.datastream.time_domain import TimeDomain
 from penstock.datastream.timerservice import TimerService
@@ -35,7 +36,7 @@ class _KeyedContext(_Context):
     """A context with the current key."""
 
     @abstractmethod
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> Key:
         """Return the key of the element or timer."""
 
 
@@ -58,7 +59,7 @@ class ProcessFunction(Function):
         """The context of `process_element`. Timers can be registered on keyed streams only."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_element(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process one element."""
 
 
@@ -88,7 +89,7 @@ class KeyedProcessFunction(Function):
         """The context of `on_timer`."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_element(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process one element."""
 
     @_default
@@ -104,11 +105,11 @@ class CoProcessFunction(Function):
         """The context of `process_element1` and `process_element2`."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_element1(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the first stream."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_element2(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the second stream."""
 
 
@@ -122,11 +123,11 @@ class KeyedCoProcessFunction(Function):
         """The context of `on_timer`."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_element1(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the first stream."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_element2(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the second stream."""
 
     @_default
@@ -178,11 +179,11 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
         """The context of `process_element`."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None:
+    def process_element(self, value: Record, ctx: ReadOnlyContext) -> Iterable[Any] | None:
         """Process an element of the stream."""
 
     @abstractmethod
-    def process_broadcast_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_broadcast_element(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the broadcast stream, in every subtask."""
 
 
@@ -204,7 +205,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
             """Return the timer service of the current key."""
 
         @abstractmethod
-        def get_current_key(self) -> Any:
+        def get_current_key(self) -> Key:
             """Return the key of the element or timer."""
 
     class OnTimerContext(ReadOnlyContext):
@@ -215,11 +216,11 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
             """Return the timer's time domain."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None:
+    def process_element(self, value: Record, ctx: ReadOnlyContext) -> Iterable[Any] | None:
         """Process an element of the keyed stream."""
 
     @abstractmethod
-    def process_broadcast_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_broadcast_element(self, value: Record, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the broadcast stream, in every subtask."""
 
     @_default

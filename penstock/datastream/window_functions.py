@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
+from penstock.common.user_types import Key
 from penstock.datastream._adapter import FunctionAdapter
 from penstock.datastream.basic_functions import Function
 from penstock.datastream.runtime_context import KeyedStateStore
@@ -104,7 +105,7 @@ class WindowFunctionAdapter(FunctionAdapter):
         if callable(clearer):
             clearer(context)
 
-    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+    def process(self, key: Key, context: Any, elements: Iterable[Any]) -> Any:
         """Evaluate the window."""
         raise NotImplementedError
 
@@ -115,7 +116,7 @@ class WindowFunctionAdapter(FunctionAdapter):
 class ProcessAdapter(WindowFunctionAdapter):
     """Calls `process(key, context, elements)`, of a ProcessWindowFunction."""
 
-    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+    def process(self, key: Key, context: Any, elements: Iterable[Any]) -> Any:
         """Evaluate the window."""
         return self.function.process(key, context, elements)
 
@@ -123,7 +124,7 @@ class ProcessAdapter(WindowFunctionAdapter):
 class ProcessAllAdapter(WindowFunctionAdapter):
     """Calls `process(context, elements)`, of a ProcessAllWindowFunction."""
 
-    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+    def process(self, key: Key, context: Any, elements: Iterable[Any]) -> Any:
         """Evaluate the window."""
         return self.function.process(context, elements)
 
@@ -131,7 +132,7 @@ class ProcessAllAdapter(WindowFunctionAdapter):
 class ApplyAdapter(WindowFunctionAdapter):
     """Calls `apply(key, window, inputs)`, of a WindowFunction."""
 
-    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+    def process(self, key: Key, context: Any, elements: Iterable[Any]) -> Any:
         """Evaluate the window."""
         return self.function.apply(key, context.window(), elements)
 
@@ -139,6 +140,6 @@ class ApplyAdapter(WindowFunctionAdapter):
 class ApplyAllAdapter(WindowFunctionAdapter):
     """Calls `apply(window, inputs)`, of an AllWindowFunction."""
 
-    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+    def process(self, key: Key, context: Any, elements: Iterable[Any]) -> Any:
         """Evaluate the window."""
         return self.function.apply(context.window(), elements)

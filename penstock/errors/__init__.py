@@ -26,7 +26,7 @@ class PenstockError(Exception):
 
     variant_of: type[PenstockError] | None = None  # the class that this variant replaces
 
-    def __new__(cls, *args: Any, **_: Any) -> Self:
+    def __new__(cls, *args: object, **_: object) -> Self:
         """Create an error of this class, or of its variant if variants are set."""
         kind: Any = cls
         if _variant_of is not None and cls.variant_of is None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """Describe a wrong argument for a message.
 
     >>> describe(3), describe("a"), describe(int), describe(None)
@@ -32,7 +30,7 @@ def named(kind: type) -> str:
     return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
 
 
-def check_object(value: Any, kind: type, methods: tuple[str, ...], *, hint: str) -> None:
+def check_object(value: object, kind: type, methods: tuple[str, ...], *, hint: str) -> None:
     """Reject a value that is not an object with the methods of `kind`; the hint names a class passed instead of its object."""
     if isinstance(value, type):
         better = f"create an object of it: {value.__name__}()" if issubclass(value, kind) else hint
@@ -49,7 +47,7 @@ def check_object(value: Any, kind: type, methods: tuple[str, ...], *, hint: str)
         )
 
 
-def check_instance(value: Any, kind: type, what: str, *, hint: str | None = None) -> None:
+def check_instance(value: object, kind: type, what: str, *, hint: str | None = None) -> None:
     """Reject a value that is not an instance of this class."""
     if not isinstance(value, kind):
         if isinstance(value, type) and issubclass(value, kind):
@@ -57,7 +55,7 @@ def check_instance(value: Any, kind: type, what: str, *, hint: str | None = None
         raise ArgumentTypeError(f"{what} must be {named(kind)}, got {describe(value)}", hint=hint)
 
 
-def check_int(value: Any, what: str, *, minimum: int | None = None) -> int:
+def check_int(value: object, what: str, *, minimum: int | None = None) -> int:
     """Reject a value that is not an int, or is too small."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise ArgumentTypeError(f"{what} must be an int, got {describe(value)}")
@@ -66,7 +64,7 @@ def check_int(value: Any, what: str, *, minimum: int | None = None) -> int:
     return value
 
 
-def check_text(value: Any, what: str) -> str:
+def check_text(value: object, what: str) -> str:
     """Reject a value that is not a str, or is empty."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{what} must be a str, got {describe(value)}")

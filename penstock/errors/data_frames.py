@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from penstock.errors import ArgumentTypeError
 
@@ -21,7 +21,7 @@ _PANDAS: Final = {
 }
 
 
-def refuse_data_frame(value: Any, method: str) -> None:
+def refuse_data_frame(value: object, method: str) -> None:
     """Refuse a DataFrame as the elements of a stream or table, and say how to pass its rows. None of these libraries is imported."""
     for kind in type(value).__mro__:
         package = kind.__module__.partition(".")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from penstock.errors import UnsupportedOperationError
 
@@ -30,7 +30,7 @@ class not_implemented:  # noqa: N801 - reads like the decorator-style marker it 
     def __set_name__(self, owner: type, name: str) -> None:
         self.qualified_name = f"{owner.__name__}.{name}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse."""
         raise UnsupportedOperationError(
             f"{self.qualified_name} is not implemented", detail=self.reason, hint=self.hint
@@ -56,7 +56,7 @@ class NotImplementedType(type):
     reason: str
     hint: str | None
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(cls, *args: object, **kwargs: object) -> NoReturn:
         """Refuse to make an object."""
         raise UnsupportedOperationError(
             f"{cls.__name__} is not implemented", detail=cls.reason, hint=cls.hint
@@ -70,7 +70,7 @@ class NotImplementedType(type):
         return missing
 
 
-def not_implemented_class(name: str, reason: str, *, hint: str | None = None) -> Any:
+def not_implemented_class(name: str, reason: str, *, hint: str | None = None) -> object:
     """Return a class that refuses to be used.
 
     >>> KafkaSource = not_implemented_class("KafkaSource", "there is no Kafka connector yet")

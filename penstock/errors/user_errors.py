@@ -101,7 +101,7 @@ def shorten_all(values: Sequence[Any], limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def shorten(record: Any, limit: int = 200) -> str:
+def shorten(record: object, limit: int = 200) -> str:
     """Return the text of a record for a message."""
     try:
         text = repr(record)

@@ -71,7 +71,7 @@ class ArrowFiles:
         self._renames = not is_object_store(file_system)
         self._exclusive = exclusive_write(file_system)
 
-    def open_input(self, path: str) -> Any:
+    def open_input(self, path: str) -> object:
         """Open a file for reading."""
         return self._fs.open_input_file(path)
 
@@ -166,7 +166,7 @@ class ArrowFiles:
                     return False
         return self.read(path) == data
 
-    def write_new(self, path: str, data: Any) -> None:
+    def write_new(self, path: str, data: object) -> None:
         """Write a file that must not exist yet; two concurrent writers are not detected."""
         if self._is_taken(path):
             raise FileExistsError(errno.EEXIST, f"the file already exists: {path}")

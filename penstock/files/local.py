@@ -159,7 +159,7 @@ class LocalFiles:
         self._sync_directory(target.parent)
         return created
 
-    def write_new(self, path: str, data: Any) -> None:
+    def write_new(self, path: str, data: object) -> None:
         """Write a file that must not exist yet."""
         # Written under its final name: a killed writer leaves a file that the cleanup of state files finds.
         target = Path(path)

@@ -40,7 +40,7 @@ class RetryingInput(io.RawIOBase):
         self._at = self._do(lambda stream: stream.seek(offset, whence))
         return self._at
 
-    def readinto(self, target: Any) -> int:
+    def readinto(self, target: object) -> int:
         """Read bytes into a buffer; return their number."""
         count: int = self._do(lambda stream: stream.readinto(target))
         self._at += count

@@ -105,7 +105,7 @@ def is_object_store(file_system: Any) -> bool:
     return not _OBJECT_STORES_OF_FSSPEC.isdisjoint([names] if isinstance(names, str) else names)
 
 
-def exclusive_write(file_system: Any) -> Callable[[str, bytes], bool] | None:
+def exclusive_write(file_system: object) -> Callable[[str, bytes], bool] | None:
     """Return a function that writes an object unless it exists and returns whether it did; None if not supported.
 
     pyarrow's own file systems have no such call. fsspec's file systems for object stores have it since 2025.

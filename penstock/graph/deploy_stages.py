@@ -21,7 +21,7 @@ def deploy_stage(
     next_checkpoint: int,
     restore: Mapping[TaskId, SubtaskRestore],
     assignments: Mapping[TaskId, Any],
-    state_io: Any,
+    state_io: object,
     staging: str,
     driver: str,
     keys: StageKeys,

@@ -24,7 +24,7 @@ _CALLABLES = (
 )
 
 
-def describe(value: Any) -> Any:
+def describe(value: object) -> Any:
     """Return the JSON description of a value inside a spec.
 
     Plain values stay, specs and partitionings become objects with a `type`, everything else becomes the name of its function
@@ -56,7 +56,7 @@ def _fields(value: Any) -> dict[str, Any]:
     }
 
 
-def name_of(value: Any) -> str:
+def name_of(value: object) -> str:
     """Return the name of a function or class, or the name of an object's class.
 
     >>> name_of(str.upper), name_of(int), name_of(functools.partial(max, 1))
@@ -76,7 +76,7 @@ def spec_name(spec: OperatorSpec) -> str:
     return type(spec).__name__.removeprefix("Columnar").removesuffix("Spec")
 
 
-def type_name(output_type: Any) -> str | None:
+def type_name(output_type: object) -> str | None:
     """Return the display name of a type: its own text if it has one, else the name of its class."""
     if output_type is None or isinstance(output_type, str):
         return output_type

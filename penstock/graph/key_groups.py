@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from penstock.common.user_types import Key
 from penstock.errors import ArgumentTypeError
 from penstock.graph.keys import ListKey
 
@@ -33,13 +34,13 @@ def _mix(h: int) -> int:
     return h ^ h >> 16
 
 
-def _number(key: Any) -> int:
+def _number(key: Key) -> int:
     # The hash of NaN depends on the object, in this process only.
     h = hash(key) if key == key else 0  # noqa: PLR0124 - NaN differs from itself
     return _mix(h ^ h >> 32)
 
 
-def _sequence(key: Any) -> int:
+def _sequence(key: Key) -> int:
     h = 0x345678
     for item in key:
         h = (h * 31 + stable_hash(item)) & _MASK
@@ -98,7 +99,7 @@ def _find_hasher(kind: type) -> Callable[[Any], int]:
     )
 
 
-def stable_hash(key: Any) -> int:
+def stable_hash(key: object) -> int:
     """Return a 32-bit hash of `key` that is the same in every process."""
     kind = type(key)
     hasher = _HASHERS.get(kind)
@@ -112,7 +113,7 @@ _NEVER_NAN = frozenset(
 )
 
 
-def holds_nan(key: Any) -> bool:
+def holds_nan(key: object) -> bool:
     """Whether a key is or contains NaN: then it is not equal to itself or to a copy of itself.
 
     >>> holds_nan(("a", float("nan"))), holds_nan(("a", 1.5))
@@ -136,7 +137,7 @@ def holds_nan(key: Any) -> bool:
     return bool(key != key)  # noqa: PLR0124 - NaN differs from itself
 
 
-def key_group_of(key: Any, max_parallelism: int) -> int:
+def key_group_of(key: object, max_parallelism: int) -> int:
     """Return the key group of `key`.
 
     >>> key_group_of("a", 128) == key_group_of("a", 128)

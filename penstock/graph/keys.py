@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.common.user_types import Key
 from penstock.errors import ArgumentTypeError
 
 
@@ -29,7 +30,7 @@ class ListKey(list[Any]):
         return ListKey, (list(self),)
 
 
-def as_key(key: Any) -> Any:
+def as_key(key: Key) -> object:
     """Return a hashable, immutable form of a key; raises TypeError if there is none."""
     kind = type(key)
     if kind is list:
@@ -49,7 +50,7 @@ def as_key(key: Any) -> Any:
     return key
 
 
-def for_user(key: Any) -> Any:
+def for_user(key: Key) -> object:
     """Return a key for user code: a list is copied, because the key used for state access must not change."""
     return list(key) if type(key) is ListKey else key
 
@@ -65,7 +66,7 @@ def as_keys(keys: Iterable[Any]) -> list[Any]:
     return found
 
 
-def not_a_key(key: Any, error: TypeError) -> ArgumentTypeError:
+def not_a_key(key: object, error: TypeError) -> ArgumentTypeError:
     """Return the error for a value that cannot be a key."""
     return ArgumentTypeError(
         f"keys of type {type(key).__qualname__} are not supported",

@@ -22,7 +22,7 @@ def deploy_levels(
     attempt_number: int,
     restore: Mapping[TaskId, SubtaskRestore],
     assignments: Mapping[TaskId, Any],
-    state_io: Any,
+    state_io: object,
     staging: str,
     deadline: float | None = None,
     longest_read_s: float | None = None,

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from penstock.logs.lines import JSON, TEXT, LogLine
 from penstock.logs.scope import LogScope, current_scope
@@ -33,7 +33,7 @@ class LogRecordFactory:
         self.before = before
         self.takers: dict[str, Take] = {}
 
-    def __call__(self, *arguments: Any, **named: Any) -> logging.LogRecord:
+    def __call__(self, *arguments: object, **named: object) -> logging.LogRecord:
         """Create a record."""
         record = self.before(*arguments, **named)
         if not arguments or arguments[0] is None:  # of a record that came from elsewhere
@@ -145,7 +145,7 @@ class PrintedLines(io.TextIOBase):
         """Whether the stream beneath is a terminal."""
         return self.beneath.isatty()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.beneath, name)
 
 

@@ -151,7 +151,7 @@ class LineReceiver(socketserver.ThreadingTCPServer):
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a broken connection: its process has ended."""
 
     def close(self) -> None:

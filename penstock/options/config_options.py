@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from penstock.errors import ArgumentTypeError, ConfigurationError
 from penstock.options.config_values import OptionType, convert
@@ -40,7 +40,7 @@ class ConfigOption(Generic[T_co]):
         """Return this option with a least value."""
         return dataclasses.replace(self, minimum=minimum)
 
-    def convert(self, value: Any, key: str | None = None) -> T_co:
+    def convert(self, value: object, key: str | None = None) -> T_co:
         """Return `value` as this option's type; `key` is the name that it was set under."""
         key = key or self.key
         try:

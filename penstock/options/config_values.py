@@ -187,7 +187,7 @@ def _quoted(text: str, separator: str) -> str:
     return text
 
 
-def to_text(value: Any) -> str:
+def to_text(value: object) -> str:
     """Write any value of an option as text that reads back."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -237,7 +237,7 @@ def convert(value: Any, kind: OptionType, choices: Iterable[str] = ()) -> Any:
     return value
 
 
-def _read(text: str, kind: OptionType, choices: Iterable[str]) -> Any:
+def _read(text: str, kind: OptionType, choices: Iterable[str]) -> object:
     if kind is OptionType.BOOLEAN:
         return parse_boolean(text)
     if kind in {OptionType.INT, OptionType.LONG}:
@@ -265,7 +265,7 @@ def _check_bits(value: int, kind: OptionType) -> int:
     return value
 
 
-def _convert_duration(value: Any) -> Duration:
+def _convert_duration(value: object) -> Duration:
     if isinstance(value, Duration):
         return value
     if isinstance(value, Time):
@@ -277,7 +277,7 @@ def _convert_duration(value: Any) -> Duration:
     raise ValueError(f"it is of type {type(value).__name__}")
 
 
-def _convert_name(value: Any, choices: Iterable[str]) -> str:
+def _convert_name(value: object, choices: Iterable[str]) -> str:
     wanted = to_text(value).strip().lower().replace("-", "_")
     names = list(choices)
     for name in names:

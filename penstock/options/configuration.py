@@ -95,7 +95,7 @@ class Configuration:
         """Whether an option is set, under its key or an older one."""
         return self._find(option) is not None
 
-    def _typed(self, key: str, kind: OptionType, default: Any) -> Any:
+    def _typed(self, key: str, kind: OptionType, default: object) -> Any:
         if key not in self._values:
             return default
         return ConfigOption[Any](key, kind).convert(self._values[key])

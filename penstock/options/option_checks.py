@@ -125,7 +125,7 @@ def _spark_keys(key: str) -> list[str]:
     return [f"{SPARK_PREFIX}{rest}"] if dot and alike else []
 
 
-def check_setting(key: str, value: Any, where: str | None = None) -> None:
+def check_setting(key: str, value: object, where: str | None = None) -> None:
     """Check one option: its key, its value, and whether it has an effect. `where` it was set, unless by the program itself."""
     option = find_option(key)
     if option is None:
@@ -156,14 +156,14 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
         log_once(f"option '{key}' works differently: {rule.note}", logging.INFO)
 
 
-def warn_of_short_time(key: str, value: Any) -> None:
+def warn_of_short_time(key: str, value: object) -> None:
     """Log if an option is set to so few milliseconds that seconds were probably meant; `value` is as the program gave it."""
     line = short_time(key, value)
     if line is not None:
         log_once(line)
 
 
-def _is_usual(option: ConfigOption[Any], converted: Any, rule: OptionRule) -> bool:
+def _is_usual(option: ConfigOption[Any], converted: object, rule: OptionRule) -> bool:
     """Whether a value asks for nothing but what happens anyway."""
     if rule.behaves_as is not None:
         return bool(converted == option.convert(rule.behaves_as))

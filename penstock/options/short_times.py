@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from penstock import options
 
@@ -18,7 +18,7 @@ _LEAST: Final = {
 }
 
 
-def short_time(key: str, value: Any) -> str | None:
+def short_time(key: str, value: object) -> str | None:
     """Return what to say about a time that an option is set to; None if it has a unit, or is long enough.
 
     >>> short_time("execution.checkpointing.interval", 10)
@@ -38,7 +38,7 @@ def short_time(key: str, value: Any) -> str | None:
     )
 
 
-def _without_unit(value: Any) -> int | None:
+def _without_unit(value: object) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     text = value.strip() if isinstance(value, str) else ""

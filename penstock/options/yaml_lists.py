@@ -30,7 +30,7 @@ def parse_yaml_list(text: str) -> list[Any] | None:
     return None
 
 
-def _item(text: str) -> Any:
+def _item(text: str) -> object:
     value, end = _value(text + "]", 0)  # ends as an item of a list does
     if end < len(text):
         raise ValueError(f"'{text}' is more than one item")
@@ -89,7 +89,7 @@ def _skip_blanks(text: str, at: int) -> int:
     return at
 
 
-def _scalar(text: str) -> Any:
+def _scalar(text: str) -> object:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INT.fullmatch(text):

@@ -6,7 +6,6 @@ import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from penstock.errors import PenstockError
 
@@ -17,7 +16,7 @@ class NotPicklableError(PenstockError, TypeError):
     """A value of the user cannot be pickled: it can neither travel to another task nor be kept in a checkpoint."""
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """Pickle a value; raises NotPicklableError.
 
     A class of the user's script is known to a worker only as a copy, which plain pickle does not find under its name:
@@ -35,7 +34,7 @@ def dumps(value: Any) -> bytes:
         raise NotPicklableError(f"{type(error).__name__}: {error}") from error
 
 
-def is_picklable(value: Any) -> bool:
+def is_picklable(value: object) -> bool:
     """Whether a value can be pickled."""
     try:
         dumps(value)

@@ -88,7 +88,7 @@ def loads(data: bytes) -> Any:
 
 
 class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if (module, name) in _NESTED:
             return loads
         program = current()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Record
+
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
@@ -15,7 +17,7 @@ class DeadLetter:
     partition and offset, or what else its kind of source has.
     """
 
-    record: Any
+    record: Record
     timestamp: int | None
     error_type: str
     message: str

@@ -21,7 +21,7 @@ from penstock.common.types import Row
 from penstock.time.nanoseconds import nanos_of_second
 
 
-def flink_string(value: Any, type_info: TypeInformation | None = None) -> str:
+def flink_string(value: object, type_info: TypeInformation | None = None) -> str:
     """Return the text that Flink prints for `value`.
 
     With a type, and inside of rows, values look as Flink's own do; a value without a type looks as Python shows it,

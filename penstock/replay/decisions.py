@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from penstock.common.user_types import Position
 from penstock.connectors.base.source import (
     ReadLimits,
     SourceBatch,
@@ -106,7 +107,7 @@ class ReplayedDecisions:
         return list(recorded) if len(recorded) == len(snapshots) else snapshots
 
     def batches(
-        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+        self, reader: SourceReader, split: SourceSplit, position: Position, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         """Read a split in the recorded batch sizes, whatever the reader's batches are now."""
         again = self._replayed_batches.get(split.split_id)
@@ -140,7 +141,7 @@ class ReplayedBatches:
         self,
         reader: SourceReader,
         split: SourceSplit,
-        position: Any,
+        position: Position,
         limits: ReadLimits,
         seconds: float | None,
         sleep: Callable[[float], None] = time.sleep,

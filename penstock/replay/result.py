@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from penstock.common.user_types import Record
 from penstock.replay.state_check import StateComparison
 
 
 class SinkRecord(NamedTuple):
     """A record that a sink would have received."""
 
-    value: Any
+    value: Record
     timestamp: int | None
 
 
@@ -30,7 +31,7 @@ class ReplayFailure:
     operator: str | None = None
     subtask: int | None = None
     record_known: bool = False
-    record: Any = None
+    record: Record = None
 
     def __str__(self) -> str:
         where = f"in '{self.operator or self.vertex}', subtask {(self.subtask or 0) + 1}"

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import (
     CheckpointContext,
     Sink,
@@ -49,11 +50,11 @@ class CollectingSink(Sink):
     def __init__(self, token: str) -> None:
         self._token = token
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create a writer; writer state of the real sink is ignored."""
         return _Writer(self._token, (context.operator_id, context.subtask))
 
-    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+    def merge_writer_states(self, states: Sequence[Any]) -> StateValue:
         """Return nothing: there is no state to merge."""
         return None
 

@@ -36,7 +36,7 @@ UNCHANGEABLE: frozenset[type] = frozenset(
 )
 
 
-def isolated(value: Any) -> Any:
+def isolated(value: Any) -> object:
     """Return the value itself if it is immutable, else a copy."""
     kind = type(value)
     if kind in UNCHANGEABLE:

@@ -244,7 +244,7 @@ def _check_name(name: object) -> None:
         raise ArgumentError("metric name is empty", hint="pass a name")
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: Any) -> object:
     """Convert the value of a gauge to JSON types."""
     if isinstance(value, bool | int | float):
         return value

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.common.user_types import Record
 from penstock.errors import PenstockError
 
 # Frames of futures are never the user's: they appear where a thread of Penstock passes its error on.
@@ -100,7 +101,7 @@ def close_functions(functions: Sequence[Any]) -> None:
 class RecordFailedError(Exception):
     """User code raised on one record of many; `cause` is the exception."""
 
-    def __init__(self, cause: Exception, record: Any) -> None:
+    def __init__(self, cause: Exception, record: Record) -> None:
         super().__init__(cause, record)
         self.cause = cause
         self.record = record

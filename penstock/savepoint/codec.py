@@ -37,7 +37,7 @@ class TupleCodec(Codec):
     fields: tuple[Codec, ...]
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """A struct."""
         return pa.struct([(f"f{i}", field.arrow_type) for i, field in enumerate(self.fields)])
 
@@ -45,7 +45,7 @@ class TupleCodec(Codec):
         """Return an array of values."""
         return _struct(self.arrow_type, values, self.fields, values)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: object) -> list[Any]:
         """Return the values of an array."""
         return _each(array, zip(*_parts(array, self.fields), strict=True), tuple)
 
@@ -73,7 +73,7 @@ class RowCodec(Codec):
     kinds: bool
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """A struct."""
         names = [f"f{i}" for i in range(len(self.fields))] if self.names is None else self.names
         found = [(name, field.arrow_type) for name, field in zip(names, self.fields, strict=True)]
@@ -142,7 +142,7 @@ class SequenceCodec(Codec):
     element: Codec
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """A list."""
         return pa.list_(self.element.arrow_type)
 
@@ -186,7 +186,7 @@ class DictCodec(Codec):
     value: Codec
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """A map."""
         key = pa.string() if self.key == NULL else self.key.arrow_type  # NULL: all are empty
         return pa.map_(key, self.value.arrow_type)
@@ -342,7 +342,9 @@ def from_json(value: dict[str, Any]) -> Codec:
 # Nested arrays.
 
 
-def _struct(kind: Any, values: Sequence[Any], fields: Sequence[Codec], parts: Sequence[Any]) -> Any:
+def _struct(
+    kind: Any, values: Sequence[Any], fields: Sequence[Codec], parts: Sequence[Any]
+) -> object:
     """Return a struct array: null where a value is None, else of the items of its part."""
     absent = (None,) * len(fields)
     columns = zip(*(absent if part is None else part for part in parts), strict=True)
@@ -364,7 +366,7 @@ def _each(array: Any, parts: Any, make: Callable[[Any], Any]) -> list[Any]:
     return [make(part) if there else None for part, there in zip(parts, valid, strict=True)]
 
 
-def _offsets(values: Sequence[Any]) -> Any:
+def _offsets(values: Sequence[Any]) -> object:
     """Return the start of each value's elements; null means that the value is None."""
     ends = list(accumulate((0 if v is None else len(v) for v in values), initial=0))
     starts = [None if v is None else start for v, start in zip(values, ends, strict=False)]

@@ -28,13 +28,13 @@ class OpaqueObject:
 
     _parts: list[Any]
 
-    def __new__(cls, *args: Any, **named: Any) -> Self:
+    def __new__(cls, *args: object, **named: object) -> Self:
         """Set up the instance here: unpickling does not always call __init__."""
         made = super().__new__(cls)
         made._parts = [args, named] if named else [args]
         return made
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         self._parts.append(state)
 
     def append(self, item: Any) -> None:
@@ -49,7 +49,7 @@ class OpaqueObject:
         """Add an item, for a former set."""
         self._parts.append(item)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._parts.append((key, value))
 
     def __eq__(self, other: object) -> bool:
@@ -73,7 +73,7 @@ def _opaque(module: str, name: str) -> type[OpaqueObject]:
 class _LenientUnpickler(pickle.Unpickler):
     """Replaces classes that cannot be imported."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if (module, name) in INNER:
             return load_leniently
         try:
@@ -85,7 +85,7 @@ class _LenientUnpickler(pickle.Unpickler):
 class _SafeUnpickler(_LenientUnpickler):
     """Replaces all classes of the job."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         ours = module in _TRUSTED or module.partition(".")[0] == "penstock"
         if ours or (module, name) in INNER:
             return super().find_class(module, name)

@@ -143,7 +143,7 @@ def is_metadata(data: bytes) -> bool:
     return data.startswith(_START)
 
 
-def pretty(value: Any, indent: str = "") -> str:
+def pretty(value: object, indent: str = "") -> str:
     """Return JSON text with everything that fits on a line on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + len(indent) <= _WIDTH or not isinstance(value, list | dict) or not value:
@@ -307,14 +307,14 @@ def _file_from_json(value: dict[str, Any]) -> StateHandle:
     )
 
 
-def _pickled(data: Any) -> Pickled:
+def _pickled(data: object) -> Pickled:
     return Pickled(dumps(from_json(data, load=UnopenedPickle)))
 
 
 # A subtask's state besides keyed state is a dictionary, in which `operators` has a dictionary per operator.
 
 
-def _local_to_json(data: bytes) -> Any:
+def _local_to_json(data: bytes) -> object:
     try:
         local: dict[str, Any] = pickle.loads(data)
     except Exception:  # noqa: BLE001 - unpickling runs the user's code

@@ -55,7 +55,7 @@ class UnopenedPickle:
         return pickle.loads, (self.data,)
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> Any:
     """Return a value as JSON data.
 
     >>> to_json({"window": TimeWindow(0, 5), "names": ("a", None)})
@@ -64,7 +64,7 @@ def to_json(value: Any) -> Any:
     return _pickled(value) if shares_objects(value) else _encode(value, 0)
 
 
-def from_json(data: Any, *, load: Callable[[bytes], Any] = pickle.loads) -> Any:
+def from_json(data: object, *, load: Callable[[bytes], Any] = pickle.loads) -> object:
     """Return the value that `to_json` encoded; `load` is called with pickled parts: `UnopenedPickle` keeps them pickled.
 
     >>> from_json({"$tuple": [1, {"$window": [0, 5]}]})
@@ -83,7 +83,7 @@ def from_json(data: Any, *, load: Callable[[bytes], Any] = pickle.loads) -> Any:
     return {key: from_json(item, load=load) for key, item in data.items()}
 
 
-def pickled_to_json(data: bytes) -> Any:
+def pickled_to_json(data: bytes) -> object:
     """Return the JSON data of a pickled value; it stays pickled if its classes are not available here."""
     try:
         return to_json(pickle.loads(data))
@@ -91,11 +91,11 @@ def pickled_to_json(data: bytes) -> Any:
         return {"$pickle": base64.b64encode(data).decode()}
 
 
-def _pickled(value: Any) -> Any:
+def _pickled(value: object) -> object:
     return {"$pickle": base64.b64encode(dumps(value)).decode()}
 
 
-def _encode(value: Any, depth: int) -> Any:
+def _encode(value: object, depth: int) -> object:
     kind = type(value)
     if kind in _NATIVE:
         return value
@@ -112,15 +112,15 @@ Part = Callable[[Any], Any]
 _NATIVE: Final = frozenset({type(None), bool})
 
 
-def _any(*_: Any) -> Any:
+def _any(*_: object) -> object:
     return NotImplemented
 
 
-def _float(value: float, _: Part) -> Any:
+def _float(value: float, _: Part) -> object:
     return value if math.isfinite(value) else {"$float": str(value)}
 
 
-def _str(value: str, _: Part) -> Any:
+def _str(value: str, _: Part) -> object:
     try:
         value.encode()
     except (
@@ -130,13 +130,13 @@ def _str(value: str, _: Part) -> Any:
     return value
 
 
-def _dict(value: dict[Any, Any], part: Part) -> Any:
+def _dict(value: dict[Any, Any], part: Part) -> object:
     if all(type(key) is str and key.isprintable() and not key.startswith("$") for key in value):
         return {key: part(item) for key, item in value.items()}
     return {"$dict": [[part(key), part(item)] for key, item in value.items()]}
 
 
-def _datetime(value: dt.datetime, _: Part) -> Any:
+def _datetime(value: dt.datetime, _: Part) -> object:
     zone = value.tzinfo
     if value.fold:
         return NotImplemented
@@ -150,17 +150,17 @@ def _datetime(value: dt.datetime, _: Part) -> Any:
     return NotImplemented
 
 
-def _time(value: dt.time, _: Part) -> Any:
+def _time(value: dt.time, _: Part) -> object:
     if value.fold or value.tzinfo is not None:
         return NotImplemented
     return {"$time": value.isoformat()}
 
 
-def _timedelta(value: dt.timedelta, _: Part) -> Any:
+def _timedelta(value: dt.timedelta, _: Part) -> object:
     return {"$timedelta": [value.days, value.seconds, value.microseconds]}
 
 
-def _uuid(value: uuid.UUID, _: Part) -> Any:
+def _uuid(value: uuid.UUID, _: Part) -> object:
     return {"$uuid": str(value)} if value.is_safe is uuid.SafeUUID.unknown else NotImplemented
 
 
@@ -174,7 +174,7 @@ def _row(value: Row, part: Part) -> Any:
     return {"$row": content}
 
 
-def _object(value: Any, part: Part) -> Any:
+def _object(value: object, part: Part) -> object:
     """Encode an object of one of Penstock's data classes that has nothing but its fields."""
     kind = type(value)
     path = f"{kind.__module__}:{kind.__qualname__}"
@@ -186,7 +186,7 @@ def _object(value: Any, part: Part) -> Any:
     return {"$object": [path, {name: part(getattr(value, name)) for name in names}]}
 
 
-def _find(path: str) -> Any:
+def _find(path: str) -> object:
     module, _, name = path.partition(":")
     found: Any = importlib.import_module(module)
     for each in name.split("."):
@@ -240,7 +240,7 @@ def _decode_row(content: Any, part: Part) -> Row:
     return row
 
 
-def _decode_window(content: Any, part: Part) -> Any:
+def _decode_window(content: object, part: Part) -> object:
     if content is None:
         return GlobalWindow()
     return (
@@ -248,7 +248,7 @@ def _decode_window(content: Any, part: Part) -> Any:
     )
 
 
-def _decode_object(content: Any, part: Part) -> Any:
+def _decode_object(content: Any, part: Part) -> object:
     path, fields = content
     kind = _find(path) if path.startswith(_OURS) else None
     if kind is None or not dataclasses.is_dataclass(kind):

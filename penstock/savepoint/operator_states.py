@@ -6,7 +6,7 @@ import io
 import pickle
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from penstock.checkpoint.manifest import Manifest, SubtaskSnapshot, VertexSnapshot
 from penstock.pickling.portable_pickles import dumps
@@ -47,7 +47,7 @@ def without_operator_states(manifest: Manifest, dropped: Collection[str]) -> Man
     return replace(manifest, vertices=vertices)
 
 
-def _holds(name: str, value: Any) -> bool:
+def _holds(name: str, value: object) -> bool:
     return name.startswith(_KEPT) and bool(value)
 
 
@@ -67,5 +67,5 @@ def _without(subtask: SubtaskSnapshot, dropped: Collection[str]) -> SubtaskSnaps
 class _Shallow(pickle.Unpickler):
     """Keeps nested pickles as they are."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         return UnopenedPickle if (module, name) in INNER else super().find_class(module, name)

@@ -31,7 +31,7 @@ class Codec:
     name: ClassVar[str]
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """The Arrow type of the array."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class NullCodec(Codec):
     name = "null"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """The null type."""
         return pa.null()
 
@@ -72,7 +72,7 @@ class PickleCodec(Codec):
     name = "pickle"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """Bytes."""
         return pa.binary()
 
@@ -103,7 +103,7 @@ class PlainCodec(Codec):
     kind: str
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """The type of the same name."""
         return _PLAIN[self.kind]
 
@@ -122,7 +122,7 @@ class DatetimeCodec(Codec):
     zone: str | None
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """A timestamp in microseconds."""
         return pa.timestamp("us", self.zone)
 
@@ -148,7 +148,7 @@ class TimedeltaCodec(Codec):
     name = "timedelta"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """A duration in microseconds."""
         return pa.duration("us")
 
@@ -170,7 +170,7 @@ class DecimalCodec(Codec):
     scale: int
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """A decimal of 128 bits."""
         return pa.decimal128(_PRECISION, self.scale)
 
@@ -194,7 +194,7 @@ class DecimalTextCodec(Codec):
     name = "decimal text"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """Text."""
         return pa.string()
 
@@ -218,7 +218,7 @@ class UuidCodec(Codec):
     name = "uuid"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """16 bytes."""
         return pa.binary(16)
 
@@ -238,7 +238,7 @@ class TimeWindowCodec(Codec):
     name = "time window"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """Start (inclusive) and end (exclusive) in epoch milliseconds."""
         return pa.struct([("start", pa.int64()), ("end", pa.int64())])
 
@@ -264,7 +264,7 @@ class CountWindowCodec(Codec):
     name = "count window"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """The number of the window."""
         return pa.struct([("id", pa.int64())])
 
@@ -287,7 +287,7 @@ class GlobalWindowCodec(Codec):
     name = "global window"
 
     @property
-    def arrow_type(self) -> Any:
+    def arrow_type(self) -> object:
         """True: there is only one such window."""
         return pa.bool_()
 

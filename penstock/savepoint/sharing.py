@@ -93,7 +93,7 @@ def _is_record(kind: type) -> bool:
     return kind.__module__.startswith("penstock.") and dataclasses.is_dataclass(kind)
 
 
-def _reached_from(value: Any) -> set[int] | None:
+def _reached_from(value: object) -> set[int] | None:
     """Return the ids of the mutable objects that an object of an unknown class references; None if they are too many."""
     found: set[int] = set()
     waiting = [value]

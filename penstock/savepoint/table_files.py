@@ -179,7 +179,7 @@ def _row_maker(header: TableHeader, max_parallelism: int) -> Callable[[Any, Any]
         key, namespace = entry
         return key_group_of(key, max_parallelism), key, namespace, value
 
-    def plain(key: Any, value: Any) -> tuple[Any, ...]:
+    def plain(key: object, value: object) -> tuple[Any, ...]:
         return key_group_of(key, max_parallelism), key, value
 
     if header.is_timers:
@@ -420,7 +420,7 @@ def _overlaps(column: Any, owned: range) -> bool:
     return _is_between((found.min, found.max + 1), owned)
 
 
-def _only(table: Any, owned: range) -> Any:
+def _only(table: Any, owned: range) -> object:
     """Return the rows of some key groups; rows are sorted by them, so they are contiguous."""
     import pyarrow.compute as pc
 
@@ -428,9 +428,9 @@ def _only(table: Any, owned: range) -> Any:
     return table.filter(pc.and_(pc.greater_equal(groups, owned.start), pc.less(groups, owned.stop)))
 
 
-def _listed(shape: Any) -> Any:
+def _listed(shape: object) -> object:
     return [_listed(part) for part in shape] if isinstance(shape, tuple) else shape
 
 
-def _tupled(shape: Any) -> Any:
+def _tupled(shape: object) -> Any:
     return tuple(_tupled(part) for part in shape) if isinstance(shape, list) else shape

@@ -30,7 +30,7 @@ RunAll = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 def write_savepoint(
     manifest: Manifest,
-    state_io: Any,
+    state_io: object,
     target: str,
     *,
     drained: bool = False,
@@ -136,7 +136,7 @@ def safe_name(text: str) -> str:
 
 
 def _tables(
-    state_io: Any, item: _Item
+    state_io: object, item: _Item
 ) -> Iterator[tuple[str, TableDelta, Iterable[tuple[Any, Any]]]]:
     """Iterate over the tables of a chain: their names, a delta with their header, and their entries."""
     deltas = (

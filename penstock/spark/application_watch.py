@@ -146,7 +146,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _standing(context: SparkContext, java: Any) -> ApplicationState:
+def _standing(context: SparkContext, java: object) -> ApplicationState:
     """Query the masters about the application; masters that cannot be queried, as on YARN and Kubernetes, count as knowing it."""
     master = str(context.master)
     if not master.startswith(STANDALONE):
@@ -179,6 +179,6 @@ def _ask(context: SparkContext, java: Any, address: str) -> bool | None:
     return any(each.id() == context.applicationId for each in state.activeApps())
 
 
-def _module(jvm: Any, name: str) -> Any:
+def _module(jvm: object, name: str) -> Any:
     """Return an object of Scala."""
     return getattr(getattr(jvm, name), "MODULE$")

@@ -302,7 +302,7 @@ class _Guarded:
 
     function: Callable[[Any], Any]
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, item: object) -> object:
         try:
             return self.function(item)
         except PenstockError as error:

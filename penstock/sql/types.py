@@ -510,7 +510,7 @@ def _quoted(name: str) -> str:
     return f"`{escaped}`"
 
 
-def _in_range(value: Any, what: str, lowest: int, highest: int) -> int:
+def _in_range(value: object, what: str, lowest: int, highest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentTypeError(f"{what} must be an int, got {value!r}")
     if not lowest <= value <= highest:

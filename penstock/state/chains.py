@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint.handles import StateChain, StateHandle, read_state
 from penstock.checkpoint.manifest_store import explain_deleted_checkpoint
 from penstock.checkpoint.storage import CheckpointFileSystem
+from penstock.common.user_types import Key
 from penstock.errors import ArgumentError, FileError
 from penstock.files.file_system import resolve
 from penstock.files.paths import is_absolute
@@ -74,7 +75,7 @@ class ChainReader:
                 if self._name_in(handle) == table
             ]
 
-    def may_hold(self, chain: StateChain, key: Any) -> bool:
+    def may_hold(self, chain: StateChain, key: Key) -> bool:
         """Whether a chain covers the key group of a key."""
         group = key_group_of(key, self.max_parallelism)
         return any(start <= group < end for start, end in (h.key_groups for h in chain))

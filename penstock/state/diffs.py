@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint.handles import StateChain
+from penstock.common.user_types import Key
 from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.table import MISSING
 from penstock.state.catalog import TIMERS, OperatorInfo, StateInfo
@@ -122,7 +123,7 @@ def _compare(
 
 
 def _row(
-    label: str, state: str, key: Any, window: Any, old: Any, new: Any, *, timer: bool = False
+    label: str, state: str, key: Key, window: Any, old: Any, new: Any, *, timer: bool = False
 ) -> Change:
     if timer:
         window, timestamp = window

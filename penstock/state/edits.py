@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 from penstock.common.type_information import TypeInformation, shorten
+from penstock.common.user_types import Key
 from penstock.errors import ArgumentError, PenstockError
 from penstock.runtime.state.schema import StateSchema
 from penstock.windowing import Window
@@ -97,7 +98,7 @@ class TransformEntries:
                 with_times(changed, self.kind, newest(stored, self.kind)) if self.ttl else changed,
             )
 
-    def _check_type(self, before: Any, after: Any, key: Any) -> None:
+    def _check_type(self, before: Any, after: Any, key: Key) -> None:
         """Reject a value of another type than the state's; state does not enforce it, so existing values may differ."""
         if self.declared is None or (reason := mismatch(after, self.declared)) is None:
             return

@@ -18,6 +18,7 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.checkpoint.signing import Signer
 from penstock.common.job_id import JobID
+from penstock.common.user_types import Key
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.table import TableDelta
@@ -87,7 +88,7 @@ def _edited_tables(edit: OperatorEdit, subtask: int) -> Iterator[dict[str, Table
         if state.is_keyed:
             tables.setdefault(state.table, TableEdit(state.scope is not None, state.schema))
 
-    def owns(key: Any) -> bool:
+    def owns(key: Key) -> bool:
         return key_group_of(key, info.max_parallelism) in groups
 
     for name, table in tables.items():

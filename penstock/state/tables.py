@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.checkpoint.handles import StateChain
+from penstock.common.user_types import Key
 from penstock.runtime.operators.windows.window import MERGING_SET
 from penstock.state import columns as types_of
 from penstock.state.catalog import StateInfo
@@ -29,7 +30,7 @@ class TablePart(Protocol):
     def rows(self, databases: Databases) -> Iterator[tuple[Any, ...]]:
         """Iterate over the rows."""
 
-    def may_hold(self, key: Any) -> bool:
+    def may_hold(self, key: Key) -> bool:
         """Whether it may contain rows of a key."""
 
 
@@ -45,7 +46,7 @@ class KeyedPart:
     explode: bool
     merging: bool = False
 
-    def may_hold(self, key: Any) -> bool:
+    def may_hold(self, key: Key) -> bool:
         """Whether the chain covers the key's group."""
         return self.reader.may_hold(self.chain, key)
 
@@ -82,7 +83,7 @@ class TimerPart:
     operator: str
     table: str
 
-    def may_hold(self, key: Any) -> bool:
+    def may_hold(self, key: Key) -> bool:
         """Whether the chain covers the key's group."""
         return self.reader.may_hold(self.chain, key)
 
@@ -101,7 +102,7 @@ class RowsPart:
 
     held: tuple[tuple[Any, ...], ...]
 
-    def may_hold(self, key: Any) -> bool:
+    def may_hold(self, key: Key) -> bool:
         """Return True: it is unknown."""
         return True
 
@@ -245,7 +246,7 @@ class KeyedStateTable(SnapshotTable):
         for part in parts:
             yield from part.rows(self._databases)
 
-    def get(self, key: Any) -> list[Any]:
+    def get(self, key: Key) -> list[Any]:
         """Return the rows of a key. Only the state of the subtask that owns the key is read."""
         parts = [part for part in self.parts if part.may_hold(key)]
         return [self._row._make(row) for row in self._rows(parts) if row[0] == key]

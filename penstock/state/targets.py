@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common.type_information import TypeInformation, shorten
 from penstock.common.typeinfo import ListTypeInfo, check_type
+from penstock.common.user_types import Key
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
 from penstock.graph.key_groups import holds_nan, key_group_of
 from penstock.graph.keys import as_key
@@ -156,7 +157,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2
 
 
-def check_hashable(key: Any, what: str, number: int) -> None:
+def check_hashable(key: Key, what: str, number: int) -> None:
     """Reject a value that cannot be a dictionary key."""
     try:
         hash(key)
@@ -168,7 +169,7 @@ def check_hashable(key: Any, what: str, number: int) -> None:
         ) from None
 
 
-def check_key(key: Any, number: int, max_parallelism: int) -> Any:
+def check_key(key: Key, number: int, max_parallelism: int) -> Any:
     """Return a key in the form used by state; reject invalid keys."""
     if isinstance(key, list | bytearray | tuple):
         with contextlib.suppress(TypeError):  # of its content; reported by the next check

@@ -43,7 +43,7 @@ class StateDescriptor:
         return f"{type(self).__name__}('{self.name}', {self.type_info!r})"
 
 
-def _optional_type(value: Any, what: str) -> TypeInformation | None:
+def _optional_type(value: object, what: str) -> TypeInformation | None:
     return None if value is None else check_type(value, what)
 
 
@@ -100,7 +100,7 @@ class ReducingStateDescriptor(StateDescriptor):
             )
         self.reduce_function = reduce_function
 
-    def get_reduce_function(self) -> Any:
+    def get_reduce_function(self) -> object:
         """Return the function that folds values."""
         return self.reduce_function
 
@@ -122,7 +122,7 @@ class AggregatingStateDescriptor(StateDescriptor):
                 )
         self.agg_function = agg_function
 
-    def get_agg_function(self) -> Any:
+    def get_agg_function(self) -> object:
         """Return the function behind the accumulator."""
         return self.agg_function
 

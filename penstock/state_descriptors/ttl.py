@@ -90,7 +90,7 @@ class TtlCleanupStrategies:
         return found if isinstance(found, RocksdbCompactFilterCleanupStrategy) else None
 
 
-def _member(value: Any, kind: type[enum.Enum], what: str) -> Any:
+def _member(value: object, kind: type[enum.Enum], what: str) -> Any:
     if not isinstance(value, kind):
         raise ArgumentTypeError(
             f"{what} must be a StateTtlConfig.{kind.__name__}, got {value!r}",
@@ -257,7 +257,7 @@ class StateTtlConfig:
         self._cleanup = TtlCleanupStrategies() if cleanup_strategies is None else cleanup_strategies
 
     @staticmethod
-    def new_builder(ttl: Any) -> StateTtlConfigBuilder:
+    def new_builder(ttl: object) -> StateTtlConfigBuilder:
         """Start a configuration with the TTL: a Duration or a Time."""
         return StateTtlConfigBuilder(ttl)
 
@@ -269,7 +269,7 @@ class StateTtlConfig:
         """Return whether expired state may be read."""
         return self._visibility
 
-    def get_ttl(self) -> Any:
+    def get_ttl(self) -> object:
         """Return the TTL as it was given."""
         return self._ttl
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.user_types import Key, Record
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError
 from penstock.graph.key_groups import key_group_of, key_group_range
@@ -266,7 +267,7 @@ class OperatorHarness:
         subtask, parallelism, max_parallelism = self._place
         mine = key_group_range(subtask, parallelism, max_parallelism)
 
-        def owns(key: Any) -> bool:
+        def owns(key: Key) -> bool:
             return key_group_of(key, max_parallelism) in mine
 
         for snapshot in snapshots:
@@ -289,7 +290,7 @@ class OperatorHarness:
     # -- input
 
     def process_element(
-        self, value: Any, timestamp: int | None = None, key: Any = _NO_KEY, input_index: int = 0
+        self, value: Record, timestamp: int | None = None, key: Key = _NO_KEY, input_index: int = 0
     ) -> None:
         """Send one record."""
         keys = None if key is _NO_KEY else [key]

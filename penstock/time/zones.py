@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
-def checked_zone(zone: Any) -> str:
+def checked_zone(zone: object) -> str:
     """Validate a time zone; return the name that ZoneInfo uses.
 
     >>> checked_zone("GMT+08:00"), checked_zone("Europe/Berlin")

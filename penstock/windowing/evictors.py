@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentTypeError
 from penstock.time.durations import to_millis
 from penstock.windowing._checks import positive
@@ -18,10 +19,10 @@ W = TypeVar("W", bound=Window)
 class TimestampedValue(NamedTuple):
     """An element of a window with its timestamp; None if it has none."""
 
-    value: Any
+    value: Record
     timestamp: int | None = None
 
-    def get_value(self) -> Any:
+    def get_value(self) -> Record:
         """Return the element."""
         return self.value
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentTypeError
 from penstock.time.durations import to_millis
 from penstock.windowing._checks import positive
@@ -21,7 +22,7 @@ class SessionWindowTimeGapExtractor(ABC):
     """Returns the session gap of each element."""
 
     @abstractmethod
-    def extract(self, element: Any) -> int:
+    def extract(self, element: Record) -> int:
         """Return the gap in milliseconds; it must be positive."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from penstock.common.user_types import Record
 
 
 class TaggedUnion(NamedTuple):
@@ -13,7 +15,7 @@ class TaggedUnion(NamedTuple):
     """
 
     input_index: int
-    value: Any
+    value: Record
 
     def is_one(self) -> bool:
         """Whether the element belongs to the first stream."""
@@ -23,10 +25,10 @@ class TaggedUnion(NamedTuple):
         """Whether the element belongs to the second stream."""
         return self.input_index == 1
 
-    def get_one(self) -> Any:
+    def get_one(self) -> Record:
         """Return the element of the first stream, or None if it belongs to the second."""
         return self.value if self.input_index == 0 else None
 
-    def get_two(self) -> Any:
+    def get_two(self) -> Record:
         """Return the element of the second stream, or None if it belongs to the first."""
         return self.value if self.input_index == 1 else None

@@ -36,7 +36,7 @@ _FOUNDATION: dict[str, set[str]] = {
     "options": {"time", "logs", "dependencies"},
     "common": {"options", "time"},
     "records": {"common", "time"},
-    "windowing": {"time"},
+    "windowing": {"common", "time"},
     "state_descriptors": {"common", "time"},
 }
 FOUNDATION = set(imports.FOUNDATION)

@@ -150,12 +150,12 @@ class JsonOutput:
     def clear(self) -> None:
         """Do nothing."""
 
-    def _print(self, value: Any) -> None:
+    def _print(self, value: object) -> None:
         sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
 
-def _plain(value: Any, kind: Any) -> Any:
+def _plain(value: Any, kind: Any) -> object:
     """Return a value as JSON; a value without a JSON type as Flink prints it."""
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -194,7 +194,7 @@ _MOST = 200
 _MOST_TABLES = 20  # whose columns are looked up during typing
 
 
-def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
+def suggestions(environment: object, before: str) -> Iterator[Suggestion]:
     """Yield the completions at the cursor; `before` is the text before it."""
     statement = before[_begin(before) :]
     option = re.search(r"(?i)^\s*(?:re)?set\s+'([^']*)$", statement)
@@ -225,7 +225,7 @@ def _begin(text: str) -> int:
     return text.rindex(rest) if pieces and rest else 0
 
 
-def _candidates(environment: Any, tokens: list[Token], word: str) -> Iterator[Suggestion]:
+def _candidates(environment: object, tokens: list[Token], word: str) -> Iterator[Suggestion]:
     last = tokens[-1].upper if tokens else ""
     if not tokens:
         yield from _matching(word, _FIRST, "")

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.common.completable_future import LISTEN_S
+from penstock.common.user_types import Record
 from penstock.errors import JobCancelledError
 
 
@@ -43,7 +44,7 @@ class CollectBuffer:
             self._error = error
             self._changed.notify_all()
 
-    def take(self) -> Any:
+    def take(self) -> Record:
         """Wait for an element and return it; raise StopIteration, or the job's error, at the end."""
         with self._changed:
             while not self._elements and not self._finished:
@@ -78,12 +79,12 @@ class CloseableIterator(Iterator[Any]):
             JobCancelledError("the job was cancelled") if result.cancelled() else result.exception()
         )
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Record:
         if self._closed:
             raise StopIteration
         return self._buffer.take()
 
-    def next(self) -> Any:
+    def next(self) -> Record:
         """Return the next element."""
         return next(self)
 

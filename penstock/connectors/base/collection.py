@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Position, StateValue
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -92,7 +93,7 @@ class CollectionSource(Source):
         """Return whether the source is bounded: always."""
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: StateValue = None) -> SplitEnumerator:
         """Create the enumerator; the elements are pickled here."""
         if restored is not None:
             return StaticSplitEnumerator((), restored, left=_elements_left)
@@ -195,7 +196,9 @@ def _store(storage: str, blocks: tuple[bytes, ...], ends: tuple[int, ...]) -> Co
 
 
 class _CollectionReader(SourceReader):
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         data: CollectionBlocks = split.payload
         at = position or 0
         if not data.ends or at >= data.ends[-1]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from penstock.common.user_types import Position
 from penstock.connectors.base.collection import CollectionSource
 from penstock.connectors.base.source import (
     ReadLimits,
@@ -42,7 +43,9 @@ class _FrameReader(SourceReader):
     def __init__(self, pieces: SourceReader) -> None:
         self._pieces = pieces
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         for each in self._pieces.read(split, position, limits.with_batch_size(1)):
             records: Any = pl.read_ipc_stream(io.BytesIO(each.records[0]))
             yield SourceBatch(records, each.position)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Record, StateValue
 from penstock.connectors.base.sink import (
     CheckpointContext,
     Sink,
@@ -34,7 +35,7 @@ class RejectedRecord:
     '{"target": "http://host/in", "status": 422, "reason": "n is too small", "record": {"n": 1}}'
     """
 
-    record: Any
+    record: Record
     target: str
     status: int | None
     reason: str
@@ -64,7 +65,9 @@ def check_on_rejected(value: Any) -> OnRejected:
 class Rejections:
     """Handles rejected records in a task. Its methods are those of the writer that it belongs to."""
 
-    def __init__(self, on_rejected: OnRejected, context: WriterContext, restored: Any) -> None:
+    def __init__(
+        self, on_rejected: OnRejected, context: WriterContext, restored: StateValue
+    ) -> None:
         self._on_rejected = on_rejected
         self._context = context
         self._restored = restored
@@ -115,7 +118,7 @@ class Rejections:
         self._begun = False
         return self._writer.prepare_commit()
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the state of the other sink's writer."""
         return self._restored if self._writer is None else self._writer.snapshot()
 
@@ -135,6 +138,6 @@ class Rejections:
             writer.close()
 
 
-def _short(record: Any, most: int = 300) -> str:
+def _short(record: Record, most: int = 300) -> str:
     text = repr(record)
     return text if len(text) <= most else f"{text[:most]}..."

@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from penstock.common.user_types import StateValue
 from penstock.errors import RestoreRefusedError
 from penstock.errors.not_implemented import not_implemented
 from penstock.metrics.metricbase import MetricGroup
@@ -75,7 +76,7 @@ class SinkWriter(ABC):
         Committables belong to the committer: neither later calls nor `close` may change what they refer to.
         """
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the writer's state for its successor; any picklable value, or None for none.
 
         Called after each `prepare_commit`. While there are no new records, checkpoints keep the last state.
@@ -181,14 +182,14 @@ class Sink(ABC):
     get_java_function = not_implemented("there is no JVM object behind a sink")
 
     @abstractmethod
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Open the writer of one subtask, for many checkpoints.
 
         `restored` is the last result of `SinkWriter.snapshot` in the last completed checkpoint. After a change of the
         parallelism, it is the state of some former subtask, of several (`merge_writer_states`), or None.
         """
 
-    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+    def merge_writer_states(self, states: Sequence[Any]) -> StateValue:
         """Merge the states of several former subtasks' writers into the state of one.
 
         With a smaller parallelism than before, some subtasks get the states of several. A sink whose writers have no state

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.user_types import Position, StateValue
 from penstock.errors import RecordError
 from penstock.errors.not_implemented import not_implemented
 from penstock.time import clock
@@ -57,7 +58,7 @@ class MalformedRecord:
     message: str
     origin: dict[str, Any] = field(default_factory=dict)
     timestamp: int | None = None
-    position: Any = None
+    position: Position = None
     reason: str = ""
     hint: str | None = None
 
@@ -69,7 +70,7 @@ class MalformedRecord:
         origin: dict[str, Any],
         *,
         timestamp: int | None = None,
-        position: Any = None,
+        position: Position = None,
     ) -> MalformedRecord:
         """Create one from an exception of a deserializer.
 
@@ -108,7 +109,7 @@ class SourceBatch:
     """
 
     records: list[Any]
-    position: Any
+    position: Position
     timestamps: list[int] | None = None
     positions: Sequence[Any] | None = None
     start: Any = None
@@ -229,7 +230,7 @@ class SplitEnumerator(ABC):
     def no_more_splits(self) -> bool:
         """Whether `discover` will never return another split. Always False for unbounded discovery."""
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the enumerator's state; any picklable value."""
         return None
 
@@ -263,7 +264,9 @@ class SourceReader(ABC):
     """Reads splits. Runs in a task."""
 
     @abstractmethod
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield the available records from `position` on.
 
         The generator ends when the split has no more records for now. For a bounded split and for any split of a bounded
@@ -286,7 +289,7 @@ class SourceReader(ABC):
         """
         return False
 
-    def next_ready(self, split: SourceSplit, position: Any) -> float | None:
+    def next_ready(self, split: SourceSplit, position: Position) -> float | None:
         """Return the number of seconds until the split may have records again, after everything was read; None if unknown.
 
         0 means at once, infinity only after a call of `wake`. In pipelined mode, the split is read again then; if this is
@@ -300,7 +303,7 @@ class SourceReader(ABC):
         In pipelined mode, all splits are read at once then. Called before `open`.
         """
 
-    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+    def on_checkpoint(self, split: SourceSplit, position: Position) -> None:
         """Handle that no record from before `position` will be requested again: it is in a durable checkpoint.
 
         A system that keeps data until it is confirmed may discard it now. It must not block, and a split that was not read
@@ -328,7 +331,7 @@ class Source(ABC):
         """Return whether the source is bounded."""
 
     @abstractmethod
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: StateValue = None) -> SplitEnumerator:
         """Create the enumerator; `restored` is a result of `SplitEnumerator.snapshot`, or None."""
 
     @abstractmethod
@@ -349,7 +352,7 @@ class SplitProgress:
     """How far a split was read, as stored in a checkpoint."""
 
     split: SourceSplit
-    position: Any
+    position: Position
     finished: bool = False
     generator: Any = None  # state of the split's watermark generator
     watermark: int = -(2**63)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
@@ -161,7 +162,7 @@ class PrintSink(Sink):
         self.type_info = type_info
         self._delivered: dict[str, int] = {}
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         prefix = line_prefix(self.identifier, context.subtask, context.parallelism)
         return _PrintWriter(context, prefix, self.text_function())
@@ -268,7 +269,7 @@ class CollectSink(Sink):
         self._delivered: dict[str, int] = {}
         self._streamed_puts = 0
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         return _CollectWriter(context)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.source import SourceSplit, SplitEnumerator, SplitProgress
 
 
@@ -17,7 +17,7 @@ class StaticSplitEnumerator(SplitEnumerator):
     def __init__(
         self,
         splits: Iterable[SourceSplit],
-        restored: Any = None,
+        restored: StateValue = None,
         *,
         left: Callable[[SplitProgress], int] | None = None,
         unit: str = "records",
@@ -35,7 +35,7 @@ class StaticSplitEnumerator(SplitEnumerator):
         """Whether all splits were assigned."""
         return not self._splits
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return a marker: the splits are already in the checkpoint."""
         return None if self._splits else "planned"
 

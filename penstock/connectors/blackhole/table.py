@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.types import RowKind
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import Sink, SinkWriter, WriterContext
 from penstock.sql.connector.changelog_mode import ChangelogMode
 from penstock.sql.connector.options import checked, text
@@ -45,7 +46,7 @@ class BlackholeTable:
 class BlackholeSink(Sink):
     """Drops records."""
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Return a writer that does nothing."""
         return _Nothing()
 

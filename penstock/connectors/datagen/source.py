@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Position, StateValue
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -131,11 +132,11 @@ class DataGeneratorSource(Source):
         """Return whether the source is bounded: with a count it is."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the declared type of the records, or None."""
         return self.type_info
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: StateValue = None) -> SplitEnumerator:
         """Create the enumerator: one split per subtask."""
         now = time.time()
         block = RANDOM_BLOCK if self.takes_random else 1
@@ -164,7 +165,7 @@ class GeneratorEnumerator(StaticSplitEnumerator):
         rate: float | None,
         count: int | None,
         planned: int,
-        restored: Any = None,
+        restored: StateValue = None,
     ) -> None:
         super().__init__(splits, restored)
         self._planned = planned
@@ -172,7 +173,7 @@ class GeneratorEnumerator(StaticSplitEnumerator):
         self._count = count
         self.clock: Callable[[], float] = time.time
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the number of splits, which does not change with the parallelism."""
         return None if super().snapshot() is None else self._planned
 
@@ -237,7 +238,9 @@ class GeneratorReader(SourceReader):
         if callable(closer):
             closer()
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield the records that are due."""
         share, splits, block = split.payload
         index, accounted = split.start if position is None else position
@@ -270,7 +273,7 @@ class GeneratorReader(SourceReader):
             index = _following(indexes[-1], splits, block)
             yield SourceBatch(records, (index, accounted), timestamps)
 
-    def next_ready(self, split: SourceSplit, position: Any) -> float:
+    def next_ready(self, split: SourceSplit, position: Position) -> float:
         """Return when the next record is due by the rate, but not before the next millisecond."""
         if self._source.rate is None:
             return 0.0

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from penstock.catalogs.tables import PhysicalColumn
+from penstock.common.user_types import Position
 from penstock.connectors.base.source import ReadLimits, SourceReader
 from penstock.connectors.datagen.columns import (
     ColumnRule,
@@ -142,7 +143,7 @@ class _FramesReader(GeneratorReader):
         super().__init__(source)
         self._maker = source.maker
 
-    def read(self, split: Any, position: Any, limits: ReadLimits) -> Any:
+    def read(self, split: Any, position: Position, limits: ReadLimits) -> Any:
         """Give more rows at once than generators of objects do."""
         wide = limits.with_batch_size(max(limits.batch_size, ROWS_AT_ONCE))
         return super().read(split, position, wide)

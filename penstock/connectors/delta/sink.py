@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.retrying import retry
 from penstock.connectors.base.sink import (
     CommitRequest,
@@ -97,7 +98,7 @@ class DeltaSink(Sink):
             )
         return schema, partitions
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         return LakeWriter(context, DeltaLayout(self), self.target_file_size)
 
@@ -106,7 +107,7 @@ class DeltaSink(Sink):
         return DeltaCommitter(self)
 
 
-def _declared_schema(given: Any) -> Any:
+def _declared_schema(given: object) -> object:
     return arrow_schema(row_type(given), utc_timestamp=True)
 
 
@@ -141,7 +142,7 @@ class DeltaLayout(TableLayout):
         """Return names and values, in the format of the table's log."""
         return tuple(zip(self._partition_by, partition or (), strict=True))
 
-    def path_of(self, partition: Any, name: str) -> str:
+    def path_of(self, partition: object, name: str) -> str:
         """Return a path in Hive's style: column=value/file.
 
         Paths are informative only: the log has the values. So nothing is encoded in them, which clients do differently.
@@ -166,7 +167,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", text)
 
 
-def partition_text(value: Any) -> str | None:
+def partition_text(value: object) -> str | None:
     """Return a value of a partition column in the format of Delta's protocol.
 
     >>> partition_text(True), partition_text(None), partition_text(7)

@@ -15,7 +15,7 @@ def deltalake(part: str = "") -> Any:
     return optional_module(name, extra="delta", needed_by="a Delta Lake source or sink")
 
 
-def check_location(table_uri: Any, storage_options: Any) -> tuple[str, dict[str, str] | None]:
+def check_location(table_uri: object, storage_options: object) -> tuple[str, dict[str, str] | None]:
     """Check a table's location and storage options."""
     if not isinstance(table_uri, str) or not table_uri.strip():
         raise ArgumentTypeError(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.connectors.base.arguments import check_callable, check_one_of, check_text
 from penstock.errors import RecordError
 
@@ -101,7 +102,7 @@ class ElasticsearchEmitter:
             _Fields(None, index_field, _optional("key_field", key_field), doc_type)
         )
 
-    def actions(self, record: Any) -> list[BulkAction]:
+    def actions(self, record: Record) -> list[BulkAction]:
         """Return the actions of a record: none, one or several."""
         made = self._emit(record)
         if made is None:
@@ -125,7 +126,7 @@ class _Fields:
     key_field: str | None
     doc_type: str | None
 
-    def __call__(self, record: Any) -> BulkAction:
+    def __call__(self, record: Record) -> BulkAction:
         document = _as_document(record)
         index = self.index
         if index is None:
@@ -137,7 +138,7 @@ class _Fields:
         return BulkAction("update", index, key, document, doc_type=self.doc_type)
 
 
-def _as_document(record: Any) -> Mapping[str, Any]:
+def _as_document(record: Record) -> Mapping[str, Any]:
     if isinstance(record, Mapping):
         return record
     as_dict = getattr(record, "as_dict", None)

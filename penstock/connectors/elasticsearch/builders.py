@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, Self
+from typing import Self
 
 from penstock.connectors.base.arguments import check_int, check_text
 from penstock.connectors.base.delivery import DeliveryGuarantee
@@ -150,7 +150,7 @@ class ElasticsearchSinkBuilderBase:
         self._socket_timeout_ms = check_int("timeout", timeout, 1)
         return self
 
-    def set_on_rejected(self, on_rejected: Any) -> Self:
+    def set_on_rejected(self, on_rejected: object) -> Self:
         """Set how rejected records are handled: "fail", a function of a RejectedRecord, or another sink. Penstock only."""
         self._on_rejected = check_on_rejected(on_rejected)
         return self

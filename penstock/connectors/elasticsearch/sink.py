@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.rejections import OnRejected, RejectedRecord, Rejections
 from penstock.connectors.base.request_batch import BatchLimits, RequestBatch
 from penstock.connectors.base.retrying import AttemptFailedError, Backoff, retry
@@ -55,7 +56,7 @@ class ElasticsearchSink(Sink):
         self.emitter = emitter
         self.settings = settings
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         return _BulkWriter(self, context, restored)
 
@@ -64,7 +65,7 @@ class ElasticsearchSink(Sink):
         other = self.settings.on_rejected
         return other.create_committer() if isinstance(other, Sink) else None
 
-    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+    def merge_writer_states(self, states: Sequence[Any]) -> StateValue:
         """Merge states of the sink for rejected records."""
         other = self.settings.on_rejected
         if isinstance(other, Sink):
@@ -80,7 +81,9 @@ class _Pending:
 
 
 class _BulkWriter(SinkWriter):
-    def __init__(self, sink: ElasticsearchSink, context: WriterContext, restored: Any) -> None:
+    def __init__(
+        self, sink: ElasticsearchSink, context: WriterContext, restored: StateValue
+    ) -> None:
         settings = self._settings = sink.settings
         self._emitter = sink.emitter
         self._client = HttpClient(
@@ -224,7 +227,7 @@ class _BulkWriter(SinkWriter):
         self._in_checkpoint_interval = False
         return self._rejections.prepare_commit()
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         return self._rejections.snapshot()
 
     def close(self) -> None:

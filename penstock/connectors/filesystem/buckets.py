@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.errors.not_implemented import not_implemented
 
@@ -45,7 +46,7 @@ class BucketAssigner(ABC):
     get_java_object = not_implemented("there is no JVM object behind a bucket assigner")
 
     @abstractmethod
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+    def get_bucket_id(self, element: Record, context: BucketContext) -> str:
         """Return a relative path such as 2024-01-31 or country=de; the empty string is the base path."""
 
     def assign(
@@ -85,7 +86,7 @@ class BucketAssigner(ABC):
 class BasePathBucketAssigner(BucketAssigner):
     """One bucket: the base path itself."""
 
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+    def get_bucket_id(self, element: Record, context: BucketContext) -> str:
         """Return the empty string."""
         return ""
 
@@ -113,7 +114,7 @@ class DateTimeBucketAssigner(BucketAssigner):
                 ) from None
         check_bucket(format_java(format_str, dt.datetime(2000, 1, 1, tzinfo=dt.UTC)))
 
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+    def get_bucket_id(self, element: Record, context: BucketContext) -> str:
         """Return the formatted processing time."""
         return self._name(context.processing_time)
 
@@ -143,7 +144,7 @@ class FunctionBucketAssigner(BucketAssigner):
         except (TypeError, ValueError):
             self._with_context = False
 
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+    def get_bucket_id(self, element: Record, context: BucketContext) -> str:
         """Call the function."""
         return self._function(element, context) if self._with_context else self._function(element)
 

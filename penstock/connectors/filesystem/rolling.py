@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.errors.not_implemented import not_implemented
@@ -173,7 +172,7 @@ class FileCompactor:
     concatenates: bool = field(default=True, kw_only=True)
 
     @staticmethod
-    def concat_file_compactor(file_delimiter: Any = None) -> FileCompactor:
+    def concat_file_compactor(file_delimiter: object = None) -> FileCompactor:
         """Concatenate files, with an optional delimiter between them."""
         if file_delimiter is None:
             return FileCompactor()

@@ -7,6 +7,7 @@ from functools import partial
 from typing import IO, Any
 
 from penstock.common.serialization import Encoder
+from penstock.common.user_types import Record, StateValue
 from penstock.connectors.base.sink import (
     Committer,
     Sink,
@@ -62,19 +63,19 @@ class FileSink(Sink):
         self._policy = policy
 
     @staticmethod
-    def for_row_format(base_path: Any, encoder: Any) -> FileSink.RowFormatBuilder:
+    def for_row_format(base_path: object, encoder: object) -> FileSink.RowFormatBuilder:
         """Return a builder for row encoding; the encoder may be a function from record to str or bytes."""
         return FileSink.RowFormatBuilder(base_path, encoder)
 
     @staticmethod
-    def for_bulk_format(base_path: Any, writer_factory: Any) -> FileSink.BulkFormatBuilder:
+    def for_bulk_format(base_path: object, writer_factory: object) -> FileSink.BulkFormatBuilder:
         """Return a builder for bulk formats, such as Parquet."""
         return FileSink.BulkFormatBuilder(base_path, writer_factory)
 
     def get_transformer(self) -> None:
         """Return None: records reach the sink unchanged."""
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         return FileWriter(
             self.base_path,
@@ -95,7 +96,7 @@ class FileSink(Sink):
 
     @staticmethod
     def sweep(
-        base_path: Any, is_referenced: Callable[[str], bool], job_id: str | None = None
+        base_path: object, is_referenced: Callable[[str], bool], job_id: str | None = None
     ) -> list[str]:
         """Delete hidden files below a path that no checkpoint refers to; return them.
 
@@ -118,7 +119,7 @@ class FileSink(Sink):
             self._rolling = RollingPolicy.on_checkpoint_rolling_policy()
             self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
-        def with_bucket_check_interval(self, interval: int) -> Any:
+        def with_bucket_check_interval(self, interval: int) -> object:
             """Accepted as in Flink (milliseconds), without effect: intervals are checked at every commit."""
             if not isinstance(interval, int) or interval <= 0:
                 raise ArgumentError(
@@ -126,7 +127,7 @@ class FileSink(Sink):
                 )
             return self
 
-        def with_bucket_assigner(self, bucket_assigner: Any) -> Any:
+        def with_bucket_assigner(self, bucket_assigner: object) -> object:
             """Set the bucket assigner; a function from record to bucket id works too."""
             if not isinstance(bucket_assigner, BucketAssigner):
                 if not callable(bucket_assigner):
@@ -139,7 +140,7 @@ class FileSink(Sink):
             self._assigner = bucket_assigner
             return self
 
-        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Any:
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> object:
             """Set when files are published."""
             if not isinstance(rolling_policy, RollingPolicy):
                 raise ArgumentTypeError(
@@ -155,7 +156,7 @@ class FileSink(Sink):
             self._rolling = rolling_policy
             return self
 
-        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Any:
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> object:
             """Set prefix and suffix of file names."""
             if not isinstance(output_file_config, OutputFileConfig):
                 raise ArgumentTypeError(
@@ -166,7 +167,7 @@ class FileSink(Sink):
             self._config = output_file_config
             return self
 
-        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Any:
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> object:
             """Keep files pending, and compact them by a strategy."""
             if not isinstance(strategy, FileCompactStrategy):
                 raise ArgumentTypeError("the strategy is not a FileCompactStrategy")
@@ -180,7 +181,7 @@ class FileSink(Sink):
             self._compaction = (strategy, compactor)
             return self
 
-        def disable_compact(self) -> Any:
+        def disable_compact(self) -> object:
             """Publish files without compaction."""
             self._compaction = None
             return self
@@ -250,12 +251,12 @@ class _SchemaEncoder(Encoder):
     def __init__(self, schema: Any) -> None:
         self._schema = schema
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: Record) -> bytes:
         data: bytes = self._schema.serialize(value)
         return data if data.endswith(b"\n") else data + b"\n"
 
 
-def _encoder_of(encoder: Any) -> Any:
+def _encoder_of(encoder: object) -> object:
     if callable(getattr(encoder, "encode", None)) and not isinstance(encoder, (str, type)):
         return encoder
     if callable(getattr(encoder, "serialize", None)) and not isinstance(encoder, type):

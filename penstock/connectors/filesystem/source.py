@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from penstock.common.user_types import Position, StateValue
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -72,14 +73,14 @@ class FileSource(Source):
         self.splittable = splittable
 
     @staticmethod
-    def for_record_stream_format(stream_format: Any, *paths: Any) -> FileSourceBuilder:
+    def for_record_stream_format(stream_format: object, *paths: object) -> FileSourceBuilder:
         """Build a source that reads records from streams; the format may be a DeserializationSchema for lines."""
         if not isinstance(stream_format, FileFormat) and hasattr(stream_format, "deserialize"):
             stream_format = DeserializedLinesFormat(stream_format)
         return FileSourceBuilder(stream_format, paths)
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: Any, *paths: Any) -> FileSourceBuilder:
+    def for_bulk_file_format(bulk_format: object, *paths: object) -> FileSourceBuilder:
         """Build a source that reads batches of columns."""
         return FileSourceBuilder(bulk_format, paths)
 
@@ -87,11 +88,11 @@ class FileSource(Source):
         """Return whether the source is bounded: unless it monitors directories."""
         return Boundedness.BOUNDED if self.interval is None else Boundedness.CONTINUOUS_UNBOUNDED
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records, if the format knows it."""
         return self.format.get_produced_type()
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create the enumerator."""
         return FileEnumerator(self, restored)
 
@@ -120,7 +121,7 @@ class FileSourceBuilder:
         self._split_size = DEFAULT_PART_SIZE
         self._splittable = True
 
-    def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder:
+    def monitor_continuously(self, discovery_interval: object) -> FileSourceBuilder:
         """Monitor the paths for new files; the interval is a Duration, a timedelta or seconds."""
         seconds = _seconds(discovery_interval)
         if seconds <= 0:
@@ -206,7 +207,7 @@ class FileEnumerator(SplitEnumerator):
 
     backlog_unit = "bytes"
 
-    def __init__(self, source: FileSource, restored: Any = None) -> None:
+    def __init__(self, source: FileSource, restored: StateValue = None) -> None:
         self._source = source
         self._seen: dict[str, int] = dict(restored) if restored is not None else {}
         self._done = restored is not None and source.interval is None
@@ -232,7 +233,7 @@ class FileEnumerator(SplitEnumerator):
         """Whether all files were assigned; a monitored directory may always get another."""
         return self._done and self._source.interval is None
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the assigned files: path to modification time."""
         if self._source.interval is None:
             return {} if self._done else None
@@ -326,7 +327,9 @@ class FileReader(SourceReader):
             self._faults.count = group.counter(SKIPPED).inc
             self._format.use_metrics(group)
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield the records of a part."""
         part: FilePart = split.payload
         at = split.start if position is None else position
@@ -369,7 +372,7 @@ def _check_exists(root: str) -> None:
     )
 
 
-def _seconds(interval: Any) -> float:
+def _seconds(interval: object) -> float:
     if isinstance(interval, (int, float)) and not isinstance(interval, bool):
         return float(interval)
     for method, unit in (

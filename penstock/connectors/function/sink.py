@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import Sink, SinkWriter, WriterContext
 from penstock.connectors.filesystem.buckets import BucketContext
 from penstock.errors import ArgumentTypeError
@@ -35,7 +36,7 @@ class FunctionSink(Sink):
         self.function = function
         self.takes_context = _count_parameters(invoke) >= 2
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Open the function of one subtask."""
         return _FunctionWriter(self, context)
 

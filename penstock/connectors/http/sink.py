@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.serialization import SerializationSchema
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.arguments import (
     check_callable,
     check_int,
@@ -132,7 +133,7 @@ class HttpSink(Sink):
         """The content type of the requests, unless set in the headers."""
         return _CONTENT_TYPES[self.framing]
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         return _HttpWriter(self, context, restored)
 
@@ -140,7 +141,7 @@ class HttpSink(Sink):
         """Create the committer of the sink for rejected records, if there is one."""
         return self.on_rejected.create_committer() if isinstance(self.on_rejected, Sink) else None
 
-    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+    def merge_writer_states(self, states: Sequence[Any]) -> StateValue:
         """Merge states of the sink for rejected records."""
         if isinstance(self.on_rejected, Sink):
             return self.on_rejected.merge_writer_states(states)
@@ -158,7 +159,7 @@ class _Request:
 class _HttpWriter(SinkWriter):
     """Builds requests, which threads send."""
 
-    def __init__(self, sink: HttpSink, context: WriterContext, restored: Any) -> None:
+    def __init__(self, sink: HttpSink, context: WriterContext, restored: StateValue) -> None:
         self._sink = sink
         self._client = HttpClient(
             extra="http",
@@ -208,7 +209,7 @@ class _HttpWriter(SinkWriter):
             return body.serialize_batch(values)
         return [_as_bytes(body(value)) for value in values]
 
-    def _headers_of(self, value: Any) -> Mapping[str, str]:
+    def _headers_of(self, value: object) -> Mapping[str, str]:
         key = self._sink.idempotency_key
         if key is None:
             return self._headers
@@ -278,7 +279,7 @@ class _HttpWriter(SinkWriter):
         self._batches.clear()  # drops URLs that are not used again
         return self._rejections.prepare_commit()
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         return self._rejections.snapshot()
 
     def close(self) -> None:
@@ -297,7 +298,7 @@ def _check_url(url: str) -> None:
         )
 
 
-def _as_bytes(body: Any) -> bytes:
+def _as_bytes(body: object) -> bytes:
     if isinstance(body, bytes):
         return body
     if isinstance(body, str):
@@ -309,7 +310,7 @@ def _as_bytes(body: Any) -> bytes:
     )
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: object) -> object:
     as_dict = getattr(value, "as_dict", None)
     if callable(as_dict):
         return as_dict()  # a Row

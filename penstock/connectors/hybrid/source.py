@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Position, StateValue
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -44,12 +45,12 @@ class HybridSource(Source):
         """Return whether the source is bounded: if the last one is."""
         return self.sources[-1].get_boundedness()
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records, if all sources have the same."""
         kinds = [getattr(source, "get_produced_type", lambda: None)() for source in self.sources]
         return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: StateValue = None) -> SplitEnumerator:
         """Create the enumerator; a restored one continues with its current source."""
         return HybridEnumerator(self.sources, parallelism, restored)
 
@@ -63,7 +64,7 @@ class HybridSource(Source):
         adopted = self.sources[index].adopt_split(inner)
         return dataclasses.replace(split, payload=(index, adopted))
 
-    def adopt_enumerator(self, state: Any) -> Any:
+    def adopt_enumerator(self, state: Any) -> object:
         """Delegate to the source that the other job was reading."""
         if state.inner is None:
             return state
@@ -204,7 +205,9 @@ class HybridReader(SourceReader):
         """Keep the context for the readers, which are created when they are needed."""
         self._context = context
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield records from `position` on."""
         index, inner = split.payload
         yield from self._reader(index).read(inner, position, limits)
@@ -214,12 +217,12 @@ class HybridReader(SourceReader):
         index, inner = split.payload
         return self._reader(index).ordered(inner)
 
-    def next_ready(self, split: SourceSplit, position: Any) -> float | None:
+    def next_ready(self, split: SourceSplit, position: object) -> float | None:
         """Return the number of seconds until the split may have records, if its source knows."""
         index, inner = split.payload
         return self._reader(index).next_ready(inner, position)
 
-    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+    def on_checkpoint(self, split: SourceSplit, position: object) -> None:
         """Pass the position of a durable checkpoint on to the reader of the split's source."""
         index, inner = split.payload
         self._reader(index).on_checkpoint(inner, position)

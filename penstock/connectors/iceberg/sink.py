@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import IO, Any, Final
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.retrying import Backoff, retry
 from penstock.connectors.base.sink import (
     CommitRequest,
@@ -79,7 +80,7 @@ class IcebergSink(Sink):
         catalog.create_namespace_if_not_exists(self.name.parts[:-1])
         return catalog.create_table_if_not_exists(self.name.parts, schema)
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         return LakeWriter(context, IcebergLayout(self.name.require_table()), self.target_file_size)
 
@@ -123,7 +124,7 @@ class IcebergLayout(TableLayout):
         ]
         return list(zip(*columns, strict=True))
 
-    def partition_values(self, partition: Any) -> tuple[tuple[str, str | None], ...]:
+    def partition_values(self, partition: object) -> tuple[tuple[str, str | None], ...]:
         """Return nothing: the table derives them from the file."""
         return ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from penstock.connectors.base.retrying import retry
 from penstock.connectors.jdbc.urls import JdbcDatabase
@@ -128,7 +128,7 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def bad_record(
-    error: BaseException, target: JdbcDatabase, sql: str, record: Any, number: int, count: int
+    error: BaseException, target: JdbcDatabase, sql: str, record: object, number: int, count: int
 ) -> RecordError:
     """Create the error of a record that the database rejects."""
     shown = repr(record)

@@ -174,5 +174,5 @@ def _quoted(name: str, quote: str = '"') -> str:
     return quote + name.replace(quote, quote * 2) + quote
 
 
-def _text(key: Any) -> Any:
+def _text(key: object) -> object:
     return tuple(map(str, key)) if isinstance(key, tuple) else str(key)

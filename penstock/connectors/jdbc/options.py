@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from penstock.connectors.jdbc.urls import JdbcDatabase, parse_url
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
-def whole_number(value: Any, what: str, least: int) -> int:
+def whole_number(value: object, what: str, least: int) -> int:
     """Return an integer of at least `least`; `what` names it in the error."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentTypeError(f"{what} is not an integer", detail=f"got {value!r}")
@@ -17,7 +17,7 @@ def whole_number(value: Any, what: str, least: int) -> int:
     return value
 
 
-def text(value: Any, what: str) -> str:
+def text(value: object, what: str) -> str:
     """Return a non-empty str; `what` names it in the error."""
     if not isinstance(value, str):
         raise ArgumentTypeError(

@@ -64,7 +64,7 @@ class Parameters:
             rows = [self._converted(row, self._converters) for row in rows]
         return rows
 
-    def _fields(self, value: Any) -> Sequence[Any]:
+    def _fields(self, value: object) -> Sequence[Any]:
         if isinstance(value, Row):
             return self._checked(tuple(value), value)
         return self._checked(value, value)
@@ -102,11 +102,11 @@ def _converter(kind: TypeInformation) -> Callable[[Any], Any] | None:
     return None
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, default=str)
 
 
-def _moment(value: Any) -> Any:
+def _moment(value: object) -> object:
     if isinstance(value, Instant):
         begin = dt.datetime.fromtimestamp(value.seconds, dt.UTC)
         return begin.replace(microsecond=value.nanos // 1000)

@@ -39,7 +39,7 @@ def psycopg() -> Any:
     return optional_module("psycopg", extra="postgres", needed_by="a PostgreSQL database")
 
 
-def connect(options: JdbcConnectionOptions, **settings: Any) -> Any:
+def connect(options: JdbcConnectionOptions, **settings: object) -> Any:
     """Open a connection in autocommit mode."""
     merged = connection_settings(options, **settings)
     connection = psycopg().connect(**merged, autocommit=True)
@@ -47,7 +47,7 @@ def connect(options: JdbcConnectionOptions, **settings: Any) -> Any:
     return connection
 
 
-def connection_settings(options: JdbcConnectionOptions, **settings: Any) -> dict[str, Any]:
+def connection_settings(options: JdbcConnectionOptions, **settings: object) -> dict[str, Any]:
     """Return the connection parameters for libpq."""
     # Without keepalives, the system would notice a server that disappeared only after two hours.
     default = {

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Position
 from penstock.connectors.jdbc.generic import DriverStatement, create_engine, sqlalchemy
 from penstock.connectors.jdbc.options import JdbcConnectionOptions
 from penstock.connectors.jdbc.postgres import connect
@@ -23,7 +24,7 @@ class JdbcScan:
     quote: str = '"'
     every: tuple[str, ...] = ()  # all columns, if rows without a key cannot be ordered as text
 
-    def statement(self, part: SplitRange, position: Any) -> tuple[str, list[Any]]:
+    def statement(self, part: SplitRange, position: Position) -> tuple[str, list[Any]]:
         """Return SQL with `?`, and its parameters, for the rows of a part that come after a position.
 
         With a key, a position is the values of the columns that the rows are ordered by. Without one it is the number of rows

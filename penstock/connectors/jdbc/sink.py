@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.type_information import TypeInformation
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import (
     Committer,
     Sink,
@@ -134,7 +135,7 @@ class JdbcSink(Sink):
         prefix = self._exactly_once.transaction_prefix
         return prefix or short_hash(self._connection.target.name, self._sql)
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Open the writer of one subtask."""
         from penstock.connectors.jdbc.writers import BatchWriter, StagingWriter, TwoPhaseWriter
 
@@ -166,12 +167,12 @@ class JdbcSink(Sink):
         return f"JdbcSink({self._connection.target.name!r}, {how})"
 
 
-def check_options(options: Any) -> JdbcConnectionOptions:
+def check_options(options: object) -> JdbcConnectionOptions:
     """Return connection options after checking their type."""
     return _check_kind(options, JdbcConnectionOptions, "jdbc_connection_options")  # type: ignore[no-any-return]
 
 
-def _check_kind(value: Any, kind: type, name: str) -> Any:
+def _check_kind(value: object, kind: type, name: str) -> Any:
     if isinstance(value, kind):
         return value
     hint = f"pass a {kind.__name__}, the result of its builder"

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import check_type
 from penstock.common.types import Row
+from penstock.common.user_types import Position, StateValue
 from penstock.connectors.base.source import (
     Boundedness,
     MalformedRecord,
@@ -78,7 +79,7 @@ class JdbcSource(Source):
         """Return the type of the records, if it was given."""
         return self.type_info
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create the enumerator, which splits the table."""
         return _Enumerator(self, parallelism, restored)
 
@@ -209,7 +210,7 @@ class JdbcSourceBuilder:
 class _Enumerator(SplitEnumerator):
     """Splits the table once, and assigns a few splits at a time, so that faster subtasks get more of them."""
 
-    def __init__(self, source: JdbcSource, parallelism: int, restored: Any) -> None:
+    def __init__(self, source: JdbcSource, parallelism: int, restored: StateValue) -> None:
         self._source = source
         self._parallelism = parallelism
         self._waiting: list[SourceSplit] | None = restored
@@ -233,7 +234,7 @@ class _Enumerator(SplitEnumerator):
         """Whether all splits were assigned."""
         return self._waiting == []
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the unassigned splits; None before the table is split."""
         return self._waiting
 
@@ -279,7 +280,9 @@ class _Reader(SourceReader):
         self._source = source
         self._open: dict[str, tuple[Any, Cursor]] = {}
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield the rows after a position."""
         scan, part = split.payload
         while True:
@@ -302,7 +305,7 @@ class _Reader(SourceReader):
         self._open.clear()
 
     def _fetch(
-        self, split: SourceSplit, position: Any, count: int
+        self, split: SourceSplit, position: object, count: int
     ) -> tuple[list[tuple[Any, ...]], Cursor]:
         opened = self._open.pop(split.split_id, None)
         if opened is not None:
@@ -319,7 +322,7 @@ class _Reader(SourceReader):
             return with_retries(lambda: self._begin(split, position, count), _RETRIES)
 
     def _begin(
-        self, split: SourceSplit, position: Any, count: int
+        self, split: SourceSplit, position: object, count: int
     ) -> tuple[list[tuple[Any, ...]], Cursor]:
         scan, part = split.payload
         cursor = Cursor(self._source.connection, *scan.statement(part, position))
@@ -335,7 +338,11 @@ class _Reader(SourceReader):
         return refused(error, self._source.connection.target, "read", self._source.relation)
 
     def _batch(
-        self, split: SourceSplit, rows: list[tuple[Any, ...]], names: tuple[str, ...], position: Any
+        self,
+        split: SourceSplit,
+        rows: list[tuple[Any, ...]],
+        names: tuple[str, ...],
+        position: object,
     ) -> SourceBatch:
         records: list[Any] = []
         malformed: list[MalformedRecord] = []

@@ -21,7 +21,7 @@ class SplitRange:
     nulls: bool = False
 
 
-def cut(low: Any, high: Any, count: int) -> list[SplitRange]:
+def cut(low: object, high: object, count: int) -> list[SplitRange]:
     """Divide the values from low to high, inclusive, into at most `count` ranges of equal width; the first and last are open.
 
     Integers are divided like in Flink: if the ranges cannot be equal, the first ones have one more value.
@@ -51,7 +51,7 @@ def _between(low: Any, high: Any, number: int, count: int) -> Any:
     return low + (high - low) * number / count
 
 
-def check_bound(value: Any, name: str) -> Any:
+def check_bound(value: object, name: str) -> object:
     """Return a bound after checking that its type supports ranges."""
     if value is None or (
         isinstance(value, int | float | Decimal | dt.date) and not isinstance(value, bool)

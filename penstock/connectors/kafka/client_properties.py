@@ -81,7 +81,7 @@ def _ssl_context(known: Mapping[str, Any]) -> ssl.SSLContext:
     return context
 
 
-def _token_provider(known: Mapping[str, Any]) -> Any:
+def _token_provider(known: Mapping[str, Any]) -> object:
     """Return a provider that fetches tokens from librdkafka's token endpoint."""
     oauth = optional_module("kafka.net.sasl.oauth", extra="kafka", needed_by="KafkaSink")
     endpoint: str = known.get("sasl.oauthbearer.token.endpoint.url", "")

@@ -134,7 +134,7 @@ class KafkaCluster:
         except (library.KafkaException, TimeoutError) as error:
             raise self._failed(error, "asking for offsets") from None
 
-    def _answers(self, asked: dict[Any, Any], level: Any, timeout: float) -> Offsets:
+    def _answers(self, asked: dict[Any, Any], level: object, timeout: float) -> Offsets:
         answers = self._admin().list_offsets(asked, isolation_level=level, request_timeout=timeout)
         return {
             KafkaTopicPartition(each.topic, each.partition): answer.result(timeout + 5).offset
@@ -196,7 +196,7 @@ class KafkaCluster:
 
     # Errors
 
-    def _on_error(self, error: Any) -> None:
+    def _on_error(self, error: object) -> None:
         if is_kind(error, "_ALL_BROKERS_DOWN"):
             self._brokers_away = True
         found = fatal_error(error, self.options.servers, "the Kafka source")

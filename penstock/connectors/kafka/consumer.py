@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from penstock.common.serialization import DeserializationSchema
 from penstock.connectors.base.source import (
@@ -90,7 +89,7 @@ class FlinkKafkaConsumer(Source):
         """Accepted as in Flink, without effect: all partitions of a checkpoint are always resumed."""
         return self
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records, None if it is unknown."""
         return self._schema.get_produced_type()
 
@@ -98,7 +97,7 @@ class FlinkKafkaConsumer(Source):
         """Return that the source is unbounded."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create the enumerator, which finds partitions."""
         return self._build().create_enumerator(parallelism, restored)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.source import SourceSplit, SplitEnumerator, SplitProgress
 from penstock.connectors.kafka.cluster import KafkaCluster, KafkaUnavailableError
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition, Offsets
@@ -79,7 +80,7 @@ class KafkaEnumerator(SplitEnumerator):
     def __init__(
         self,
         plan: KafkaSourcePlan,
-        restored: Any = None,
+        restored: StateValue = None,
         connect: Callable[[SourceOptions], KafkaCluster] = KafkaCluster,
     ) -> None:
         self._plan = plan
@@ -166,7 +167,7 @@ class KafkaEnumerator(SplitEnumerator):
         """Whether all partitions were found: for a bounded source, those that existed at first."""
         return self._begun and self._plan.bounded and not self._adopted
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the partitions found so far."""
         if not self._begun:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from penstock.errors import PenstockError, SuppressRestartsError
 
@@ -65,7 +65,9 @@ _REFUSED: Final = {
 _UNREACHABLE: Final = {"_MSG_TIMED_OUT", "_ALL_BROKERS_DOWN", "_TRANSPORT", "_TIMED_OUT"}
 
 
-def sink_error(error: Any, what: str, bootstrap: str, topic: str | None = None) -> KafkaSinkError:
+def sink_error(
+    error: object, what: str, bootstrap: str, topic: str | None = None
+) -> KafkaSinkError:
     """Translate an error of librdkafka (a KafkaException or a KafkaError)."""
     inner = error.args[0] if isinstance(error, Exception) and error.args else error
     name = inner.name() if hasattr(inner, "name") else type(inner).__name__

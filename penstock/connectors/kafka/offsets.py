@@ -232,7 +232,7 @@ class _Rule:
     given: Offsets = field(default_factory=dict)
 
 
-def _check_strategy(strategy: Any) -> None:
+def _check_strategy(strategy: object) -> None:
     if not isinstance(strategy, KafkaOffsetResetStrategy):
         raise ArgumentTypeError(
             f"offset_reset_strategy must be a KafkaOffsetResetStrategy, not {strategy!r}"

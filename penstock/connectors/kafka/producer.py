@@ -74,7 +74,7 @@ class KafkaProducer:
 
     # Background events; called from within `poll` and `flush`
 
-    def _ask_for_error(self) -> Any:
+    def _ask_for_error(self) -> object:
         """Return the fatal error of a transactional producer, which it raises for every call."""
         try:
             self.producer.begin_transaction()
@@ -242,7 +242,7 @@ class KafkaProducer:
         except self._exceptions as exception:
             raise self._error(exception, what) from exception
 
-    def _error(self, error: Any, what: str, topic: str | None = None) -> KafkaSinkError:
+    def _error(self, error: object, what: str, topic: str | None = None) -> KafkaSinkError:
         return sink_error(error, what, self.bootstrap, topic)
 
     # Closing

@@ -16,6 +16,7 @@ from penstock.common.serialization import (
     deserialize_all,
     deserialize_each,
 )
+from penstock.common.user_types import Position
 from penstock.connectors.base.source import (
     MalformedRecord,
     NonBlockingReadLimits,
@@ -100,7 +101,9 @@ class KafkaReader(SourceReader):
 
     # Reading
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield the fetched records of the partition, from an offset on."""
         buffer = self._buffer_of(split, position)
         pipelined = isinstance(limits, NonBlockingReadLimits)
@@ -305,7 +308,7 @@ class KafkaReader(SourceReader):
         else:
             self._on_error(error)
 
-    def _reset(self, buffer: PartitionBuffer, error: Any) -> None:
+    def _reset(self, buffer: PartitionBuffer, error: object) -> None:
         """Seek to the end of the partition given by the reset strategy, if the broker no longer has its offset."""
         strategy = self._options.reset
         if buffer.split.from_earliest and buffer.untouched:
@@ -336,7 +339,7 @@ class KafkaReader(SourceReader):
             "set the property auto.offset.reset to earliest or latest to continue without them",
         )
 
-    def _on_error(self, error: Any) -> None:
+    def _on_error(self, error: object) -> None:
         found = fatal_error(error, self._options.servers, "the Kafka source")
         if found is not None:
             self._failure = self._failure or found
@@ -367,7 +370,7 @@ class KafkaReader(SourceReader):
         group.gauge("currentOffset", lambda: buffer.next - 1)
         group.gauge("committedOffset", lambda: buffer.committed)
 
-    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+    def on_checkpoint(self, split: SourceSplit, position: Position) -> None:
         """Record the position of a durable checkpoint."""
         buffer = self._buffers.get(_key(split.payload.partition))
         if buffer is not None:

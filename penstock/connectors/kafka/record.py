@@ -33,11 +33,11 @@ class KafkaRecordDeserializationSchema(ABC):
         """How many messages were skipped because they cannot be parsed, if the schema ignores such errors."""
         return 0
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Set the metric group of the source, before the first message, for schemas that count things about valid messages."""
 
     @abstractmethod
-    def deserialize(self, record: KafkaRecord) -> Any:
+    def deserialize(self, record: KafkaRecord) -> object:
         """Return the record; None skips the message."""
 
     def deserialize_many(self, record: KafkaRecord) -> Iterable[Any]:
@@ -45,7 +45,7 @@ class KafkaRecordDeserializationSchema(ABC):
         found = self.deserialize(record)
         return () if found is None else (found,)
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records, None if it is unknown."""
         return None
 
@@ -66,5 +66,5 @@ class _FunctionSchema(KafkaRecordDeserializationSchema):
     def __init__(self, function: Callable[[KafkaRecord], Any]) -> None:
         self.function = function
 
-    def deserialize(self, record: KafkaRecord) -> Any:
+    def deserialize(self, record: KafkaRecord) -> object:
         return self.function(record)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from penstock.common.serialization import SerializationSchema
 from penstock.common.types import Row
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 Headers = Mapping[str, Any] | Iterable[tuple[str, Any]]
@@ -22,7 +23,7 @@ class KafkaTopicSelector(ABC):
     """Chooses the topic of a record."""
 
     @abstractmethod
-    def apply(self, data: Any) -> str:
+    def apply(self, data: object) -> str:
         """Return the topic of a record."""
 
 
@@ -34,7 +35,7 @@ class KafkaPartitioner(ABC):
 
     @abstractmethod
     def partition(
-        self, record: Any, key: bytes | None, value: bytes | None, topic: str, partitions: int
+        self, record: object, key: bytes | None, value: bytes | None, topic: str, partitions: int
     ) -> int:
         """Return a partition, from 0 to `partitions` - 1."""
 
@@ -56,7 +57,7 @@ class FlinkFixedPartitioner(KafkaPartitioner):
         self._subtask = subtask
 
     def partition(
-        self, record: Any, key: bytes | None, value: bytes | None, topic: str, partitions: int
+        self, record: object, key: bytes | None, value: bytes | None, topic: str, partitions: int
     ) -> int:
         """Return the subtask's partition."""
         return self._subtask % partitions
@@ -67,7 +68,7 @@ class _FunctionPartitioner(KafkaPartitioner):
         self._function = function
 
     def partition(
-        self, record: Any, key: bytes | None, value: bytes | None, topic: str, partitions: int
+        self, record: object, key: bytes | None, value: bytes | None, topic: str, partitions: int
     ) -> int:
         return self._function(record, key, partitions)
 
@@ -125,7 +126,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         if self._partitioner is not None:
             self._partitioner.open(subtask, parallelism)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the bytes of a message's value."""
         return self._value_schema.serialize(value)
 
@@ -351,7 +352,7 @@ class _Field:
     def __init__(self, field: str | int) -> None:
         self._field = field
 
-    def __call__(self, record: Any) -> Any:
+    def __call__(self, record: Record) -> object:
         field = self._field
         try:
             if isinstance(field, int) or isinstance(record, Row | Mapping):
@@ -361,7 +362,7 @@ class _Field:
             raise RecordError(f"{record!r} has no key field {field!r}") from None
 
 
-def check_topic(topic: Any) -> str:
+def check_topic(topic: object) -> str:
     """Return a topic name after checking that it is valid."""
     if not isinstance(topic, str):
         raise ArgumentTypeError(f"the topic is not a str: {topic!r}")
@@ -374,7 +375,7 @@ def check_topic(topic: Any) -> str:
     return topic
 
 
-def _check_schema(schema: Any, what: str) -> SerializationSchema:
+def _check_schema(schema: object, what: str) -> SerializationSchema:
     if not isinstance(schema, SerializationSchema):
         raise ArgumentTypeError(
             f"{what} is not a SerializationSchema: {schema!r}",
@@ -383,13 +384,13 @@ def _check_schema(schema: Any, what: str) -> SerializationSchema:
     return schema
 
 
-def _check_function(function: Any, what: str) -> Any:
+def _check_function(function: object, what: str) -> Any:
     if not callable(function) or isinstance(function, type):
         raise ArgumentTypeError(f"{what} is not a function of the record: {function!r}")
     return function
 
 
-def _plain_key(key: Any) -> bytes | None:
+def _plain_key(key: object) -> bytes | None:
     if key is None or isinstance(key, bytes):
         return key
     if isinstance(key, str):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.delivery import DeliveryGuarantee
 from penstock.connectors.base.sink import (
     Committer,
@@ -56,7 +57,7 @@ class KafkaSink(Sink):
     def get_transformer(self) -> None:
         """Return None: records reach the sink unchanged."""
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Open the writer of a subtask."""
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             flushes = self._guarantee is DeliveryGuarantee.AT_LEAST_ONCE

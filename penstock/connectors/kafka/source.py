@@ -79,11 +79,11 @@ class KafkaSource(Source):
         """Return whether the source is bounded."""
         return Boundedness.BOUNDED if self._plan.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records, None if it is unknown."""
         return self._schema.get_produced_type()
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create the enumerator, which finds partitions."""
         return KafkaEnumerator(self._plan, restored)
 
@@ -101,7 +101,7 @@ class KafkaSource(Source):
             split, payload=dataclasses.replace(payload, stop=stop), bounded=stop is not None
         )
 
-    def adopt_enumerator(self, state: Any) -> Any:
+    def adopt_enumerator(self, state: Any) -> object:
         """Make a bounded source look once for partitions that the other job did not know."""
         return AdoptedPartitions(tuple(state)) if self._plan.bounded else state
 
@@ -274,7 +274,7 @@ class KafkaSourceBuilder:
         return options
 
 
-def _text(value: Any, name: str) -> str:
+def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be a str, not {value!r}")
     if not value.strip():
@@ -282,7 +282,7 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _initializer(value: Any) -> KafkaOffsetsInitializer:
+def _initializer(value: object) -> KafkaOffsetsInitializer:
     if not isinstance(value, KafkaOffsetsInitializer):
         raise ArgumentTypeError(
             f"offsets must be a KafkaOffsetsInitializer, not {value!r}",

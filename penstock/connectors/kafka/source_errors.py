@@ -16,7 +16,7 @@ _RIGHTS = {
 }
 
 
-def error_of(error: Any) -> Any:
+def error_of(error: object) -> Any:
     """Return the KafkaError of an exception, or of an error itself."""
     args = getattr(error, "args", None)
     return args[0] if args and hasattr(args[0], "code") else error

@@ -126,7 +126,7 @@ class Transactions:
         False: the transaction is still being aborted; its producer is fenced all the same.
         """
 
-        async def initialize(client: Any) -> bool:
+        async def initialize(client: object) -> bool:
             request = _protocol("producer.transaction").InitProducerIdRequest(
                 transactional_id=transactional_id,
                 transaction_timeout_ms=timeout_ms,

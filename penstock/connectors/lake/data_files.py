@@ -43,15 +43,15 @@ class TableLayout(ABC):
     file_schema: Any  # of files
 
     @abstractmethod
-    def partition_keys(self, table: Any) -> list[Hashable] | None:
+    def partition_keys(self, table: object) -> list[Hashable] | None:
         """Return the partition of each row, or None if the table is not partitioned."""
 
     @abstractmethod
-    def path_of(self, partition: Any, name: str) -> str:
+    def path_of(self, partition: object, name: str) -> str:
         """Return the path of a partition's file."""
 
     @abstractmethod
-    def partition_values(self, partition: Any) -> tuple[tuple[str, str | None], ...]:
+    def partition_values(self, partition: object) -> tuple[tuple[str, str | None], ...]:
         """Return the partition's values for the table's metadata."""
 
     @abstractmethod
@@ -216,7 +216,7 @@ def statistics(metadata: Any) -> dict[str, Any]:
     }
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a bound can be stored exactly: long strings would have to be truncated, times rounded."""
     if isinstance(value, str):
         return len(value) <= 32
@@ -234,7 +234,7 @@ def digest_of(files: Iterable[DataFile]) -> str:
     return hashlib.sha256(names.encode()).hexdigest()
 
 
-def check_target_size(target_file_size: Any) -> int:
+def check_target_size(target_file_size: object) -> int:
     """Return the target file size after checking it."""
     if not isinstance(target_file_size, int) or isinstance(target_file_size, bool):
         raise ArgumentTypeError(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -66,7 +67,7 @@ class TableSource(Source):
     def batches(self, split: SourceSplit, size: int) -> Iterator[Any]:
         """Read a file as Arrow batches, the same rows in the same order every time."""
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create the enumerator, which finds files."""
         return TableEnumerator(self, restored)
 
@@ -78,7 +79,7 @@ class TableSource(Source):
 class TableEnumerator(SplitEnumerator):
     """Finds the files of a table; remembers the state of the table up to which it has found them."""
 
-    def __init__(self, source: TableSource, restored: Any) -> None:
+    def __init__(self, source: TableSource, restored: StateValue) -> None:
         self._source = source
         self._begun = restored is not None
         self._seen = None if restored is None else restored[0]
@@ -100,7 +101,7 @@ class TableEnumerator(SplitEnumerator):
         """Whether the files of a bounded source were found."""
         return self._begun and not self._source.unbounded
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the state of the table up to which files were found."""
         return (self._seen,) if self._begun else None
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from penstock.common.user_types import Position
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -46,13 +46,13 @@ class NumberSequenceSource(Source):
         """Return whether the source is bounded: always."""
         return Boundedness.BOUNDED
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the numbers."""
         from penstock.common.typeinfo import Types
 
         return Types.LONG()
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create the enumerator: one range per subtask, whose lengths differ by at most one."""
         size, rest = divmod(self.end - self.start + 1, parallelism)
         splits = []
@@ -77,7 +77,9 @@ def _numbers_left(progress: SplitProgress) -> int:
 
 
 class _NumberReader(SourceReader):
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         first, last = split.payload
         start = first if position is None else position
         while start <= last:

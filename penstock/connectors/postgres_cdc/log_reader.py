@@ -310,7 +310,7 @@ class LogReader:
         return self._tables[oid]
 
     def _malformed(
-        self, message: Any, error: Exception, table: TableChanges, begin: PgOutputBegin
+        self, message: object, error: Exception, table: TableChanges, begin: PgOutputBegin
     ) -> MalformedRecord:
         origin = {
             "server": self._options.server,

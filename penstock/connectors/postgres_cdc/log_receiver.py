@@ -281,7 +281,7 @@ class LogReceiver:
         pgconn.flush()
 
 
-def _copy_both() -> Any:
+def _copy_both() -> object:
     import psycopg
 
     return psycopg.pq.ExecStatus.COPY_BOTH

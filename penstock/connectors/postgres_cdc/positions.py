@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import total_ordering
-from typing import Any
 
 from penstock.errors import RecordError
 
@@ -111,7 +110,7 @@ class StreamPosition:
     def __hash__(self) -> int:
         return hash(self.order)
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         if not isinstance(other, StreamPosition):
             return NotImplemented
         return self.order < other.order
@@ -127,7 +126,7 @@ class StreamPosition:
         )
 
 
-def as_stream_position(position: Any) -> StreamPosition:
+def as_stream_position(position: object) -> StreamPosition:
     """Return a position of a checkpoint; raise if it has another type."""
     if not isinstance(position, StreamPosition):
         raise RecordError(f"not a position in PostgreSQL's log: {position!r}")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from penstock.common.user_types import Position
 from penstock.connectors.base.source import (
     NonBlockingReadLimits,
     ReadLimits,
@@ -50,7 +51,9 @@ class CdcReader(SourceReader):
     def _idle_time(self) -> int:
         return 0 if self._log is None else int(time.time() * 1000) - self._log.active_ms
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         """Yield rows of a chunk, or changes of the log."""
         if not isinstance(split.payload, LogPayload):
             yield from self._read_chunk(split, position, limits)
@@ -60,7 +63,7 @@ class CdcReader(SourceReader):
         yield from self._log.read(as_stream_position(position), limits)
 
     def _read_chunk(
-        self, split: SourceSplit, position: Any, limits: ReadLimits
+        self, split: SourceSplit, position: Position, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         reader = self._chunks.get(split.split_id)
         if reader is None:
@@ -72,14 +75,14 @@ class CdcReader(SourceReader):
         yield from reader.read(split, position, limits)
         self._chunks.pop(split.split_id, None)
 
-    def next_ready(self, split: SourceSplit, position: Any) -> float | None:
+    def next_ready(self, split: SourceSplit, position: object) -> float | None:
         """Return the number of seconds until the split may have records again."""
         if not isinstance(split.payload, LogPayload):
             reader = self._chunks.get(split.split_id)
             return None if reader is None else reader.next_ready()
         return None if self._log is None else self._log.next_ready()
 
-    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+    def on_checkpoint(self, split: SourceSplit, position: object) -> None:
         """Confirm the position, so that the server can discard log that no checkpoint needs."""
         if isinstance(split.payload, LogPayload) and self._log is not None:
             self._log.confirm(as_stream_position(position))

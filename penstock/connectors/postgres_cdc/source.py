@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any, Self
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.source import (
     Boundedness,
     Source,
@@ -60,7 +61,7 @@ class PostgresCdcSource(Source):
             return Boundedness.BOUNDED
         return Boundedness.CONTINUOUS_UNBOUNDED
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: StateValue = None) -> SplitEnumerator:
         """Create the enumerator, which creates slot and publication and splits the tables into chunks."""
         from penstock.connectors.postgres_cdc.enumerator import CdcEnumerator
 
@@ -194,7 +195,7 @@ class PostgresSourceBuilder:
         """Set how many checkpoints the slot stays behind (default 3): this many old checkpoints can still be restored."""
         return self._with(confirm_delay=_number("checkpoints", checkpoints, 0))
 
-    def unavailable_value_placeholder(self, value: Any) -> Self:
+    def unavailable_value_placeholder(self, value: object) -> Self:
         """Set the placeholder of a large value that an update did not touch, used without before images."""
         return self._with(unavailable_value=value)
 

@@ -43,7 +43,7 @@ class RowConverter:
         self.columns = tuple(columns)
         self._converters: list[Converter] = [known.converter(oid) for oid in types]
 
-    def convert(self, values: Iterable[Any], unavailable: Any = None) -> tuple[Any, ...]:
+    def convert(self, values: Iterable[Any], unavailable: object = None) -> tuple[Any, ...]:
         """Return the values; raises BadValueError."""
         found: list[Any] = []
         for column, converter, value in zip(self.columns, self._converters, values, strict=True):

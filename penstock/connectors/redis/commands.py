@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.errors import RecordError
 
 Command = tuple[Any, ...]
 _PLAIN = (str, bytes, int, float)
 
 
-def commands_of(mapped: Any, record: Any) -> list[Command]:
+def commands_of(mapped: object, record: object) -> list[Command]:
     """Return the commands of a mapper's result for a record: none, one or several.
 
     >>> commands_of(("SET", "a", 1), None)
@@ -28,7 +29,7 @@ def commands_of(mapped: Any, record: Any) -> list[Command]:
     raise _no_command(mapped, record)
 
 
-def _checked(command: Any, record: Any) -> Command:
+def _checked(command: Any, record: Record) -> Command:
     if not isinstance(command, tuple) or not command or not isinstance(command[0], str):
         raise _no_command(command, record)
     for each in command:
@@ -41,7 +42,7 @@ def _checked(command: Any, record: Any) -> Command:
     return command
 
 
-def _no_command(found: Any, record: Any) -> RecordError:
+def _no_command(found: object, record: object) -> RecordError:
     return RecordError(
         "a mapper returned something other than a command",
         detail=f"got {found!r} for the record {record!r}",

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.arguments import check_callable, check_int, check_text
 from penstock.connectors.base.delivery import DeliveryGuarantee
 from penstock.connectors.base.rejections import (
@@ -107,7 +108,7 @@ class RedisSink(Sink):
         backoff = Backoff(50, 2000, within_ms=self.retry_timeout_ms)
         return RedisCalls(self.connect, cluster=self.cluster, backoff=backoff)
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         if self.exactly_once:
             return _StagingWriter(self, context)
@@ -122,7 +123,7 @@ class RedisSink(Sink):
             return self.on_rejected.create_committer()
         return None
 
-    def merge_writer_states(self, states: Any) -> Any:
+    def merge_writer_states(self, states: Any) -> StateValue:
         """Merge states of the sink for rejected records."""
         if isinstance(self.on_rejected, Sink):
             return self.on_rejected.merge_writer_states(states)
@@ -132,7 +133,7 @@ class RedisSink(Sink):
 class _PipelineWriter(SinkWriter):
     """Sends commands in pipelines. These are not transactions: other clients may see some commands before the others."""
 
-    def __init__(self, sink: RedisSink, context: WriterContext, restored: Any) -> None:
+    def __init__(self, sink: RedisSink, context: WriterContext, restored: StateValue) -> None:
         self._mapper = sink.mapper
         self._calls = sink.calls()
         self._batch = RequestBatch(sink.limits)
@@ -182,7 +183,7 @@ class _PipelineWriter(SinkWriter):
         self._in_checkpoint_interval = False
         return self._rejections.prepare_commit()
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         return self._rejections.snapshot()
 
     def close(self) -> None:

@@ -102,7 +102,7 @@ class SocketSource(Source):
         """Return whether the source is bounded: it ends with the connection, unless it reconnects without limit."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self.max_retries < 0 else Boundedness.BOUNDED
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records, None if the deserializer does not know it."""
         if isinstance(self.deserializer, SimpleStringSchema):
             from penstock.common.typeinfo import Types
@@ -110,7 +110,7 @@ class SocketSource(Source):
             return Types.STRING()
         return self.deserializer.get_produced_type()
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create the enumerator: the connection is the only split."""
         host, port = self.address
         return StaticSplitEnumerator([SourceSplit(f"{host}:{port}", start=0)], restored)
@@ -140,7 +140,7 @@ class _SocketReader(SourceReader):
     def use_wake(self, wake: Callable[[], None]) -> None:
         self._wake = wake
 
-    def next_ready(self, split: SourceSplit, position: Any) -> float | None:
+    def next_ready(self, split: SourceSplit, position: object) -> float | None:
         if self._receiver is None or self._messages or self._receiver.has_something:
             return 0.0
         return float("inf")

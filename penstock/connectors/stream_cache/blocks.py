@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import IO, Any
 
+from penstock.common.user_types import Position, StateValue
 from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
@@ -36,7 +37,7 @@ class StreamCacheSink(Sink):
     def __init__(self, directory: str) -> None:
         self.directory = directory
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         return _CacheWriter(self.directory, context.subtask)
 
@@ -93,7 +94,7 @@ class StreamCacheSource(Source):
         """Return that the source is bounded."""
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: object = None) -> SplitEnumerator:
         """Create an enumerator with one split per file."""
         files, base = resolve(self.directory)
         found = files.walk(base) if restored is None else []
@@ -119,7 +120,9 @@ class _CacheReader(SourceReader):
     def __init__(self, directory: str) -> None:
         self._files = resolve(directory)[0]
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         path, _ = split.payload
         with self._files.open_input(path) as stream:
             stream.seek(position)

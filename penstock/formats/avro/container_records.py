@@ -65,7 +65,7 @@ def _number(stream: io.BytesIO) -> int:
         shift += 7
 
 
-def _is_plain(schema: Any) -> bool:
+def _is_plain(schema: object) -> bool:
     """Whether Polars reads values of a schema.
 
     >>> _is_plain(["null", "int"]), _is_plain(["int", "long"]), _is_plain({"type": "map", "values": "int"})
@@ -153,7 +153,7 @@ def _entries_to_map(kind: PolarsType) -> Convert | None:
     return None
 
 
-def _with_maps(schema: Any, kind: PolarsType) -> Any:
+def _with_maps(schema: Any, kind: PolarsType) -> object:
     """Return the schema of a type in which arrays of keys and values are maps."""
     match schema:
         case ["null", inner]:
@@ -191,7 +191,7 @@ def _following(reader: Iterator[Any], rows: int) -> list[Any]:
         raise pl.exceptions.ComputeError(str(error)) from error
 
 
-def _changed(value: Any, convert: Convert | None) -> Any:
+def _changed(value: Any, convert: Convert | None) -> object:
     return value if convert is None or value is None else convert(value)
 
 
@@ -220,14 +220,14 @@ def _converter(kind: t.DataType) -> Convert | None:
     return None
 
 
-def _time_of_day(value: Any) -> Any:
+def _time_of_day(value: object) -> object:
     """Return the time of a number of milliseconds, which is how Flink and this project write it."""
     if isinstance(value, int):
         return (dt.datetime.min + dt.timedelta(milliseconds=value)).time()
     return value
 
 
-def _without_zone(value: Any) -> Any:
+def _without_zone(value: object) -> object:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC).replace(tzinfo=None)
     return value

@@ -48,13 +48,13 @@ class GenericRecordAvroTypeInfo(TypeInformation):
     def __init__(self, schema: AvroSchema) -> None:
         self.schema = check_schema(schema)
 
-    def validate(self, value: Any) -> Any:
+    def validate(self, value: object) -> Any:
         """Return the value; its fields are checked when it is written."""
         if value is None or isinstance(value, (str, bytes, int, float)):
             raise self._rejected(value, hint="pass a dict or a Row with the fields of the schema")
         return value
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> object:
         """Return the Arrow type of a column of such records."""
         return arrow_type(column_type(self.schema))
 
@@ -185,7 +185,7 @@ class AvroWriter(BulkWriter):
                 "the codec is not available", detail=str(error), hint=install_command("avro")
             ) from error
 
-    def add_element(self, element: Any) -> None:
+    def add_element(self, element: object) -> None:
         """Write a record."""
         try:
             self._writer.write(self._make(element))
@@ -206,7 +206,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         self._schema = _message_schema(record_class, avro_schema_string)
         self._row = row_maker(self._schema)
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the row."""
         try:
             return self._row(
@@ -231,7 +231,7 @@ class AvroRowSerializationSchema(SerializationSchema):
         self._schema = _message_schema(record_class, avro_schema_string)
         self._make = datum_maker(self._schema)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the bytes of a row."""
         out = io.BytesIO()
         try:
@@ -295,7 +295,7 @@ def _message_schema(record_class: str | None, avro_schema_string: str | None) ->
     return schema
 
 
-def _does_not_fit(value: Any, error: Exception) -> RecordError:
+def _does_not_fit(value: object, error: Exception) -> RecordError:
     return RecordError(
         f"a record does not match the Avro schema: {type(error).__name__}: {error}",
         detail=f"record: {value!r:.200}",

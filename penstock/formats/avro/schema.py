@@ -60,7 +60,7 @@ class AvroSchema:
         """Parse a schema from a JSON file."""
         return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
 
-    def _parse(self) -> Any:
+    def _parse(self) -> object:
         try:
             return fastavro().parse_schema(json.loads(str(self)))
         except PenstockError:
@@ -93,7 +93,7 @@ class AvroSchema:
         return AvroSchema, (str(self),)
 
 
-def check_schema(schema: Any) -> AvroSchema:
+def check_schema(schema: object) -> AvroSchema:
     """Return the schema after checking its type."""
     if not isinstance(schema, AvroSchema):
         raise ArgumentTypeError(
@@ -134,13 +134,13 @@ def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
     return found
 
 
-def record_reader(schema: Any, kind: FieldType) -> Callable[[Any], Any]:
+def record_reader(schema: object, kind: FieldType) -> Callable[[Any], Any]:
     """Return the converter from column values to values of the schema: unions have one member, missing columns are null."""
     found = _reader(schema, kind)
     return (lambda value: value) if found is None else found
 
 
-def _reader(schema: Any, kind: FieldType) -> Callable[[Any], Any] | None:
+def _reader(schema: object, kind: FieldType) -> Callable[[Any], Any] | None:
     if isinstance(schema, list):
         others = [each for each in schema if each != "null"]
         if kind.kind != "UNION":

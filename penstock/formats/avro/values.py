@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.common.user_types import Record
 from penstock.formats.avro.schema import AvroSchema
 from penstock.formats.base.rows import field_values, row_of
 from penstock.time.durations import Instant
@@ -73,7 +74,7 @@ class _Makers:
             return lambda values: {key: item(value) for key, value in values.items()}
         return self._scalar(schema.get("logicalType"))
 
-    def _by_name(self, name: str, value: Any) -> Any:
+    def _by_name(self, name: str, value: Any) -> object:
         """Convert a value of a named record type; values of other named types are unchanged."""
         return self._named.get(name, _same)(value)
 
@@ -91,7 +92,7 @@ class _Makers:
 
 
 def _record_datum(names: tuple[str, ...], makers: list[Maker]) -> Maker:
-    def make(record: Any) -> dict[str, Any]:
+    def make(record: Record) -> dict[str, Any]:
         values = field_values(record, names)
         return {name: each(value) for name, each, value in zip(names, makers, values, strict=True)}
 
@@ -115,7 +116,7 @@ def _datum_scalar(logical: str | None) -> Maker:
     return _same
 
 
-def _moment(value: Any) -> Any:
+def _moment(value: object) -> object:
     """Return an Instant as a datetime; one without a time zone is in UTC."""
     if isinstance(value, Instant):
         return _EPOCH + dt.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.common.types import Row, RowKind, make_row
+from penstock.common.user_types import Record
 from penstock.errors import RecordError
 
 
@@ -20,7 +21,7 @@ def row_of(names: tuple[str, ...], values: Sequence[Any]) -> Row:
     return make_row(names, list(values), RowKind.INSERT)
 
 
-def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:
+def field_values(record: Record, names: Sequence[str]) -> Sequence[Any]:
     """Return the fields of a record in the order of names: of a Row, a tuple, a dict, or an object."""
     if type(record) is dict:  # isinstance(..., Mapping) is slower
         found: Sequence[Any] = [record.get(name) for name in names]

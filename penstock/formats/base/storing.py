@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.formats.base.decimals import decimal_fitter
 from penstock.formats.base.field_types import FieldType, decimal_size
 from penstock.formats.base.rows import field_values
@@ -59,7 +60,7 @@ def _row(kind: FieldType, *, sized_text: bool) -> Converter:
     names = kind.names
     converters = [storing(inner, sized_text=sized_text) or _same for _, inner in kind.fields]
 
-    def convert(record: Any) -> dict[str, Any]:
+    def convert(record: Record) -> dict[str, Any]:
         values = zip(names, converters, field_values(record, names), strict=True)
         return {name: each(value) for name, each, value in values}
 

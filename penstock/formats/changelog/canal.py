@@ -87,7 +87,7 @@ class CanalJsonDeserializationSchema(ChangeEventSchema):
         return [(found, row) for row in rows]
 
 
-def _updates(rows: list[Document], old: Any) -> list[Change]:
+def _updates(rows: list[Document], old: object) -> list[Change]:
     if not isinstance(old, list) or len(old) != len(rows):
         raise ValueError(f"old is not a list of {len(rows)} rows: {old!r:.100}")
     changes: list[Change] = []

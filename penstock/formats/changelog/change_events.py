@@ -58,7 +58,7 @@ class ChangeEventSchema(DeserializationSchema):
         self._functions: tuple[Callable[[str], Any], Callable[[Any], Row]] | None = None
         self._fields: FieldNameCheck | None = None
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Register metrics about the table's column names."""
         self._fields = FieldNameCheck(self._row, group)
 
@@ -66,7 +66,7 @@ class ChangeEventSchema(DeserializationSchema):
     def changes(self, envelope: Document) -> Iterable[Change]:
         """Return the kinds of changes with the table's row before or after, as JSON values."""
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the row of a message with one row, None if it has none. An update has two: see `deserialize_many`."""
         rows = self.deserialize_many(message)
         if len(rows) > 1:
@@ -92,7 +92,7 @@ class ChangeEventSchema(DeserializationSchema):
                 hint=self.skip_hint,
             ) from error
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the rows, if the types of all fields are known."""
         types = getattr(self._type_info, "get_field_types", None)
         if types is None:
@@ -130,7 +130,7 @@ class ChangeEventWriter(SerializationSchema):
         self._type_info = type_info
         self._write = json_writer(row_type(type_info))
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the envelope of a row; records other than Rows are inserts."""
         kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
         gone = kind in {RowKind.DELETE, RowKind.UPDATE_BEFORE}
@@ -158,14 +158,14 @@ def _reader(row: FieldType) -> Callable[[Any], Row]:
     return read
 
 
-def table_row(value: Any, what: str) -> Document:
+def table_row(value: object, what: str) -> Document:
     """Return a table's row in an envelope after checking its type."""
     if not isinstance(value, dict):
         raise ValueError(f"{what} is not a JSON object: {value!r:.100}")  # noqa: TRY004 - the data is wrong
     return value
 
 
-def replaced(after: Document, old: Any) -> Document:
+def replaced(after: Document, old: object) -> Document:
     """Return the row before an update; the envelope only has the changed fields."""
     return {**after, **table_row(old, "old")}
 
@@ -202,7 +202,7 @@ def moment_at(*path: str, millis: int = 1) -> Metadata:
     return Types.INSTANT(), find
 
 
-def _at(envelope: Any, path: Sequence[str]) -> Any:
+def _at(envelope: object, path: Sequence[str]) -> Any:
     for name in path:
         envelope = envelope.get(name) if isinstance(envelope, dict) else None
     return envelope

@@ -119,7 +119,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         return names, [known[name] for name in wanted]
 
 
-def _without_zones(found: Any, declared: FieldType) -> Any:
+def _without_zones(found: Any, declared: FieldType) -> object:
     """Return an Arrow type without the time zones of fields that are declared as TIMESTAMP."""
     import pyarrow as pa
 
@@ -149,8 +149,8 @@ class ParquetBulkWriters:
 
     @staticmethod
     def for_row_type(
-        row_type: Any,
-        hadoop_config: Any = None,  # noqa: ARG004 - Flink's signature
+        row_type: object,
+        hadoop_config: object = None,  # noqa: ARG004 - Flink's signature
         utc_timestamp: bool = False,
     ) -> ColumnarWriterFactory:
         """Write rows of a type; `row_type` may be an Arrow schema. Files are compressed with Snappy."""
@@ -162,9 +162,9 @@ class OrcBulkWriters:
 
     @staticmethod
     def for_row_type(
-        row_type: Any,
-        writer_properties: Any = None,  # noqa: ARG004 - Flink's signature
-        hadoop_config: Any = None,  # noqa: ARG004 - Flink's signature
+        row_type: object,
+        writer_properties: object = None,  # noqa: ARG004 - Flink's signature
+        hadoop_config: object = None,  # noqa: ARG004 - Flink's signature
     ) -> ColumnarWriterFactory:
         """Write rows of a type; `row_type` may be an Arrow schema."""
         return ColumnarWriterFactory("orc", _row_type(row_type), utc_timestamp=False)
@@ -203,7 +203,7 @@ class ColumnarWriter(BulkWriter):
 
             self._writer = orc.ORCWriter(stream)
 
-    def add_element(self, element: Any) -> None:
+    def add_element(self, element: object) -> None:
         """Add a row."""
         self.add_elements([element])
 

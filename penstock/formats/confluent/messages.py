@@ -41,7 +41,7 @@ def wire_header(schema_id: int) -> bytes:
     return b"\0" + schema_id.to_bytes(4, "big")
 
 
-def check_subject(subject: Any) -> str:
+def check_subject(subject: object) -> str:
     """Return a subject's name after checking it."""
     if not isinstance(subject, str) or not subject:
         raise ArgumentTypeError(
@@ -68,7 +68,9 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
 
     @staticmethod
     def for_generic(
-        schema: AvroSchema | None, registry: Any, registry_configs: Mapping[str, str] | None = None
+        schema: AvroSchema | None,
+        registry: object,
+        registry_configs: Mapping[str, str] | None = None,
     ) -> ConfluentRegistryAvroDeserializationSchema:
         """Read dicts; without a schema in the writer's schema. `registry` is a URL or a SchemaRegistry."""
         checked = None if schema is None else check_schema(schema)
@@ -78,14 +80,14 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
 
     @staticmethod
     def for_row(
-        schema: AvroSchema, registry: Any, registry_configs: Mapping[str, str] | None = None
+        schema: AvroSchema, registry: object, registry_configs: Mapping[str, str] | None = None
     ) -> ConfluentRegistryAvroDeserializationSchema:
         """Read Rows with the fields of a schema."""
         return ConfluentRegistryAvroDeserializationSchema(
             SchemaRegistry.of(registry, registry_configs), check_schema(schema), rows=True
         )
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the record."""
         schema_id = schema_id_of(message)
         reader = self._readers.get(schema_id)
@@ -144,7 +146,7 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
     def for_generic(
         subject: str,
         schema: AvroSchema,
-        registry: Any,
+        registry: object,
         registry_configs: Mapping[str, str] | None = None,
         *,
         register: bool = True,
@@ -154,7 +156,7 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
             subject, schema, SchemaRegistry.of(registry, registry_configs), register=register
         )
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the header and the record's bytes."""
         if self._header is None:
             self._header = registered_header(
@@ -199,16 +201,16 @@ class ConfluentRegistryJsonDeserializationSchema(DeserializationSchema):
             )
         self._schema = schema
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the record."""
         schema_id_of(message)
         return self._schema.deserialize(message[HEADER:])
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Pass the metric group on to the value schema."""
         self._schema.use_metrics(group)
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records."""
         return self._schema.get_produced_type()
 
@@ -239,7 +241,7 @@ class ConfluentRegistryJsonSerializationSchema(SerializationSchema):
         self._register = register
         self._header: bytes | None = None
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the header and the JSON text."""
         return self.serialize_batch([value])[0]
 
@@ -261,7 +263,7 @@ def registered_header(
     return wire_header(ask(subject, schema))
 
 
-def _parsed(schema: RegisteredSchema, registry: SchemaRegistry) -> Any:
+def _parsed(schema: RegisteredSchema, registry: SchemaRegistry) -> object:
     """Return a writer's schema in fastavro's form, including referenced schemas."""
     named: dict[str, Any] = {}
     try:

@@ -33,12 +33,12 @@ class ConfluentRegistryProtobufDeserializationSchema(DeserializationSchema):
             )
         self._schema = schema
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the record."""
         schema_id_of(message)
         return self._schema.deserialize(message[_after_path(message) :])
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the records."""
         return self._schema.get_produced_type()
 
@@ -68,7 +68,7 @@ class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
         self._register = register
         self._header: bytes | None = None
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return header, path and the message's bytes."""
         data = self._schema.serialize(value)
         if self._header is None:

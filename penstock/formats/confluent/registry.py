@@ -225,7 +225,7 @@ class SchemaRegistry:
                     raise _of_subject(error, subject) from error
             return self._ids[key]
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
         """Send a request, with retries until `patience` is over."""
         # Each pause has half to all of its length: 100 ms, then twice as long each time, up to 2 s.
         backoff = Backoff(75, 1500, within_ms=self._patience * 1000, jitter=1 / 3)
@@ -235,7 +235,7 @@ class SchemaRegistry:
             when=_may_pass,
         )
 
-    def _ask_each(self, method: str, path: str, body: Any) -> Any:
+    def _ask_each(self, method: str, path: str, body: object) -> object:
         """Send a request to one address after the other, until one answers."""
         for address in self._addresses[:-1]:
             try:
@@ -245,7 +245,7 @@ class SchemaRegistry:
                     raise
         return self._send(self._addresses[-1], method, path, body)
 
-    def _send(self, address: _Address, method: str, path: str, body: Any) -> Any:
+    def _send(self, address: _Address, method: str, path: str, body: object) -> Any:
         data = None if body is None else json.dumps(body).encode("utf-8")
         headers = {**address.headers, **self._headers}
         if data is not None:

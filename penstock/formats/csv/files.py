@@ -294,7 +294,7 @@ class CsvWriter(BulkWriter):
         if schema.use_header:
             stream.write(formatter.header().encode("utf-8"))
 
-    def add_element(self, element: Any) -> None:
+    def add_element(self, element: object) -> None:
         """Write a row."""
         self.add_elements([element])
 
@@ -319,7 +319,7 @@ def csv_reader(lines: Iterator[str], schema: CsvSchema) -> Any:
     return csv.reader(lines, strict=True, **options)
 
 
-def _check_schema(schema: Any) -> None:
+def _check_schema(schema: object) -> None:
     if not isinstance(schema, CsvSchema):
         raise ArgumentTypeError(
             "the schema is not a CsvSchema",

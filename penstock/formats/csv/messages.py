@@ -37,7 +37,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         self._ignore = ignore_parse_errors
         self._type_info = type_info
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the row; None if the message is not a row and parse errors are ignored."""
         try:
             text = message.decode("utf-8")
@@ -79,7 +79,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         except (TypeError, ValueError, csv.Error, RecordError):
             return None
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the rows."""
         return self._type_info
 
@@ -146,7 +146,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         self._schema = schema
         self._line = RowFormatter(schema).line
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the line."""
         return self._line(value).encode("utf-8")
 
@@ -200,7 +200,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             return CsvRowSerializationSchema(_with_options(self._schema, self._options))
 
 
-def schema_of(type_info: Any) -> CsvSchema:
+def schema_of(type_info: object) -> CsvSchema:
     """Return the CSV schema of a row type."""
     row = row_type(type_info)
     return CsvSchema(tuple(CsvColumn(name, kind) for name, kind in row.fields))

@@ -57,7 +57,7 @@ class CsvSchemaBuilder:
         self._options: dict[str, Any] = {}
 
     def add_array_column(
-        self, name: str, separator: str = ";", element_type: Any = None
+        self, name: str, separator: str = ";", element_type: object = None
     ) -> CsvSchemaBuilder:
         """Add a column of lists; elements are strings unless a type is given."""
         element = field_type("STRING" if element_type is None else element_type)
@@ -67,7 +67,7 @@ class CsvSchemaBuilder:
         """Add a column of true and false."""
         return self._add(name, field_type("BOOLEAN"))
 
-    def add_number_column(self, name: str, number_type: Any = None) -> CsvSchemaBuilder:
+    def add_number_column(self, name: str, number_type: object = None) -> CsvSchemaBuilder:
         """Add a column of numbers; BIGINT unless a type is given."""
         kind = field_type("BIGINT" if number_type is None else number_type)
         if kind.kind not in INTEGER_KINDS and kind.kind not in {"FLOAT", "DOUBLE", "DECIMAL"}:
@@ -82,7 +82,7 @@ class CsvSchemaBuilder:
         """Add a column of text."""
         return self._add(name, field_type("STRING"))
 
-    def add_column(self, name: str, column_type: Any) -> CsvSchemaBuilder:
+    def add_column(self, name: str, column_type: object) -> CsvSchemaBuilder:
         """Add a column of any type: dates and times are in ISO format."""
         return self._add(name, field_type(column_type))
 
@@ -177,7 +177,7 @@ class CsvSchemaBuilder:
         self._columns.append(CsvColumn(name, kind, separator))
         return self
 
-    def _set(self, option: str, value: Any) -> CsvSchemaBuilder:
+    def _set(self, option: str, value: object) -> CsvSchemaBuilder:
         self._options[option] = value
         return self
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentTypeError, RecordError
 from penstock.formats.base.decimals import decimal_fitter, shortest_text, to_decimal
 from penstock.formats.base.field_types import INTEGER_KINDS, FieldType
@@ -50,7 +51,7 @@ def _reader(kind: FieldType, separator: str, *, lenient: bool) -> Callable[[str]
 
 
 def _or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    def read_or_none(text: str) -> Any:
+    def read_or_none(text: str) -> object:
         try:
             return read(text)
         except (ValueError, ArithmeticError):
@@ -144,7 +145,7 @@ class RowFormatter:
         """Return the line with the names of the columns."""
         return self._separator.join(map(self._quote, self._names)) + self._end
 
-    def line(self, record: Any) -> str:
+    def line(self, record: Record) -> str:
         """Return the line of a record."""
         values = field_values(record, self._names)
         try:
@@ -213,7 +214,7 @@ def _cell(column: CsvColumn, schema: CsvSchema, quote: quoting) -> Callable[[Any
     text = _text(column.type, column.separator, null)
     bare = (kind in _NUMBERS or kind == "BOOLEAN") and schema.column_separator not in "+-.E"
 
-    def write_bare(value: Any) -> str:
+    def write_bare(value: object) -> str:
         shown = None if value is None else text(value)
         if shown is None:
             return null
@@ -265,7 +266,7 @@ def _float_text(value: Any) -> str:
     return java_float(number)
 
 
-def _any_text(value: Any) -> str:
+def _any_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

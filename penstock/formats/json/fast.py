@@ -141,7 +141,7 @@ def row_encoder(row: FieldType, careful: Callable[[Any], str]) -> Callable[[Any]
     if not all(kind.kind in _BY_CLASS for _, kind in row.fields):
         return lambda record: careful(record).encode("utf-8")
 
-    def encode(record: Any) -> bytes:
+    def encode(record: object) -> bytes:
         values = field_values(record, names)
         if _PLAIN.issuperset(map(type, values)):
             text = encode_value(dict(zip(names, values, strict=True)))
@@ -183,7 +183,7 @@ def batch_encoder(row: FieldType) -> Callable[[Sequence[Any]], list[bytes] | Non
     return encode
 
 
-def all_finite(value: Any) -> bool:
+def all_finite(value: object) -> bool:
     """Whether the floats contain neither NaN nor infinity, at any depth."""
     if isinstance(value, float):
         return math.isfinite(value)

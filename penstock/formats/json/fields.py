@@ -45,7 +45,7 @@ class FieldNameCheck:
                     continue
                 self.look_at(document)
 
-    def look_at(self, document: Any) -> None:
+    def look_at(self, document: object) -> None:
         """Check the object of a record."""
         if self.done:
             return
@@ -63,7 +63,7 @@ class FieldNameCheck:
 
 
 def fields_of_other_case(
-    row: FieldType, document: Any, path: str = ""
+    row: FieldType, document: object, path: str = ""
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield columns, the field with the same name in another case, and whether the column's own field exists, too.
 

@@ -19,7 +19,7 @@ class JsonFrames(LineFrames):
 
     _fields: FieldNameCheck | None = None
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Look at the names of fields."""
         row = RowType([RowField(name, kind) for name, kind in self.types.items()])
         self._fields = FieldNameCheck(field_type(row), group)

@@ -53,7 +53,7 @@ class JsonLinesFormat(LineFormat):
         self._read: Callable[[Any], Any] | None = None
         self._fields: FieldNameCheck | None = None
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Check the names of fields, if there is a row type."""
         if self._row is not None:
             self._fields = FieldNameCheck(self._row, group)
@@ -103,7 +103,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._quick: Callable[[Any], Any] | None = None
         self._fields: FieldNameCheck | None = None
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Check the names of fields."""
         self._fields = FieldNameCheck(self._row, group)
 
@@ -112,13 +112,13 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         """Return a builder."""
         return JsonRowDeserializationSchema.Builder()
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the row; None if the message is malformed and parse errors are ignored."""
         if self._fields is not None and not self._fields.done:
             self._fields.look((message,))
         return self._careful(message)
 
-    def _careful(self, message: bytes) -> Any:
+    def _careful(self, message: bytes) -> object:
         if self._read is None:
             self._read = text_reader(self._row, strict=self._strict)
         try:
@@ -143,7 +143,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             self._quick = row_decoder(self._row, careful, strict=self._strict)
         return deserialize_each(self._quick, messages, self._careful)
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the rows."""
         return self.type_info
 
@@ -158,7 +158,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             self._strict = False
             self._ignore = False
 
-        def type_info(self, type_info: Any) -> JsonRowDeserializationSchema.Builder:
+        def type_info(self, type_info: object) -> JsonRowDeserializationSchema.Builder:
             """Set the row type."""
             row_type(type_info)
             self._type_info = type_info
@@ -211,7 +211,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         """Return a builder."""
         return JsonRowSerializationSchema.Builder()
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the JSON text of a row."""
         try:
             return self._write(value)
@@ -234,7 +234,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         def __init__(self) -> None:
             self._type_info: Any = None
 
-        def with_type_info(self, type_info: Any) -> JsonRowSerializationSchema.Builder:
+        def with_type_info(self, type_info: object) -> JsonRowSerializationSchema.Builder:
             """Set the row type."""
             row_type(type_info)
             self._type_info = type_info
@@ -331,7 +331,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in {"true", "false"}:

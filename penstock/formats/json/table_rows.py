@@ -50,7 +50,7 @@ class RowJsonSerializationSchema(SerializationSchema):
         self.style = style or JsonStyle()
         self._write: Write | None = None
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the object of a row."""
         if self._write is None:
             self._write = _Writers(self.style).of(self._type)
@@ -108,11 +108,11 @@ class LenientJsonDeserializationSchema(DeserializationSchema):
         self._read: Callable[[Any], Any] | None = None
         self._fields: FieldNameCheck | None = None
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Look at the names of fields."""
         self._fields = FieldNameCheck(field_type(self._type), group)
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the row, or None."""
         if self._read is None:
             self._read = _lenient(field_type(self._type))
@@ -215,7 +215,7 @@ class _Writers:
                 return self._row(kind)
         raise UnsupportedOperationError(f"JSON cannot represent type {kind}")
 
-    def _decimal(self, value: Any) -> str:
+    def _decimal(self, value: object) -> str:
         exact = value if isinstance(value, Decimal) else Decimal(str(value))
         return format(exact, "f") if self._style.plain_decimals else str(exact)
 
@@ -269,7 +269,7 @@ def _named(entries: dict[Any, Any], style: JsonStyle) -> dict[Any, Any]:
     return rest if style.null_keys == "drop" else {**rest, style.null_key: entries[None]}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 

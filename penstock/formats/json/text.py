@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.common.user_types import Record
 from penstock.formats.base.decimals import decimal_fitter, to_decimal
 from penstock.formats.base.field_types import FieldType
 from penstock.formats.base.rows import field_values
@@ -53,7 +54,7 @@ def _row_writer(kind: FieldType) -> Writer:
     names = kind.names
     fields = [(f"{_text(name)}:", json_writer(inner)) for name, inner in kind.fields]
 
-    def write(record: Any) -> str:
+    def write(record: Record) -> str:
         values = zip(fields, field_values(record, names), strict=True)
         return _object([label + each(value) for (label, each), value in values])
 
@@ -64,7 +65,7 @@ def _object(members: Iterable[str]) -> str:
     return f"{{{','.join(members)}}}"
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Write a value by its Python class."""
     if isinstance(value, float) and not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
@@ -97,5 +98,5 @@ def _moment(value: dt.datetime) -> str:
     return f"{value.isoformat()}Z"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -58,7 +58,7 @@ class JsonDeserializationSchema(DeserializationSchema):
         self._made: tuple[Callable[[bytes], Any], Callable[[bytes], Any]] | None = None
         self._functions()  # fails now if the class is not supported
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the value; None if the message is malformed and parse errors are ignored."""
         try:
             return self._functions()[1](message)
@@ -102,7 +102,7 @@ class JsonDeserializationSchema(DeserializationSchema):
         return {**self.__dict__, "_made": None}
 
 
-def _exact_numbers(message: bytes) -> Any:
+def _exact_numbers(message: bytes) -> object:
     return json.loads(message, parse_float=decimal.Decimal)
 
 
@@ -118,7 +118,7 @@ class JsonSerializationSchema(SerializationSchema):
     def __init__(self) -> None:
         self._encode = _encoder()
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the JSON text of a value."""
         try:
             text = self._encode(value)
@@ -154,7 +154,7 @@ def _encoder() -> Callable[[Any], bytes]:
     return msgspec.json.Encoder(decimal_format="number", enc_hook=_builtin).encode
 
 
-def _with_names_of_numbers(value: Any) -> Any:
+def _with_names_of_numbers(value: object) -> object:
     """Return a value with strings instead of NaN and infinities."""
     if isinstance(value, float) and not math.isfinite(value):
         return json.loads(json_text(value))
@@ -165,7 +165,7 @@ def _with_names_of_numbers(value: Any) -> Any:
     return value
 
 
-def _builtin(value: Any) -> Any:
+def _builtin(value: object) -> object:
     """Convert a value to built-in types."""
     if isinstance(value, Row):
         return value.as_dict() if value.get_field_names() is not None else list(value)

@@ -60,7 +60,7 @@ class ProtobufDeserializationSchema(DeserializationSchema):
         """Read messages of a type in a descriptor set (bytes, or a file written by protoc), by its full name."""
         return cls(ProtobufType.in_descriptor_set(descriptors, name), **options)
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the record; None if the message is malformed and parse errors are ignored."""
         convert = self._convert
         if convert is None:
@@ -77,7 +77,7 @@ class ProtobufDeserializationSchema(DeserializationSchema):
                 hint=self.skip_hint,
             ) from error
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the given type of the rows."""
         return self._type_info if self._target == "row" else None
 
@@ -108,7 +108,9 @@ class ProtobufSerializationSchema(SerializationSchema):
         self._row = _checked_row(type_info, self._type)
 
     @classmethod
-    def for_descriptor_set(cls, descriptors: bytes | str | Path, name: str, **options: Any) -> Self:
+    def for_descriptor_set(
+        cls, descriptors: bytes | str | Path, name: str, **options: object
+    ) -> Self:
         """Write messages of a type in a descriptor set (bytes, or a file written by protoc), by its full name."""
         return cls(ProtobufType.in_descriptor_set(descriptors, name), **options)
 
@@ -117,7 +119,7 @@ class ProtobufSerializationSchema(SerializationSchema):
         """The type of the messages."""
         return self._type
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the bytes of a record."""
         kind = self._type.message_class
         try:
@@ -139,7 +141,7 @@ def _check_same(message: Any, kind: Any) -> None:
         raise ValueError(f"it is a {message.DESCRIPTOR.full_name}")
 
 
-def _checked_row(type_info: Any, kind: ProtobufType) -> FieldType | None:
+def _checked_row(type_info: object, kind: ProtobufType) -> FieldType | None:
     if type_info is None:
         return None
     row = row_type(type_info)

@@ -85,7 +85,7 @@ class MessageReader:
         return _same
 
 
-def fill(message: Any, record: Any, row: FieldType | None = None) -> Any:
+def fill(message: Any, record: object, row: FieldType | None = None) -> Any:
     """Set the fields of a message from a Row, a dict, a tuple or an object; None leaves a field unset."""
     descriptor = message.DESCRIPTOR
     declared = row is not None and row.kind == "ROW"

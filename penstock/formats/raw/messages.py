@@ -72,7 +72,7 @@ class RawDeserializationSchema(DeserializationSchema):
         self._raw = _Raw(type_info, charset, endianness)
         self._quick = _in_row(_reader(self._raw), self._raw.names)
 
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> object:
         """Return the value."""
         try:
             return self._quick(message)
@@ -92,7 +92,7 @@ class RawDeserializationSchema(DeserializationSchema):
         """Return the values of many messages."""
         return deserialize_each(self._quick, messages, self.deserialize)
 
-    def get_produced_type(self) -> Any:
+    def get_produced_type(self) -> object:
         """Return the type of the values."""
         return self._given[0]
 
@@ -115,7 +115,7 @@ class RawSerializationSchema(SerializationSchema):
         self._raw = _Raw(type_info, charset, endianness)
         self._write = _writer(self._raw)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         """Return the bytes of a value."""
         names = self._raw.names
         try:
@@ -130,11 +130,11 @@ class RawSerializationSchema(SerializationSchema):
         return _writing, self._given
 
 
-def _reading(type_info: Any, charset: str, endianness: str) -> RawDeserializationSchema:
+def _reading(type_info: object, charset: str, endianness: str) -> RawDeserializationSchema:
     return RawDeserializationSchema(type_info, charset=charset, endianness=endianness)
 
 
-def _writing(type_info: Any, charset: str, endianness: str) -> RawSerializationSchema:
+def _writing(type_info: object, charset: str, endianness: str) -> RawSerializationSchema:
     return RawSerializationSchema(type_info, charset=charset, endianness=endianness)
 
 

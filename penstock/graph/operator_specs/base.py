@@ -105,7 +105,7 @@ class OperatorSpec:
         return None
 
 
-def timestamps_of(function: Any) -> OutputTimestamps:
+def timestamps_of(function: object) -> OutputTimestamps:
     """Return the timestamps of a process function's output: event-time timers have their own.
 
     `on_timer` of the base classes has an attribute `is_default`.

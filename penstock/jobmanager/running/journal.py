@@ -138,7 +138,7 @@ class _Pickler(cloudpickling.Pickler):
                 if snapshot.local is not None:
                     self._named[id(snapshot.local)] = ("local", name, subtask)
 
-    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+    def persistent_id(self, value: object) -> tuple[Any, ...] | None:
         """Return the reference to an object of the base."""
         return self._named.get(id(value))
 
@@ -148,7 +148,7 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(file)
         self._base = base
 
-    def persistent_load(self, name: Any) -> Any:
+    def persistent_load(self, name: Any) -> object:
         """Return the object of the base for a reference."""
         assert self._base is not None
         kind, owner, subtask = name
@@ -252,7 +252,7 @@ class Journal:
         if record is not None:
             self._attempt(self._note_failure, record, error, traces)
 
-    def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
+    def _attempt(self, action: Callable[..., Any], *arguments: object) -> Any:
         try:
             return action(*arguments)
         except Exception as error:  # noqa: BLE001 - user code is pickled here; the job continues without its journal
@@ -404,7 +404,7 @@ def _since(checkpoint: int, trace: SlotTrace) -> SlotTrace:
     return replace(trace, subtasks=tuple(later))
 
 
-def _dump(value: Any, base: Manifest | None) -> bytes:
+def _dump(value: object, base: Manifest | None) -> bytes:
     file = io.BytesIO()
     _Pickler(file, base).dump(value)
     return file.getvalue()
@@ -416,7 +416,7 @@ def _encode(record: IntervalRecord | PlanRecord, signer: Signer | None = None) -
     return _HEADER + signed + b"\n" + pickled
 
 
-def _decode(storage: CheckpointFileSystem, name: str, signer: Signer | None) -> Any:
+def _decode(storage: CheckpointFileSystem, name: str, signer: Signer | None) -> object:
     first, _, data = storage.read(name).partition(b"\n")
     header, signature = first[: len(_HEADER)], first[len(_HEADER) :].strip()
     if header != _HEADER:

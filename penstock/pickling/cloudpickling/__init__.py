@@ -67,14 +67,14 @@ class Pickler(_Pickler):  # type: ignore[misc]
         return program_classes.reduced(value, reduced)
 
 
-def dumps(value: Any, protocol: int | None = None) -> bytes:
+def dumps(value: object, protocol: int | None = None) -> bytes:
     """Pickle a value, with functions and classes that cannot be imported."""
     with io.BytesIO() as file:
         Pickler(file, protocol).dump(value)
         return file.getvalue()
 
 
-def classes_in(value: Any) -> tuple[type, ...]:
+def classes_in(value: object) -> tuple[type, ...]:
     """Pickle a value, and return the classes that were pickled by value."""
     with io.BytesIO() as file:
         pickler = Pickler(file, 5)

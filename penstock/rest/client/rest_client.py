@@ -174,7 +174,7 @@ class RestClient:
             self.host, self.port, timeout=self._timeout_s, context=client_context(self._trusted)
         )
 
-    def _content(self, status: int, text: bytes) -> Any:
+    def _content(self, status: int, text: bytes) -> object:
         try:
             content = json.loads(text)
         except ValueError as error:

@@ -180,6 +180,6 @@ def aggregated(
     ]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -13,6 +13,7 @@ from functools import cmp_to_key
 from itertools import compress
 from typing import Any
 
+from penstock.common.user_types import Key, Record
 from penstock.errors import PenstockError
 from penstock.errors.user_errors import UserCodeError
 from penstock.graph.keys import for_user
@@ -54,11 +55,11 @@ class MatchContext:
         """Return the processing time in epoch milliseconds."""
         return self._clock()
 
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> object:
         """Return the key."""
         return for_user(self._key)
 
-    def get_pattern_id(self) -> Any:
+    def get_pattern_id(self) -> object:
         """Return the id of the matching pattern, for dynamic patterns; else None."""
         return self._pattern_id
 
@@ -235,7 +236,7 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
 
     # -- results
 
-    def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+    def emit(self, engine: PatternEngine, match: Match, key: Key, timestamp: int) -> None:
         """Emit a match."""
         self._emit(self.spec.function.process_match, engine, match, key, timestamp)
 
@@ -251,7 +252,7 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
         call: Callable[[Match, Any], Any],
         engine: PatternEngine,
         match: Match,
-        key: Any,
+        key: Key,
         timestamp: int,
     ) -> None:
         self.backend.current_key = key
@@ -265,7 +266,7 @@ class CepOperatorBase(StreamOperator, UsesProcessingTime):
         if full:
             self.collector.flush()
 
-    def _match_error(self, error: Exception, match: Match, key: Any) -> UserCodeError:
+    def _match_error(self, error: Exception, match: Match, key: Key) -> UserCodeError:
         wrapped = self.guard(error, match, known=True)
         if self.spec.keyed:
             wrapped.detail = f"{wrapped.detail}, key {key!r}"
@@ -367,7 +368,7 @@ class DynamicCepOperator(CepOperatorBase):
             if engine is not None:
                 engine.restore(key, state)
 
-    def _plan_of(self, record: Any) -> tuple[Any, Any]:
+    def _plan_of(self, record: Record) -> tuple[Any, Any]:
         try:
             pattern_id, plan = self.spec.pattern_of(record)
         except PenstockError:

@@ -147,7 +147,7 @@ class ObjectColumn:
             mine[slot] = neutral
 
 
-def create_column(name: str, dtype: pl.DataType, neutral: Any) -> AccumulatorColumn:
+def create_column(name: str, dtype: pl.DataType, neutral: object) -> AccumulatorColumn:
     """Return a column for values of a type; `neutral` is the value of a new slot."""
     in_arrays = dtype.is_integer() or dtype.is_float() or dtype.is_temporal() or dtype == pl.Boolean
     if in_arrays and dtype != pl.Int128 and neutral in (None, 0):

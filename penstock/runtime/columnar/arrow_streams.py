@@ -7,7 +7,7 @@ Columns that pyarrow has no type for are left to Polars.
 from __future__ import annotations
 
 import io
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
@@ -58,7 +58,7 @@ def decode_frame(payload: bytes) -> pl.DataFrame:
         return pl.DataFrame(reader)
 
 
-def _has_arrow_type(dtype: Any) -> bool:
+def _has_arrow_type(dtype: object) -> bool:
     if isinstance(dtype, pl.List):
         return _has_arrow_type(dtype.inner)
     if isinstance(dtype, pl.Struct):

@@ -50,7 +50,7 @@ def normal(data: bytes) -> bytes:
     return written(bitmap)
 
 
-def of_numbers(numbers: Iterable[int | None]) -> Any:
+def of_numbers(numbers: Iterable[int | None]) -> object:
     """Return the bitmap of integers; NULLs are left out."""
     return BitMap([each & _UNSIGNED for each in numbers if each is not None])
 

@@ -21,7 +21,7 @@ class ColumnsKey:
 
     columns: tuple[int, ...]
 
-    def __call__(self, row: Sequence[Any]) -> Any:
+    def __call__(self, row: Sequence[Any]) -> object:
         """Return the key of one row; a ColumnBatch has those of all its rows at once."""
         values = tuple(row[index] for index in self.columns)
         return values[0] if len(values) == 1 else values
@@ -53,7 +53,7 @@ def values_of(series: pl.Series) -> list[Any]:
     return [_plain(value) for value in values] if series.dtype.is_nested() else values
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, list):
         return tuple(map(_plain, value))
     if isinstance(value, dict):
@@ -84,7 +84,7 @@ def _series(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
     return pl.Series(name, values, dtype=dtype)
 
 
-def _nested(value: Any, dtype: Any) -> Any:
+def _nested(value: Any, dtype: Any) -> object:
     """Return a list or struct of the tuples that stand for it in a key."""
     if value is None:
         return None

@@ -36,7 +36,7 @@ _AS_OBJECTS = (
 )
 
 
-def to_pandas(series: pl.Series, data_type: t.DataType) -> Any:
+def to_pandas(series: pl.Series, data_type: t.DataType) -> object:
     """Return a column as a Series; a column of rows as a DataFrame, as PyFlink does."""
     import pandas as pd  # type: ignore[import-untyped]
 
@@ -51,7 +51,7 @@ def to_pandas(series: pl.Series, data_type: t.DataType) -> Any:
     return _to_series(series, data_type)
 
 
-def _to_series(series: pl.Series, data_type: t.DataType) -> Any:
+def _to_series(series: pl.Series, data_type: t.DataType) -> object:
     import pandas as pd
 
     # A row inside of a row is a Row: it would be a DataFrame inside of a DataFrame.
@@ -60,7 +60,7 @@ def _to_series(series: pl.Series, data_type: t.DataType) -> Any:
     return series.to_pandas()
 
 
-def as_series(given: Any) -> Any:
+def as_series(given: object) -> object:
     """Return a Series as it is, and a DataFrame as a Series of Rows."""
     import pandas as pd
 
@@ -112,7 +112,7 @@ def _from_frame(frame: Any, data_type: t.DataType, name: str) -> pl.Series:
     return pl.DataFrame(fields).to_struct(name)
 
 
-def _values_as_series(result: Any, name: str) -> Any:
+def _values_as_series(result: object, name: str) -> object:
     import pandas as pd
 
     try:
@@ -142,14 +142,14 @@ def _from_values(result: Any, data_type: t.DataType, name: str) -> pl.Series:
         raise wrong_result(name, data_type, culprit) from error
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value is one that pandas uses for NULL: NaN, NaT, NA."""
     import pandas as pd
 
     return pd.isna(value) is True
 
 
-def _plain(value: Any, data_type: t.DataType) -> Any:
+def _plain(value: Any, data_type: t.DataType) -> object:
     """Return a value of a row without what pandas and NumPy put in the place of None, lists and whole numbers."""
     import numpy as np
     import pandas as pd
@@ -177,7 +177,7 @@ def _plain(value: Any, data_type: t.DataType) -> Any:
     return int(value) if whole else value
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     """Whether a value is a decimal NaN. pandas fails on one that signals."""
     return isinstance(value, Decimal) and value.is_nan()
 

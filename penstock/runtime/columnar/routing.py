@@ -28,7 +28,7 @@ class _Hashes(dict[Any, int]):
         super().__init__()
         self._hasher = hasher
 
-    def __missing__(self, value: Any) -> int:
+    def __missing__(self, value: object) -> int:
         found = self[value] = self._hasher(value)
         return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from penstock.common.user_types import Key
 from penstock.runtime.state.table import MISSING
 
 BOUND: Final = 500_000  # entries
@@ -48,7 +49,7 @@ class KeyedCache:
         self._live: dict[Any, Any] = {}  # MISSING for keys that are known to have no entry
         self._dirty: dict[Any, None] = {}
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> Any:
         """Return the entry under `key`, or `default`."""
         live = self._live
         value = live.get(key, default)
@@ -56,7 +57,7 @@ class KeyedCache:
             value = live[key] = self._table.get(key, MISSING)
         return default if value is MISSING else value
 
-    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+    def get_many(self, keys: Sequence[Any], default: object = None) -> list[Any]:
         """Return the entries under many keys: misses are read in one go where the backend can."""
         live = self._live
         missing = [key for key in keys if key not in live]
@@ -65,7 +66,7 @@ class KeyedCache:
         found = list(map(live.__getitem__, keys))
         return [default if value is MISSING else value for value in found]
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: Any) -> None:
         """Write an entry."""
         self._live[key] = value
         self._dirty[key] = None
@@ -75,7 +76,7 @@ class KeyedCache:
         self._live.update(zip(keys, values, strict=True))
         self._dirty.update(dict.fromkeys(keys))
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: Key) -> None:
         """Remove an entry if it is there."""
         self._live[key] = MISSING
         self._dirty[key] = None

@@ -26,7 +26,7 @@ def open_functions(expressions: Iterable[Rex | None], runtime_context: Any) -> l
     return [call.function for call in calls.values()]
 
 
-def open_named(name: str, function: Any, runtime_context: Any) -> None:
+def open_named(name: str, function: object, runtime_context: object) -> None:
     """Open a function; errors are reported with its name."""
     try:
         open_function(function, runtime_context)

@@ -75,7 +75,7 @@ def _decimal_of(data_type: t.DecimalType) -> Convert:
     return rounded
 
 
-def _instant(value: Any) -> Any:
+def _instant(value: object) -> Any:
     """Return a point in time in UTC; one without a time zone is in UTC, an Instant has seconds and nanoseconds."""
     if isinstance(value, dt.datetime):
         return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
@@ -94,11 +94,11 @@ def has_nanoseconds(data_type: t.DataType) -> bool:
     )
 
 
-def _fine(value: Any) -> Any:
+def _fine(value: object) -> object:
     return to_nanos(value) if isinstance(value, dt.datetime) else value
 
 
-def _fine_instant(value: Any) -> Any:
+def _fine_instant(value: Any) -> object:
     if hasattr(value, "to_epoch_milli"):
         return int(value.seconds) * 1_000_000_000 + int(value.nanos)
     return _fine(value)
@@ -116,7 +116,7 @@ def _struct_of(data_type: t.RowType) -> Convert:
     names = data_type.names
     convert = [encoder(each) or _same for each in data_type.field_types()]
 
-    def struct(value: Any) -> dict[str, Any]:
+    def struct(value: object) -> dict[str, Any]:
         found = fields_of(value, names)
         return {
             name: change(each) for name, change, each in zip(names, convert, found, strict=True)
@@ -125,7 +125,7 @@ def _struct_of(data_type: t.RowType) -> Convert:
     return struct
 
 
-def fields_of(value: Any, names: Sequence[str]) -> Sequence[Any]:
+def fields_of(value: object, names: Sequence[str]) -> Sequence[Any]:
     """Return the fields of a Row, dictionary or tuple in the order of some names: by name if it has them, else by position."""
     if isinstance(value, dict):
         return [value.get(name) for name in names]
@@ -230,7 +230,7 @@ def first_invalid_value(values: Sequence[Any], data_type: t.DataType) -> int:
 
 
 def wrong_result(
-    function: str, data_type: t.DataType, result: Any, operands: Sequence[Any] | None = None
+    function: str, data_type: t.DataType, result: object, operands: Sequence[Any] | None = None
 ) -> RecordError:
     """Return the error for a user function whose result does not match its result type."""
     name = shown_name(function)
@@ -241,7 +241,7 @@ def wrong_result(
     )
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """Return a value and its type for a message.
 
     >>> described("three")
@@ -288,7 +288,7 @@ def _moment(value: int, dtype: pl.Datetime) -> dt.datetime:
     return from_nanos(value, None if dtype.time_zone is None else dt.UTC)
 
 
-def _changed(value: Any, dtype: Any, change: Callable[[Any, pl.Datetime], Any]) -> Any:
+def _changed(value: Any, dtype: Any, change: Callable[[Any, pl.Datetime], Any]) -> object:
     """Return a value with all its points in time in nanoseconds changed."""
     if value is None:
         return None

@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.errors.user_errors import shorten
 from penstock.graph.deployment import ResultEdge
@@ -89,7 +90,7 @@ class Router:
     def close(self) -> None:
         """Release the user's selectors."""
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the state that determines where records go: kept in this process, not in checkpoints."""
         return (self._limit,)
 
@@ -184,7 +185,7 @@ class RoundRobinRouter(Router):
         super().__init__(edge, targets, buffer_bytes)
         self._next = first % len(targets)
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the next target."""
         return (self._limit, self._next)
 
@@ -209,7 +210,7 @@ class ShuffleRouter(Router):
         super().__init__(edge, targets, buffer_bytes)
         self._random = random.Random()  # noqa: S311 - for load distribution only
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return a new seed."""
         return (self._limit, self._random.getrandbits(64))
 

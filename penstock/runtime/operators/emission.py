@@ -6,6 +6,7 @@ from operator import itemgetter
 from types import GeneratorType
 from typing import Any, Self
 
+from penstock.common.user_types import Record
 from penstock.errors import ArgumentTypeError
 from penstock.errors.user_errors import shorten
 from penstock.runtime.isolation import isolated
@@ -106,7 +107,7 @@ class Collector:
         if self.gather(results, timestamp):
             self.flush()
 
-    def add(self, value: Any, timestamp: int | None) -> None:
+    def add(self, value: Record, timestamp: int | None) -> None:
         """Add one record to the main output."""
         self._values.append(value)
         self._timestamps.append(timestamp)

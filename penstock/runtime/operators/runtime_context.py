@@ -20,7 +20,7 @@ class StateInitializationContext:
         restored: bool = self._operator_state.is_restored
         return restored
 
-    def get_operator_state_store(self) -> Any:
+    def get_operator_state_store(self) -> object:
         """Return the operator state store."""
         return self._operator_state
 
@@ -104,7 +104,7 @@ class StreamingRuntimeContext:
         """Return the operator's metrics."""
         return self._metrics
 
-    def get_operator_state_store(self) -> Any:
+    def get_operator_state_store(self) -> object:
         """Return the operator state store."""
         return self._operator_state
 
@@ -118,7 +118,7 @@ class StreamingRuntimeContext:
         for function in self._checkpointed:
             function.snapshot_state(StateSnapshotContext(checkpoint_id, now))
 
-    def _keyed(self, descriptor: Any, kind: str) -> Any:
+    def _keyed(self, descriptor: Any, kind: str) -> object:
         if self._keyed_state is None:
             raise InvalidProgramError(
                 f"state '{getattr(descriptor, 'name', descriptor)}' needs a keyed stream",
@@ -132,22 +132,22 @@ class StreamingRuntimeContext:
             )
         return self._keyed_state.get_state(descriptor)
 
-    def get_state(self, state_descriptor: object) -> Any:
+    def get_state(self, state_descriptor: object) -> object:
         """Return a ValueState."""
         return self._keyed(state_descriptor, "value")
 
-    def get_list_state(self, state_descriptor: object) -> Any:
+    def get_list_state(self, state_descriptor: object) -> object:
         """Return a ListState."""
         return self._keyed(state_descriptor, "list")
 
-    def get_map_state(self, state_descriptor: object) -> Any:
+    def get_map_state(self, state_descriptor: object) -> object:
         """Return a MapState."""
         return self._keyed(state_descriptor, "map")
 
-    def get_reducing_state(self, state_descriptor: object) -> Any:
+    def get_reducing_state(self, state_descriptor: object) -> object:
         """Return a ReducingState."""
         return self._keyed(state_descriptor, "reducing")
 
-    def get_aggregating_state(self, state_descriptor: object) -> Any:
+    def get_aggregating_state(self, state_descriptor: object) -> object:
         """Return an AggregatingState."""
         return self._keyed(state_descriptor, "aggregating")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from penstock.common.user_types import Key, StateValue
 from penstock.errors import UnsupportedOperationError
 
 
@@ -16,7 +17,7 @@ class _Entries:
     def __init__(self, entries: dict[Any, Any]) -> None:
         self._entries = entries
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: Key) -> StateValue:
         """Return the value under `key`, or None."""
         return self._entries.get(key)
 
@@ -67,7 +68,7 @@ class HeapBroadcastState(_Entries):
 
     __slots__ = ()
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Set one entry."""
         self._entries[key] = value
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from penstock.common.user_types import Key, StateValue
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state import class_shapes
@@ -56,7 +57,7 @@ class KeyedStateBackend(ABC):
         self.clock = clock
         self.operator = operator
         self.read_chain = read_chain
-        self.current_key: Any = None
+        self.current_key: Key = None
         self.current_namespace: Any = None
         # schemas of states, by the name of their table
         self.schemas: dict[str, StateSchema] = {}
@@ -139,7 +140,7 @@ class KeyedStateBackend(ABC):
         table = self._tables.get(name)
         return table is not None and next(table.items(), None) is not None
 
-    def get_state(self, descriptor: Any, *, namespaced: bool = False) -> Any:
+    def get_state(self, descriptor: Any, *, namespaced: bool = False) -> object:
         """Return the state object for a descriptor; the same object for the same name."""
         name = f"{'window' if namespaced else 'state'}/{descriptor.name}"
         state = self._states.get(name)
@@ -243,7 +244,7 @@ def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool]
     return lambda key: key_group_of(key, max_parallelism) in owned
 
 
-def convert_entry(kind: str, stored: Any, convert: Callable[[Any], Any]) -> Any:
+def convert_entry(kind: str, stored: StateValue, convert: Callable[[Any], Any]) -> object:
     """Return an entry of some kind of state with its values converted."""
     if kind == "list":
         return [convert(element) for element in stored]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from penstock.common.user_types import StateValue
 from penstock.errors import InvalidProgramError
 from penstock.runtime.state import class_shapes
 from penstock.runtime.state.broadcast import HeapBroadcastState
@@ -42,7 +43,7 @@ class OperatorListState:
     def __iter__(self) -> Iterator[Any]:
         return self.get()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Append an element."""
         self._elements.append(value)
 
@@ -79,11 +80,11 @@ class OperatorStateBackend:
         self._classes = {name: found for name, found in (classes or {}).items() if self.get(name)}
         self._used: set[str] = set()
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: Any = None) -> StateValue:
         """Return a value."""
         return self._values.get(name, default)
 
-    def put(self, name: str, value: Any) -> None:
+    def put(self, name: str, value: StateValue) -> None:
         """Set a value; it must pickle."""
         self._values[name] = value
 
@@ -112,7 +113,7 @@ class OperatorStateBackend:
         """Return broadcast state: a dictionary that is the same in all subtasks."""
         return HeapBroadcastState(self._user_state(state_descriptor, "map", BROADCAST, {}))
 
-    def _user_state(self, descriptor: Any, kind: str, prefix: str, empty: Any) -> Any:
+    def _user_state(self, descriptor: Any, kind: str, prefix: str, empty: object) -> Any:
         if getattr(descriptor, "kind", None) != kind:
             raise InvalidProgramError(
                 f"{_KINDS[prefix]} needs a {kind} state descriptor, got {type(descriptor).__name__}",

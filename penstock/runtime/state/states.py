@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from penstock.common.user_types import Key, StateValue
 from penstock.runtime.state.table import StateTable, TableDelta
 from penstock.runtime.user_code import method_of
 
@@ -13,7 +14,7 @@ class KeyContext(Protocol):
     """The backend as seen by state objects: the current key and namespace, and the time."""
 
     clock: Callable[[], int]
-    current_key: Any
+    current_key: Key
     current_namespace: Any
 
 
@@ -51,7 +52,7 @@ class KeyedValueState(KeyedState):
     kind = "value"
     __slots__ = ()
 
-    def value(self) -> Any:
+    def value(self) -> StateValue:
         """Return the value, or None."""
         return self.table.get(self.entry())
 
@@ -76,7 +77,7 @@ class KeyedListState(KeyedState):
     def __iter__(self) -> Iterator[Any]:
         return self.get()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Append an element."""
         entry = self.entry()
         elements = self.table.get(entry)
@@ -116,11 +117,11 @@ class KeyedMapState(KeyedState):
         found: dict[Any, Any] | None = self.table.get(self.entry())
         return {} if found is None else found
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: Key) -> StateValue:
         """Return the value under `key`, or None."""
         return self._read().get(key)
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Set one entry."""
         entry = self.entry()
         mapping = self.table.get(entry)
@@ -195,11 +196,11 @@ class KeyedReducingState(KeyedState):
         super().__init__(backend, table, descriptor)
         self._reduce = method_of(descriptor.reduce_function, "reduce")
 
-    def get(self) -> Any:
+    def get(self) -> StateValue:
         """Return the folded value, or None."""
         return self.table.get(self.entry())
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Fold a value in."""
         entry = self.entry()
         current = self.table.get(entry)
@@ -216,12 +217,12 @@ class KeyedAggregatingState(KeyedState):
         super().__init__(backend, table, descriptor)
         self._function = descriptor.agg_function
 
-    def get(self) -> Any:
+    def get(self) -> StateValue:
         """Return the result of the accumulator, or None."""
         accumulator = self.table.get(self.entry())
         return None if accumulator is None else self._function.get_result(accumulator)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Add a value to the accumulator."""
         entry = self.entry()
         accumulator = self.table.get(entry)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from penstock.common.user_types import Key, StateValue
+
 if TYPE_CHECKING:
     from penstock.runtime.state.schema import StateSchema
 
@@ -42,10 +44,10 @@ class StateTable(Protocol):
 
     namespaced: bool
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Write an entry."""
 
     def get_many(self, keys: Sequence[Any], default: object = None) -> list[Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from penstock.common.user_types import Key, StateValue
 from penstock.runtime.state.states import (
     STATE_CLASSES,
     KeyContext,
@@ -51,7 +52,7 @@ class TtlState(KeyedState):
         )
         self.clean_snapshots = cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background()
 
-    def pruned(self, stored: Any, now: int) -> Any:
+    def pruned(self, stored: StateValue, now: int) -> StateValue:
         """Return the live part of an entry: itself if nothing has expired, None if everything has."""
         return None if stored[1] + self.ttl <= now else stored
 
@@ -74,7 +75,7 @@ class TtlState(KeyedState):
                 written[entry] = left
         return TableDelta(delta.namespaced, written, delta.removed, delta.schema)
 
-    def read(self) -> Any:
+    def read(self) -> StateValue:
         """Return the single value of the current key, or None."""
         entry = self.entry()
         now = self.access(entry)
@@ -89,7 +90,7 @@ class TtlState(KeyedState):
             self.table.put(entry, (value, now))
         return value
 
-    def current(self, stored: Any, now: int) -> Any:
+    def current(self, stored: StateValue, now: int) -> StateValue:
         """Return the value that a write builds on, or None."""
         if stored is None or (stored[1] + self.ttl <= now and not self.return_expired):
             return None
@@ -99,7 +100,7 @@ class TtlState(KeyedState):
 class TtlValueState(TtlState, KeyedValueState):
     """A single value per key that expires."""
 
-    def value(self) -> Any:
+    def value(self) -> StateValue:
         """Return the value, or None."""
         return self.read()
 
@@ -116,7 +117,7 @@ class TtlValueState(TtlState, KeyedValueState):
 class TtlListState(TtlState, KeyedListState):
     """A list per key whose elements expire individually."""
 
-    def pruned(self, stored: Any, now: int) -> Any:
+    def pruned(self, stored: StateValue, now: int) -> StateValue:
         """Return the elements that have not expired."""
         oldest = now - self.ttl
         left = [element for element in stored if element[1] > oldest]
@@ -139,7 +140,7 @@ class TtlListState(TtlState, KeyedListState):
         visible = stored if self.return_expired else left or ()
         return iter([value for value, _ in visible])
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Append an element."""
         super().add((value, self.access(self.entry())))
 
@@ -157,7 +158,7 @@ class TtlListState(TtlState, KeyedListState):
 class TtlMapState(TtlState, KeyedMapState):
     """A dictionary per key whose entries expire individually."""
 
-    def pruned(self, stored: Any, now: int) -> Any:
+    def pruned(self, stored: StateValue, now: int) -> StateValue:
         """Return the entries that have not expired."""
         oldest = now - self.ttl
         left = {key: item for key, item in stored.items() if item[1] > oldest}
@@ -179,7 +180,7 @@ class TtlMapState(TtlState, KeyedMapState):
             self.table.put(entry, mapping)
         return (value,)
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: Key) -> StateValue:
         """Return the value under `key`, or None."""
         found = self._lookup(key)
         return None if found is None else found[0]
@@ -188,7 +189,7 @@ class TtlMapState(TtlState, KeyedMapState):
         """Whether there is an entry under `key`."""
         return self._lookup(key) is not None
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Set one entry."""
         super().put(key, (value, self.access(self.entry())))
 
@@ -236,11 +237,11 @@ class TtlMapState(TtlState, KeyedMapState):
 class TtlReducingState(TtlState, KeyedReducingState):
     """One value per key, folded with a ReduceFunction, that expires."""
 
-    def get(self) -> Any:
+    def get(self) -> StateValue:
         """Return the folded value, or None."""
         return self.read()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Fold a value in."""
         entry = self.entry()
         now = self.access(entry)
@@ -251,12 +252,12 @@ class TtlReducingState(TtlState, KeyedReducingState):
 class TtlAggregatingState(TtlState, KeyedAggregatingState):
     """One accumulator per key, of an AggregateFunction, that expires."""
 
-    def get(self) -> Any:
+    def get(self) -> StateValue:
         """Return the result of the accumulator, or None."""
         accumulator = self.read()
         return None if accumulator is None else self._function.get_result(accumulator)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Add a value to the accumulator."""
         entry = self.entry()
         now = self.access(entry)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
+from penstock.common.user_types import StateValue
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.time.timestamp_check import TimestampCheck
@@ -34,7 +35,7 @@ class Assignment(Protocol):
     def on_periodic(self) -> int:
         """Return the current watermark, as for a periodic emission."""
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the state for a snapshot."""
 
     def restore(self, snapshot: object) -> None:
@@ -169,7 +170,7 @@ class TimestampAssignment:
             self._generator.on_periodic_emit(self._output)
         return self.watermark
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> StateValue:
         """Return the state for a snapshot."""
         state = self._generator.snapshot() if self._generator is not None else None
         return self._highest, self._output.watermark, state
@@ -182,7 +183,7 @@ class TimestampAssignment:
                 self._generator.restore(state)
 
 
-def _whole_millis(timestamp: Any, value: Any) -> int:
+def _whole_millis(timestamp: Any, value: object) -> int:
     """Return a timestamp of an assigner as whole milliseconds; fractions are truncated.
 
     Floats between 10^8 and 10^10 are seconds of `time.time()`: as milliseconds they would all be in the first months of

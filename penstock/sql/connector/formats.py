@@ -75,7 +75,7 @@ class FileFormatFactory(FormatFactory):
     """A format of files, which are read and written in columns."""
 
     @abstractmethod
-    def file_reader(self, context: FormatContext) -> Any:
+    def file_reader(self, context: FormatContext) -> object:
         """Return a `FileFormat` whose records are polars.DataFrames, and which has `columns` and `project(columns)`."""
 
     @abstractmethod

@@ -44,7 +44,7 @@ class StatementContext:
         """Return a number for the name of an object of the program."""
         return next(self._numbers)
 
-    def name_function(self, function: Any) -> str:
+    def name_function(self, function: object) -> str:
         """Return the name that statements have for a function of the program; it is registered when it is first used."""
         from penstock.sql.table_api.udf import as_user_function
 

@@ -86,7 +86,7 @@ def parsed(context: StatementContext, expression: Any) -> tuple[Any, str]:
     return parse_expression(text), text
 
 
-def type_of(given: Any) -> DataType:
+def type_of(given: object) -> DataType:
     """Return a type that may be written as text."""
     if isinstance(given, DataType):
         return given

@@ -38,7 +38,7 @@ def rows_of(elements: Iterable[Any]) -> list[Any]:
     return list(elements)
 
 
-def plan_of_elements(rows: Sequence[Any], schema: Any, *, verify: bool) -> LogicalStreamScan:
+def plan_of_elements(rows: Sequence[Any], schema: object, *, verify: bool) -> LogicalStreamScan:
     """Return the plan that reads rows, tuples, dictionaries, or single values if there is one column."""
     row_type = row_type_of(rows, schema)
     names = row_type.field_names()
@@ -130,7 +130,7 @@ def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
     )
 
 
-def _names(row: Any) -> list[str]:
+def _names(row: object) -> list[str]:
     if isinstance(row, Row):
         given = row.get_field_names()
         return list(given) if given is not None else [f"_{n}" for n in range(1, len(row) + 1)]
@@ -209,7 +209,7 @@ def guess(values: Iterable[Any], where: str) -> t.DataType:
     return found
 
 
-def _guess_one(value: Any, where: str) -> t.DataType:
+def _guess_one(value: object, where: str) -> t.DataType:
     for kind, guessed in _GUESSES:
         if isinstance(value, kind):
             return guessed
@@ -282,7 +282,7 @@ def _verify(row: tuple[Any, ...], row_type: t.RowType) -> None:
             raise ArgumentError(f"{value} in column '{field.name}' does not fit {kind.nullable()}")
 
 
-def plan_of_pandas(frame: Any, schema: Any, splits: int) -> LogicalStreamScan:
+def plan_of_pandas(frame: object, schema: object, splits: int) -> LogicalStreamScan:
     """Return the plan that reads a pandas.DataFrame."""
     import pandas as pd  # type: ignore[import-untyped]
     import polars as pl

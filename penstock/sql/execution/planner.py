@@ -180,7 +180,7 @@ def as_rows(
     columns: Transformation,
     *,
     timestamp: int | None = None,
-    output_type: Any = None,
+    output_type: object = None,
 ) -> OperatorTransformation:
     """Return the step that makes Rows of the columns of a plan."""
     spec = ColumnsToRowsSpec(

@@ -79,7 +79,7 @@ class QueryScope:
         return ", ".join(shown)
 
 
-def to_sql(context: StatementContext, expression: Any) -> str:
+def to_sql(context: StatementContext, expression: object) -> str:
     """Return an expression as SQL."""
     return as_expression(expression).sql(QueryScope(context))
 

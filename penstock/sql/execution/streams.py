@@ -215,7 +215,7 @@ class _StreamTable:
         return LogicalWatermarkAssigner(schema=schema, input=node, rowtime=index, expression=rex)
 
 
-def _text(expression: Any) -> str:
+def _text(expression: object) -> str:
     return str(expression).replace(" ", "").upper()
 
 
@@ -300,11 +300,11 @@ def _straight(
     ]
 
 
-def _inner(field: Any) -> Any:
+def _inner(field: Any) -> object:
     return field.expression if isinstance(field, AliasExpression) else field
 
 
-def _name(field: Any) -> str:
+def _name(field: object) -> str:
     if isinstance(field, str):
         return field
     inner = _inner(field)

@@ -151,7 +151,7 @@ class TableConfig:
         return self.effective().get(options.RUNTIME_MODE) == "BATCH"
 
 
-def duration_ms(text: Any, key: str) -> int:
+def duration_ms(text: object, key: str) -> int:
     """Return a duration in milliseconds, as options write it.
 
     >>> duration_ms("2 min", "table.exec.state.ttl")
@@ -163,7 +163,7 @@ def duration_ms(text: Any, key: str) -> int:
     return int(duration.to_millis())
 
 
-def _check_dialect(name: Any) -> None:
+def _check_dialect(name: object) -> None:
     if str(name).lower() != "default":
         raise UnsupportedOperationError(
             f"unknown SQL dialect '{name}'", hint="use dialect 'default', Flink's own SQL"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from penstock.sql import types as t
 from penstock.sql.expr.nodes import Call, Literal, Rex
@@ -16,7 +15,7 @@ def simplified(rex: Rex) -> Rex:
     return rex if rule is None or not isinstance(rex, Call) else rule(rex)
 
 
-def _is(rex: Rex, value: Any) -> bool:
+def _is(rex: Rex, value: object) -> bool:
     return isinstance(rex, Literal) and rex.value is value and isinstance(rex.type, t.BooleanType)
 
 

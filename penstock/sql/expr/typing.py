@@ -317,7 +317,7 @@ def cast_to(rex: Rex, target: t.DataType) -> Rex:
     return Call(with_nullable(target, nullable), "CAST", (rex,))
 
 
-def _converted(value: Any, source: t.DataType, target: t.DataType) -> Any:
+def _converted(value: Any, source: t.DataType, target: t.DataType) -> object:
     """Return a constant as one of a wider type, or None if that is not so simple."""
     if is_integer(source):
         if is_integer(target) and can_widen(source, target):
@@ -332,7 +332,7 @@ def _converted(value: Any, source: t.DataType, target: t.DataType) -> Any:
     return None
 
 
-def literal_of(value: Any) -> Literal:
+def literal_of(value: object) -> Literal:
     """Return a constant with the type that it has in SQL.
 
     >>> str(literal_of("abc").type), str(literal_of(Decimal("1.50")).type)
@@ -343,7 +343,7 @@ def literal_of(value: Any) -> Literal:
     return Literal(_type_of_value(value).not_null(), value)
 
 
-def _type_of_value(value: Any) -> t.DataType:
+def _type_of_value(value: object) -> t.DataType:
     if isinstance(value, bool):
         return BOOLEAN
     if isinstance(value, int):

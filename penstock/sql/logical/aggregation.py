@@ -51,7 +51,7 @@ class Keys:
 
 
 def aggregate(
-    block: QueryBlock, group: Any, users: Sequence[Any], ttl_ms: int | None = None
+    block: QueryBlock, group: object, users: Sequence[Any], ttl_ms: int | None = None
 ) -> None:
     """Group the rows of a block; `users` are the expressions that aggregates are looked for in."""
     keys = read_keys(block, group)
@@ -156,7 +156,7 @@ def read_keys(block: QueryBlock, group: Any) -> Keys:
     return keys
 
 
-def _sets_of(block: QueryBlock, keys: Keys, tree: Any) -> list[tuple[int, ...]]:
+def _sets_of(block: QueryBlock, keys: Keys, tree: object) -> list[tuple[int, ...]]:
     """Return the grouping sets that one part of GROUP BY is."""
     if isinstance(tree, exp.GroupingSets):
         return [
@@ -183,7 +183,7 @@ def _sets_of(block: QueryBlock, keys: Keys, tree: Any) -> list[tuple[int, ...]]:
     return [_element(block, keys, tree)]
 
 
-def _element(block: QueryBlock, keys: Keys, tree: Any) -> tuple[int, ...]:
+def _element(block: QueryBlock, keys: Keys, tree: object) -> tuple[int, ...]:
     if isinstance(tree, exp.Paren):
         return _element(block, keys, tree.this)
     parts = tree.expressions if isinstance(tree, exp.Tuple) else [tree]
@@ -264,7 +264,7 @@ def _json_aggregate(block: Expressions, tree: Any, options: dict[str, Any]) -> A
 
 def _resolved(
     block: Expressions,
-    tree: Any,
+    tree: object,
     name: str,
     operands: Sequence[Rex],
     distinct: bool,
@@ -286,7 +286,7 @@ def _order(block: Expressions, tree: Any) -> tuple[tuple[Rex, bool], ...]:
 def grouping_calls(
     block: QueryBlock,
     base: Expressions,
-    tree: Any,
+    tree: object,
     keys: Keys,
     projection: Projection,
     calls: list[AggregateCall],
@@ -314,7 +314,7 @@ def grouping_calls(
 
 
 def window_marks(
-    block: QueryBlock, base: Expressions, tree: Any, keys: Keys
+    block: QueryBlock, base: Expressions, tree: object, keys: Keys
 ) -> list[tuple[Any, str]]:
     """Find TUMBLE_START and its kin in an expression."""
     marks = []
@@ -336,5 +336,5 @@ def window_marks(
     return marks
 
 
-def _name(tree: Any) -> str:
+def _name(tree: object) -> str:
     return trees.function_path(tree)[-1].upper() if isinstance(tree, exp.Anonymous) else ""

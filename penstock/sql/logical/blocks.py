@@ -110,7 +110,7 @@ class QueryBlock(Expressions):
                 self.not_grouped(tree)
         return self.unaliased(alias) if found is None and alias is not None else found
 
-    def unaliased(self, tree: Any) -> Rex:
+    def unaliased(self, tree: object) -> Rex:
         """Resolve an alias of SELECT; such names are not visible within SELECT."""
         aliases, self.aliases = self.aliases, {}
         try:
@@ -118,7 +118,7 @@ class QueryBlock(Expressions):
         finally:
             self.aliases = aliases
 
-    def not_grouped(self, tree: Any) -> None:
+    def not_grouped(self, tree: object) -> None:
         """Reject a column that is neither aggregated nor a key."""
         shown = ".".join(trees.name_parts(tree))
         self.fail(
@@ -127,7 +127,7 @@ class QueryBlock(Expressions):
             hint=f"add {shown} to GROUP BY, or aggregate it, as in MAX({shown})",
         )
 
-    def outer_reference(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+    def outer_reference(self, tree: object, parts: Sequence[str]) -> Rex | None:
         """Resolve a name for a subquery of this block."""
         found = self.find(tree, parts)
         if found is None:
@@ -182,11 +182,11 @@ class QueryBlock(Expressions):
 
     # subqueries
 
-    def visit_subquery(self, tree: Any) -> Rex:
+    def visit_subquery(self, tree: object) -> Rex:
         """A scalar subquery, or IN, as a value."""
         return subqueries.value(self, tree)
 
-    def visit_exists(self, tree: Any) -> Rex:
+    def visit_exists(self, tree: object) -> Rex:
         """EXISTS as a value."""
         return subqueries.value(self, tree)
 
@@ -223,7 +223,7 @@ def _has_query(tree: Any) -> bool:
     return any(isinstance(each, exp.Query) for each in tree.walk())
 
 
-def is_aggregate(context: LogicalPlanContext, tree: Any) -> bool:
+def is_aggregate(context: LogicalPlanContext, tree: object) -> bool:
     """Whether a tree is a call of an aggregate function, FILTER and the like around it."""
     while isinstance(tree, _SHELLS):
         tree = tree.this

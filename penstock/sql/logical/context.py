@@ -27,7 +27,7 @@ class PlanSettings:
 class OuterQuery(Protocol):
     """A block of a query that others are inside of."""
 
-    def outer_reference(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+    def outer_reference(self, tree: object, parts: Sequence[str]) -> Rex | None:
         """The expression that a name means there, as one of OuterRefs; None if it means nothing."""
 
 
@@ -66,7 +66,7 @@ class LogicalPlanContext:
         position = trees.position_of(tree)
         return position and SqlLocation(position, trees.length_of(tree), self.text or None)
 
-    def wrapped(self, tree: Any, error: PenstockError) -> SqlError:
+    def wrapped(self, tree: object, error: PenstockError) -> SqlError:
         """Return an error with the place in the query that it is about."""
         if isinstance(error, SqlError):
             return error.at(trees.position_of(tree), self.text or None, trees.length_of(tree))
@@ -88,11 +88,11 @@ class LogicalPlanContext:
         """The context of a view's query, which knows nothing of the query that uses it."""
         return LogicalPlanContext(catalog, self.settings, text, views=(*self.views, name))
 
-    def find_outer(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+    def find_outer(self, tree: object, parts: Sequence[str]) -> Rex | None:
         """Resolve a name in the outer queries."""
         return None if self.around is None else self.around.outer_reference(tree, parts)
 
-    def implicit_cast(self, tree: Any, rex: Rex, wanted: DataType, what: str) -> Rex:
+    def implicit_cast(self, tree: object, rex: Rex, wanted: DataType, what: str) -> Rex:
         """Return an expression cast as may happen without CAST; refuse it otherwise."""
         if not typing.can_widen(rex.type, wanted):
             raise self.error(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.sql.logical.relations import FromClause
 
 
-def lateral(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
+def lateral(clause: FromClause, tree: object, kind: str, joined: object) -> None:
     """Add a relation to FROM that depends on the relations to its left."""
     if kind not in {"INNER", "LEFT"}:
         raise clause.context.error(
@@ -130,7 +130,7 @@ def _unnest(inside: Expressions, tree: Any) -> Read:
     return ("UNNEST WITH ORDINALITY" if ordinality else "UNNEST"), operands, fields, None
 
 
-def unnested(inside: Expressions, tree: Any, kind: DataType) -> Schema:
+def unnested(inside: Expressions, tree: object, kind: DataType) -> Schema:
     """Return the columns that UNNEST makes of a value: the fields of rows, key and value of maps, or one column."""
     if isinstance(kind, MapType):
         return (Field("KEY", kind.key_type), Field("VALUE", kind.value_type))
@@ -145,7 +145,7 @@ def unnested(inside: Expressions, tree: Any, kind: DataType) -> Schema:
     return (Field("EXPR$0", element),)
 
 
-def _table_call(inside: Expressions, call: Any) -> Read:
+def _table_call(inside: Expressions, call: object) -> Read:
     """LATERAL TABLE(f(x)): a user function, or UNNEST."""
     path = trees.function_path(call)
     if len(path) == 1 and path[0].upper() == "UNNEST":
@@ -172,7 +172,7 @@ def _default_names(types: Sequence[DataType]) -> list[str]:
     return ["EXPR$0"] if len(types) == 1 else [f"f{index}" for index in range(len(types))]
 
 
-def user_table(context: LogicalPlanContext, call: Any) -> LogicalNode:
+def user_table(context: LogicalPlanContext, call: object) -> LogicalNode:
     """Return FROM TABLE(f(constants)): the rows of a table function without a left side."""
     inside = Expressions(context, NameScope())
     function, operands, fields, user = _table_call(inside, call)

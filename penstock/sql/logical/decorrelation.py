@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
 
 from penstock.graph.operator_specs.columnar.common import SortKey
 from penstock.sql.expr.nodes import (
@@ -109,7 +108,7 @@ def pulled(node: LogicalNode, frame: OuterBlock) -> DecorrelatedNode:
     )
 
 
-def depends(part: Any, level: int) -> bool:
+def depends(part: object, level: int) -> bool:
     """Whether a plan or an expression has columns of the block `level` in it."""
     if isinstance(part, OuterRef):
         return part.level == level

@@ -79,7 +79,7 @@ class Expressions:
 
     def fail(
         self,
-        tree: Any,
+        tree: object,
         message: str,
         *,
         hint: str | None = None,
@@ -89,7 +89,7 @@ class Expressions:
         """Reject the query, because of this part of it."""
         raise self.context.error(tree, message, hint=hint, detail=detail, kind=kind)
 
-    def unsupported(self, tree: Any, message: str, *, hint: str | None = None) -> NoReturn:
+    def unsupported(self, tree: object, message: str, *, hint: str | None = None) -> NoReturn:
         """Reject the query: it may be right, but it cannot be run."""
         self.fail(tree, message, hint=hint, kind=UnsupportedQueryError)
 
@@ -118,12 +118,12 @@ class Expressions:
             self.fail(tree, f"{where} must be BOOLEAN, got {rex.type}")
         return rex
 
-    def check_order(self, tree: Any, kind: DataType) -> None:
+    def check_order(self, tree: object, kind: DataType) -> None:
         """Reject to order rows by values that have no order."""
         if not is_ordered(kind):
             self.fail(tree, f"cannot order by values of type {kind.nullable()}")
 
-    def intercept(self, tree: Any) -> Rex | None:
+    def intercept(self, tree: object) -> Rex | None:
         """Convert trees that have a special meaning in this scope; None for all others."""
         return None
 
@@ -144,7 +144,7 @@ class Expressions:
 
     # names
 
-    def visit_column(self, tree: Any) -> Rex:
+    def visit_column(self, tree: object) -> Rex:
         """A column, or a field of one."""
         parts = trees.name_parts(tree)
         if parts[-1] == "*":
@@ -174,7 +174,7 @@ class Expressions:
         """Return the expression that reads a column."""
         return InputRef(found.field.type, found.index)
 
-    def unknown_column(self, tree: Any, parts: Sequence[str]) -> NoReturn:
+    def unknown_column(self, tree: object, parts: Sequence[str]) -> NoReturn:
         """Reject a name."""
         known = self.scope.names()
         if len(parts) > 1 and (relation := self.scope.find_relation(parts[:-1])) is not None:
@@ -191,7 +191,7 @@ class Expressions:
             or _columns([f.name for _, f in self.scope.columns()]),
         )
 
-    def fields_of(self, tree: Any, rex: Rex, names: Sequence[str]) -> Rex:
+    def fields_of(self, tree: object, rex: Rex, names: Sequence[str]) -> Rex:
         """Return a field inside of rows."""
         for name in names:
             kind = rex.type
@@ -234,7 +234,7 @@ class Expressions:
             self.fail(tree, f"the number {text} has more than 38 digits")
         return Literal(DecimalType(precision, scale, nullable=False), value)
 
-    def visit_null(self, tree: Any) -> Rex:
+    def visit_null(self, tree: object) -> Rex:
         """NULL."""
         del tree
         return Literal(NullType(), None)
@@ -243,15 +243,15 @@ class Expressions:
         """TRUE or FALSE."""
         return Literal(BooleanType(nullable=False), bool(tree.this))
 
-    def visit_typedliteral(self, tree: Any) -> Rex:
+    def visit_typedliteral(self, tree: object) -> Rex:
         """DATE '...' and the like."""
         return self.literal_of(tree)
 
-    def visit_interval(self, tree: Any) -> Rex:
+    def visit_interval(self, tree: object) -> Rex:
         """INTERVAL '...' unit."""
         return self.literal_of(tree)
 
-    def literal_of(self, tree: Any) -> Rex:
+    def literal_of(self, tree: object) -> Rex:
         """Return a date, a time or an interval."""
         try:
             return literal_of(tree, self.context.settings.zone)
@@ -286,15 +286,15 @@ class Expressions:
         """(a, b): a row."""
         return self.call(tree, "ROW", [self.convert(each) for each in tree.expressions])
 
-    def visit_and(self, tree: Any) -> Rex:
+    def visit_and(self, tree: object) -> Rex:
         """AND: a flat call, however many there are."""
         return self.connected(tree, "AND", exp.And)
 
-    def visit_or(self, tree: Any) -> Rex:
+    def visit_or(self, tree: object) -> Rex:
         """OR."""
         return self.connected(tree, "OR", exp.Or)
 
-    def connected(self, tree: Any, name: str, kind: type[Any]) -> Rex:
+    def connected(self, tree: object, name: str, kind: type[Any]) -> Rex:
         """Return conditions connected by AND or OR, as one call."""
         parts: list[Any] = []
         waiting = [tree]
@@ -317,7 +317,7 @@ class Expressions:
             return self.is_test(inner, negated=True)
         return self.call(tree, "NOT", [self.condition(tree.this, "the operand of NOT")])
 
-    def visit_is(self, tree: Any) -> Rex:
+    def visit_is(self, tree: object) -> Rex:
         """IS NULL, IS TRUE, ..."""
         return self.is_test(tree, negated=False)
 
@@ -384,11 +384,11 @@ class Expressions:
         operands.append(Literal(NullType(), None) if default is None else self.convert(default))
         return self.call(tree, "CASE", operands)
 
-    def visit_cast(self, tree: Any) -> Rex:
+    def visit_cast(self, tree: object) -> Rex:
         """CAST."""
         return self.cast(tree, "CAST")
 
-    def visit_trycast(self, tree: Any) -> Rex:
+    def visit_trycast(self, tree: object) -> Rex:
         """TRY_CAST."""
         return self.cast(tree, "TRY_CAST")
 
@@ -439,7 +439,7 @@ class Expressions:
         symbols = _given({"on_error": tree.args.get("on_error")})
         return self.call(tree, "JSON_EXISTS", operands, symbols=symbols)
 
-    def visit_jsonvalue(self, tree: Any) -> Rex:
+    def visit_jsonvalue(self, tree: object) -> Rex:
         """JSON_VALUE."""
         return self.json_access(tree, "JSON_VALUE", {})
 
@@ -506,7 +506,7 @@ class Expressions:
         operands = [self.operand(each) for each in tree.expressions]
         return self.call(tree, name, operands)
 
-    def misplaced(self, tree: Any, name: str) -> NoReturn:
+    def misplaced(self, tree: object, name: str) -> NoReturn:
         """Reject an aggregate function where there is nothing to aggregate."""
         self.fail(
             tree,
@@ -514,7 +514,7 @@ class Expressions:
             hint="put conditions on aggregates into HAVING",
         )
 
-    def operand(self, tree: Any) -> Rex:
+    def operand(self, tree: object) -> Rex:
         """Return an operand of a function."""
         if isinstance(tree, exp.Distinct):
             self.fail(tree, "DISTINCT is only allowed in aggregate functions")
@@ -561,7 +561,7 @@ class Expressions:
 
     # only supported in blocks of queries
 
-    def visit_subquery(self, tree: Any) -> Rex:
+    def visit_subquery(self, tree: object) -> Rex:
         """A subquery outside of a query."""
         self.unsupported(tree, "a subquery is not allowed here")
 
@@ -569,7 +569,7 @@ class Expressions:
     visit_any = visit_subquery
     visit_all = visit_subquery
 
-    def visit_window(self, tree: Any) -> Rex:
+    def visit_window(self, tree: object) -> Rex:
         """OVER, where it is not allowed."""
         self.fail(
             tree,
@@ -608,7 +608,7 @@ def _has_text(kind: DataType) -> bool:
     return isinstance(kind, AtomicType) and not isinstance(kind, BitmapType)
 
 
-def _words(tree: Any) -> str:
+def _words(tree: object) -> str:
     """Describe a tree for messages."""
     if isinstance(tree, exp.Anonymous):
         return str(tree.this).upper()

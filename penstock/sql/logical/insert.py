@@ -65,7 +65,7 @@ def write(
     )
 
 
-def _constant(context: LogicalPlanContext, value: Any) -> Literal:
+def _constant(context: LogicalPlanContext, value: object) -> Literal:
     """The value of PARTITION (p = value)."""
     if not isinstance(value, exp.Expression):
         return typing.literal_of(value)
@@ -77,7 +77,7 @@ def _constant(context: LogicalPlanContext, value: Any) -> Literal:
 
 def _given(
     context: LogicalPlanContext,
-    tree: Any,
+    tree: object,
     statement: InsertStatement,
     table: ResolvedTable,
     target: Sequence[Field],

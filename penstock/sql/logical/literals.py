@@ -33,7 +33,7 @@ _DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
 _TIME = r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?"
 
 
-def literal_of(tree: Any, zone: str) -> Literal:
+def literal_of(tree: object, zone: str) -> Literal:
     """Return the constant of DATE '...', TIMESTAMP '...', INTERVAL '...' and the like."""
     if isinstance(tree, trees.TypedLiteral):
         text = tree.this if isinstance(tree.this, str) else tree.this.name
@@ -44,7 +44,7 @@ def literal_of(tree: Any, zone: str) -> Literal:
     return Literal(_SECONDS, timedelta(milliseconds=value))
 
 
-def interval_type(unit: Any) -> DataType:
+def interval_type(unit: object) -> DataType:
     """Return the type of a difference with this unit behind it."""
     months = units_of(unit)[0] in ("YEAR", "QUARTER", "MONTH")
     return _MONTHS if months else _SECONDS

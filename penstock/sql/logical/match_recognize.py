@@ -156,7 +156,7 @@ def _check_shape(context: LogicalPlanContext, tree: Any) -> None:
 
 
 def _refused(
-    context: LogicalPlanContext, tree: Any, message: str, hint: str | None = None
+    context: LogicalPlanContext, tree: object, message: str, hint: str | None = None
 ) -> PenstockError:
     return context.error(tree, message, hint=hint, kind=UnsupportedQueryError)
 
@@ -174,7 +174,7 @@ def _subsets(
 
 
 def _check_variable(
-    context: LogicalPlanContext, tree: Any, name: str, variables: Sequence[str]
+    context: LogicalPlanContext, tree: object, name: str, variables: Sequence[str]
 ) -> None:
     if name not in variables:
         raise context.error(
@@ -282,7 +282,7 @@ class PatternExpressions(Expressions):
                 self.fail(tree, f"the offset of {name} must be a constant number")
         return Call(value.type.nullable(), name, (value, offset))
 
-    def match_time(self, tree: Any, name: str) -> Rex:
+    def match_time(self, tree: object, name: str) -> Rex:
         """The time of a match, which is a time attribute."""
         if not self.measuring:
             self.fail(tree, f"{name} is only allowed in MEASURES")
@@ -320,7 +320,7 @@ class PatternExpressions(Expressions):
             raise self.context.wrapped(tree, error) from None
         return Call(call.type, call.function, call.operands)
 
-    def star(self, tree: Any) -> Rex | None:
+    def star(self, tree: object) -> Rex | None:
         """Return what COUNT(A.*) counts: rows."""
         parts = trees.name_parts(tree) if isinstance(tree, exp.Column | exp.Star) else ()
         if not parts or parts[-1] != "*":
@@ -329,11 +329,11 @@ class PatternExpressions(Expressions):
             _check_variable(self.context, tree, parts[0], self.variables)
         return Call(TRUE.type, REFERENCE, (_variable(parts[0]), TRUE))
 
-    def misplaced(self, tree: Any, name: str) -> NoReturn:
+    def misplaced(self, tree: object, name: str) -> NoReturn:
         """FILTER and the like around an aggregate."""
         self.unsupported(tree, f"{name} with FILTER is not supported in MATCH_RECOGNIZE")
 
-    def check_matched(self, tree: Any, name: str, rex: Rex) -> None:
+    def check_matched(self, tree: object, name: str, rex: Rex) -> None:
         """Reject PREV in MEASURES: rows outside of the match are gone."""
         if any(isinstance(each, Call) and each.function == "PREV" for each in walk(rex)):
             self.unsupported(tree, f"PREV is only allowed in DEFINE, but measure '{name}' uses it")

@@ -22,7 +22,7 @@ class LogicalPlanner:
         self.catalog = catalog
         self.settings = settings or PlanSettings()
 
-    def query(self, tree: Any, text: str = "") -> LogicalNode:
+    def query(self, tree: object, text: str = "") -> LogicalNode:
         """Return the plan of a query; `text` is the statement, for errors."""
         return query(self._context(text), tree)
 

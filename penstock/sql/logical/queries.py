@@ -141,7 +141,7 @@ def _parts(tree: Any) -> list[Any]:
 
 
 def _common(
-    context: LogicalPlanContext, tree: Any, types: Sequence[DataType], what: str
+    context: LogicalPlanContext, tree: object, types: Sequence[DataType], what: str
 ) -> DataType:
     found = typing.common_type(types)
     if found is None:

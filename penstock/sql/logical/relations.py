@@ -84,7 +84,7 @@ class FromClause:
 
     # single relations
 
-    def relation(self, tree: Any) -> tuple[LogicalNode, list[Relation]]:
+    def relation(self, tree: object) -> tuple[LogicalNode, list[Relation]]:
         """Return the plan of a relation and the names that it brings."""
         if isinstance(tree, exp.Table):
             return self.table(tree)
@@ -339,12 +339,12 @@ class FromClause:
 
     # relations that depend on the columns to their left
 
-    def lateral(self, tree: Any, kind: str, joined: Any) -> None:
+    def lateral(self, tree: object, kind: str, joined: object) -> None:
         """Take UNNEST, LATERAL TABLE or LATERAL (query)."""
         correlates.lateral(self, tree, kind, joined)
 
 
-def options_of(tree: Any) -> dict[str, str]:
+def options_of(tree: object) -> dict[str, str]:
     """Return the OPTIONS hints of a relation."""
     found: dict[str, str] = {}
     for hint in trees.hints_of(tree):

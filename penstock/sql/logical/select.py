@@ -101,20 +101,20 @@ def _items(block: QueryBlock, expressions: Sequence[Any]) -> list[SelectItem]:
     return found
 
 
-def _is_star(tree: Any) -> bool:
+def _is_star(tree: object) -> bool:
     return (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star)) or (
         isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Star)
     )
 
 
-def _star(block: QueryBlock, tree: Any) -> list[SelectItem]:
+def _star(block: QueryBlock, tree: object) -> list[SelectItem]:
     columns = list(block.scope.columns())
     if not columns:
         block.fail(tree, "'*' needs a FROM")
     return [SelectItem(field.name, rex=InputRef(field.type, index)) for index, field in columns]
 
 
-def _qualified_star(block: QueryBlock, tree: Any) -> list[SelectItem]:
+def _qualified_star(block: QueryBlock, tree: object) -> list[SelectItem]:
     """Return the columns of `table.*`, or the fields of `row.*`."""
     if isinstance(tree, exp.Dot):
         row = block.convert(tree.this)
@@ -144,7 +144,7 @@ def _qualified_star(block: QueryBlock, tree: Any) -> list[SelectItem]:
     ]
 
 
-def _own_name(tree: Any) -> str | None:
+def _own_name(tree: object) -> str | None:
     """The name that a column has without AS."""
     if isinstance(tree, exp.Column):
         return str(trees.name_parts(tree)[-1])

@@ -100,14 +100,14 @@ def _plan(block: QueryBlock, tree: Any) -> LogicalNode:
     return query(block.context.inside_of(block), tree)
 
 
-def _pulled(block: QueryBlock, tree: Any, node: LogicalNode) -> DecorrelatedNode:
+def _pulled(block: QueryBlock, tree: object, node: LogicalNode) -> DecorrelatedNode:
     try:
         return pulled(node, OuterBlock(block.level, block.node))
     except TooComplexError as error:
         _refuse(block, tree, error)
 
 
-def _refuse(block: QueryBlock, tree: Any, error: TooComplexError) -> NoReturn:
+def _refuse(block: QueryBlock, tree: object, error: TooComplexError) -> NoReturn:
     block.unsupported(
         tree,
         f"this correlated subquery is not supported: {error}",
@@ -218,7 +218,7 @@ def _column(block: QueryBlock, index: int) -> InputRef:
     return InputRef(block.node.schema[index].type, index)
 
 
-def _scalar(block: QueryBlock, tree: Any) -> Rex:
+def _scalar(block: QueryBlock, tree: object) -> Rex:
     node = _plan(block, tree)
     if len(node.schema) != 1:
         block.fail(
@@ -344,7 +344,7 @@ def _counted(
     return _extend(block, node, condition) + len(keys)
 
 
-def _in_value(block: QueryBlock, tree: Any, left: Sequence[Rex], query_tree: Any) -> Rex:
+def _in_value(block: QueryBlock, tree: object, left: Sequence[Rex], query_tree: object) -> Rex:
     """Return IN as TRUE, FALSE or NULL: whether there are rows, NULLs among them, and an equal one."""
     node = _plan(block, query_tree)
     if len(node.schema) != len(left):

@@ -73,7 +73,7 @@ def _bound(found: ResolvedTable | ResolvedView) -> LogicalNode:
     return node
 
 
-def _read_view(context: LogicalPlanContext, tree: Any, view: ResolvedView) -> LogicalNode:
+def _read_view(context: LogicalPlanContext, tree: object, view: ResolvedView) -> LogicalNode:
     from penstock.sql.logical.queries import query
 
     if view.bound is not None:
@@ -96,7 +96,7 @@ def _read_view(context: LogicalPlanContext, tree: Any, view: ResolvedView) -> Lo
 
 
 def read_table(
-    context: LogicalPlanContext, tree: Any, table: ResolvedTable, options: dict[str, str]
+    context: LogicalPlanContext, tree: object, table: ResolvedTable, options: dict[str, str]
 ) -> LogicalNode:
     """Return the scan of a table, its computed columns and its watermark."""
     key = set(table.primary_key or ())
@@ -116,7 +116,7 @@ def read_table(
 
 
 def _with_computed(
-    context: LogicalPlanContext, tree: Any, table: ResolvedTable, scan: LogicalNode
+    context: LogicalPlanContext, tree: object, table: ResolvedTable, scan: LogicalNode
 ) -> LogicalNode:
     positions = {each.name: index for index, each in enumerate(scan.schema)}
     expressions: list[Rex] = []
@@ -131,7 +131,7 @@ def _with_computed(
 
 
 def _table_expression(
-    context: LogicalPlanContext, tree: Any, what: str, column: ComputedColumn, node: LogicalNode
+    context: LogicalPlanContext, tree: object, what: str, column: ComputedColumn, node: LogicalNode
 ) -> Rex:
     own = replace(context, text=column.text, around=None)
     try:
@@ -143,7 +143,7 @@ def _table_expression(
 
 
 def _with_watermark(
-    context: LogicalPlanContext, tree: Any, table: ResolvedTable, node: LogicalNode
+    context: LogicalPlanContext, tree: object, table: ResolvedTable, node: LogicalNode
 ) -> LogicalNode:
     assert table.watermark is not None
     name, expression, text = table.watermark
@@ -177,7 +177,7 @@ def _with_watermark(
     return LogicalWatermarkAssigner(schema=schema, input=node, rowtime=index, expression=rex)
 
 
-def _of_source(expression: Any) -> bool:
+def _of_source(expression: object) -> bool:
     return (
         isinstance(expression, exp.Anonymous)
         and not expression.expressions

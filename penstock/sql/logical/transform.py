@@ -74,7 +74,7 @@ def with_expressions(node: LogicalNode, change: Callable[[Rex], Rex]) -> Logical
     return node
 
 
-def fields_of(node: Any) -> dict[str, Any]:
+def fields_of(node: object) -> dict[str, Any]:
     """Return the fields of a node besides its inputs and its place."""
     skipped = {"input", "left", "right", "parts", "place"}
     return {

@@ -48,7 +48,7 @@ def table_function(clause: FromClause, tree: Any) -> LogicalNode:
     return user_table(clause.context, call)
 
 
-def window_table(clause: FromClause, call: Any, name: str) -> LogicalNode:
+def window_table(clause: FromClause, call: object, name: str) -> LogicalNode:
     """Return TUMBLE(TABLE t, DESCRIPTOR(ts), ...) and the like."""
     context = clause.context
     operands = named_operands(context, call, name)
@@ -118,7 +118,7 @@ def named_operands(context: LogicalPlanContext, call: Any, name: str) -> dict[st
     return found
 
 
-def time_column(context: LogicalPlanContext, descriptor: Any, node: LogicalNode) -> int:
+def time_column(context: LogicalPlanContext, descriptor: object, node: LogicalNode) -> int:
     """Return the column of DESCRIPTOR(ts), which must be a time attribute."""
     if not isinstance(descriptor, trees.Descriptor) or len(descriptor.expressions) != 1:
         raise context.error(
@@ -129,7 +129,7 @@ def time_column(context: LogicalPlanContext, descriptor: Any, node: LogicalNode)
     return index
 
 
-def check_time(context: LogicalPlanContext, tree: Any, field: Field) -> None:
+def check_time(context: LogicalPlanContext, tree: object, field: Field) -> None:
     """Reject a window over a column that is not a time attribute."""
     if field.time is None:
         raise context.error(
@@ -148,13 +148,13 @@ def _column(context: LogicalPlanContext, tree: Any, node: LogicalNode) -> int:
     return names.index(name)
 
 
-def milliseconds(context: LogicalPlanContext, tree: Any, what: str) -> int:
+def milliseconds(context: LogicalPlanContext, tree: object, what: str) -> int:
     """Return the length of an interval of days and seconds."""
     rex = Expressions(context, scope_of(())).convert(tree)
     return constant_ms(context, tree, rex, what)
 
 
-def constant_ms(context: LogicalPlanContext, tree: Any, rex: Rex, what: str) -> int:
+def constant_ms(context: LogicalPlanContext, tree: object, rex: Rex, what: str) -> int:
     """Return the length of a constant interval."""
     if not isinstance(rex, Literal) or not isinstance(rex.value, timedelta):
         raise context.error(
@@ -168,7 +168,7 @@ def constant_ms(context: LogicalPlanContext, tree: Any, rex: Rex, what: str) -> 
 
 def define(
     context: LogicalPlanContext,
-    tree: Any,
+    tree: object,
     name: str,
     sizes: dict[str, int],
     time: int,
@@ -209,7 +209,7 @@ class GroupWindowCall:
     sizes: dict[str, int]
 
 
-def group_window(expressions: Expressions, tree: Any) -> GroupWindowCall | None:
+def group_window(expressions: Expressions, tree: object) -> GroupWindowCall | None:
     """Return the window that a part of GROUP BY is; None if it is none."""
     if not isinstance(tree, exp.Anonymous):
         return None

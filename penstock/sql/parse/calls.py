@@ -82,7 +82,7 @@ class CallParser:
             return [self._tokens.placed(exp.Distinct(expressions=operands), start)]
         return operands
 
-    def _operand(self) -> Any:
+    def _operand(self) -> object:
         start = self._tokens.index
         if (
             self._tokens.current.kind in (TokenKind.WORD, TokenKind.QUOTED)
@@ -117,7 +117,7 @@ class CallParser:
             return self._table_argument(operand, start)
         return operand
 
-    def _table_argument(self, relation: Any, start: int) -> Any:
+    def _table_argument(self, relation: object, start: int) -> object:
         partition, order = None, None
         if self._tokens.accept("PARTITION", "BY"):
             if self._tokens.current.upper == "(":
@@ -136,7 +136,7 @@ class CallParser:
         node = TableArgument(this=relation, partition_by=partition, order=order)
         return self._tokens.placed(node, start)
 
-    def _suffixed(self, node: Any, start: int) -> Any:
+    def _suffixed(self, node: object, start: int) -> object:
         """Parse the clauses after a call: IGNORE NULLS, WITHIN GROUP, FILTER, OVER."""
         if (
             self._tokens.current.upper in ("IGNORE", "RESPECT")
@@ -163,7 +163,7 @@ class CallParser:
             node = self._tokens.placed(self._window(node), start)
         return node
 
-    def _window(self, node: Any) -> exp.Window:
+    def _window(self, node: object) -> exp.Window:
         if self._tokens.current.upper == "(":
             parts = self._tokens.in_parentheses(self._windows.window_specification)
             return exp.Window(this=node, over="OVER", **parts)
@@ -171,7 +171,7 @@ class CallParser:
 
     # --- functions with a grammar of their own ------------------------------------------------
 
-    def special_call(self) -> Any:
+    def special_call(self) -> object:
         """Take a call of a function with a grammar of its own, if the current word is its name."""
         word = self._tokens.current.upper
         read = self._special.get(word)
@@ -183,7 +183,7 @@ class CallParser:
         node = read(name, start)
         return self._suffixed(node, start)
 
-    def _array_or_map(self, name: Any, start: int) -> Any:
+    def _array_or_map(self, name: Any, start: int) -> object:
         if self._tokens.current.upper == "(":
             if self._tokens.ahead().upper in ("SELECT", "WITH", "VALUES"):
                 raise self._tokens.error_at(

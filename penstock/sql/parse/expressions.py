@@ -62,17 +62,17 @@ class ExpressionParser:
             return self._primary()  # fast path for long lists of constants
         return self._chain("OR", exp.Or, self._conjunction)
 
-    def _conjunction(self) -> Any:
+    def _conjunction(self) -> object:
         return self._chain("AND", exp.And, self._negation)
 
-    def _chain(self, word: str, kind: type[exp.Expression], operand: Callable[[], Any]) -> Any:
+    def _chain(self, word: str, kind: type[exp.Expression], operand: Callable[[], Any]) -> object:
         start = self._tokens.index
         operands = [operand()]
         while self._tokens.accept(word):
             operands.append(operand())
         return operands[0] if len(operands) == 1 else self._joined(kind, operands, start)
 
-    def _joined(self, kind: type[exp.Expression], operands: list[Any], start: int) -> Any:
+    def _joined(self, kind: type[exp.Expression], operands: list[Any], start: int) -> object:
         """Return operands with AND or OR between: a few from left to right, many as a tree that is not deep, since those who walk over it call themselves."""
         if len(operands) <= _MANY:
             left = operands[0]
@@ -85,14 +85,14 @@ class ExpressionParser:
         )
         return self._tokens.placed(kind(this=next(halves), expression=next(halves)), start)
 
-    def _negation(self) -> Any:
+    def _negation(self) -> object:
         start = self._tokens.index
         if self._tokens.current.upper == "NOT":
             self._tokens.take()
             return self._tokens.placed(exp.Not(this=self._negation()), start)
         return self._tested()
 
-    def _tested(self) -> Any:
+    def _tested(self) -> object:
         start = self._tokens.index
         left = self._comparison()
         while self._tokens.current.upper == "IS":
@@ -102,7 +102,7 @@ class ExpressionParser:
             self._tokens.wanted(word)
         return left
 
-    def _comparison(self) -> Any:
+    def _comparison(self) -> object:
         start = self._tokens.index
         left = self._range()
         while True:
@@ -124,14 +124,14 @@ class ExpressionParser:
             else:
                 return left
 
-    def _range(self) -> Any:
+    def _range(self) -> object:
         start = self._tokens.index
         left = self.sum()
         while (found := self._predicate(left, start)) is not None:
             left = found
         return left
 
-    def _quantified(self) -> Any:
+    def _quantified(self) -> object:
         """Take ANY, SOME or ALL (query), if that comes next."""
         if (
             self._tokens.current.upper not in ("ANY", "SOME", "ALL")
@@ -142,14 +142,14 @@ class ExpressionParser:
         kind = exp.All if self._tokens.take().upper == "ALL" else exp.Any
         return self._tokens.placed(kind(this=self._subquery_or_list()), start)
 
-    def _subquery_or_list(self) -> Any:
+    def _subquery_or_list(self) -> object:
         start = self._tokens.index
         if self._tokens.ahead().upper in QUERY_WORDS:
             return self._queries.subquery()
         values = self._tokens.in_parentheses(lambda: self._tokens.separated(self.expression))
         return self._tokens.placed(exp.Tuple(expressions=values), start)
 
-    def _predicate(self, left: Any, start: int) -> Any:
+    def _predicate(self, left: object, start: int) -> object:
         """Parse the predicate after an operand: IN, LIKE, BETWEEN, ... with or without NOT."""
         negated = self._tokens.current.upper == "NOT"
         word = self._tokens.ahead().upper if negated else self._tokens.current.upper
@@ -166,7 +166,7 @@ class ExpressionParser:
         node = self._tokens.placed(parse(left, word), start)
         return self._tokens.placed(exp.Not(this=node), start) if negated else node
 
-    def _is(self, left: Any, start: int) -> Any:
+    def _is(self, left: object, start: int) -> object:
         negated = self._tokens.accept("NOT")
         word = self._tokens.expect_any("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON", "DISTINCT")
         if word == "DISTINCT":
@@ -183,13 +183,13 @@ class ExpressionParser:
         node = self._tokens.placed(node, start)
         return self._tokens.placed(exp.Not(this=node), start) if negated else node
 
-    def _in(self, left: Any, word: str) -> exp.Expression:
+    def _in(self, left: object, word: str) -> exp.Expression:
         if query_in_parentheses(self._tokens):
             return exp.In(this=left, query=self._queries.subquery())
         values = self._tokens.in_parentheses(lambda: self._tokens.separated(self.expression))
         return exp.In(this=left, expressions=values)
 
-    def _like(self, left: Any, word: str) -> exp.Expression:
+    def _like(self, left: object, word: str) -> exp.Expression:
         start = self._tokens.index
         if word == "SIMILAR":
             self._tokens.expect("TO")
@@ -199,7 +199,7 @@ class ExpressionParser:
             node = exp.Escape(this=self._tokens.placed(node, start), expression=self.sum())
         return node
 
-    def _between(self, left: Any, word: str) -> exp.Expression:
+    def _between(self, left: object, word: str) -> exp.Expression:
         symmetric = self._tokens.accept("SYMMETRIC")
         if not symmetric:
             self._tokens.accept("ASYMMETRIC")
@@ -208,7 +208,7 @@ class ExpressionParser:
         high = self.sum()
         return exp.Between(this=left, low=low, high=high, symmetric=symmetric or None)
 
-    def _overlaps(self, left: Any, word: str) -> exp.Expression:
+    def _overlaps(self, left: object, word: str) -> exp.Expression:
         return exp.Overlaps(this=left, expression=self.sum())
 
     # --- arithmetic ---------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class ExpressionParser:
         """Take an operand of a comparison."""
         return self._binary({"+": exp.Add, "-": exp.Sub}, self._product)
 
-    def _product(self) -> Any:
+    def _product(self) -> object:
         operators: dict[str, type[exp.Expression]] = {
             "*": exp.Mul,
             "/": exp.Div,
@@ -228,7 +228,7 @@ class ExpressionParser:
 
     def _binary(
         self, operators: dict[str, type[exp.Expression]], operand: Callable[[], Any]
-    ) -> Any:
+    ) -> object:
         start = self._tokens.index
         left = operand()
         while (kind := operators.get(self._tokens.current.upper)) is not None:
@@ -236,7 +236,7 @@ class ExpressionParser:
             left = self._tokens.placed(kind(this=left, expression=operand()), start)
         return left
 
-    def _signed(self) -> Any:
+    def _signed(self) -> object:
         start = self._tokens.index
         if self._tokens.current.upper == "-":
             self._tokens.take()
@@ -246,7 +246,7 @@ class ExpressionParser:
             return self._signed()
         return self._accessed(self._primary(), start)
 
-    def _accessed(self, node: Any, start: int) -> Any:
+    def _accessed(self, node: object, start: int) -> object:
         """Parse accesses after an operand: [index] and .field."""
         while True:
             if self._tokens.current.upper == "[":
@@ -267,7 +267,7 @@ class ExpressionParser:
 
     # --- operands -----------------------------------------------------------------------------
 
-    def _primary(self) -> Any:
+    def _primary(self) -> object:
         token = self._tokens.current
         if token.kind is TokenKind.WORD:
             return self._word()
@@ -294,7 +294,7 @@ class ExpressionParser:
         self._tokens.wanted("an expression")
         return self._tokens.failure()
 
-    def _text(self) -> Any:
+    def _text(self) -> object:
         """Take a string; strings on lines after each other are one."""
         start = self._tokens.index
         text = self._tokens.take().text
@@ -302,7 +302,7 @@ class ExpressionParser:
             text += self._tokens.take().text
         return self._tokens.placed(exp.Literal.string(text), start)
 
-    def parenthesized(self) -> Any:
+    def parenthesized(self) -> object:
         """Take a query, an expression or several expressions in parentheses."""
         start = self._tokens.index
         if query_in_parentheses(self._tokens):
@@ -316,14 +316,14 @@ class ExpressionParser:
             return self._tokens.placed(exp.Paren(this=values[0]), start)
         return self._tokens.placed(exp.Tuple(expressions=values), start)
 
-    def _difference(self, inner: Any, start: int) -> Any:
+    def _difference(self, inner: Any, start: int) -> object:
         """Take the unit behind (a - b), which makes it an interval: DAY is not an alias there."""
         unit = self._intervals.units()
         return self._tokens.placed(
             Difference(this=inner.this, expression=inner.expression, unit=unit), start
         )
 
-    def _word(self) -> Any:
+    def _word(self) -> object:
         token = self._tokens.current
         word, start = token.upper, self._tokens.index
         if word in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
@@ -368,7 +368,7 @@ class ExpressionParser:
             return self._calls.call(parts, start)
         return self._column(parts, start)
 
-    def _column(self, parts: list[Any], start: int) -> Any:
+    def _column(self, parts: list[Any], start: int) -> object:
         head, rest = parts[:4], parts[4:]
         roles = dict(zip(("this", "table", "db", "catalog"), reversed(head), strict=False))
         node: exp.Expression = self._tokens.placed(exp.Column(**roles), start)
@@ -376,7 +376,7 @@ class ExpressionParser:
             node = self._tokens.placed(exp.Dot(this=node, expression=field), start)
         return node
 
-    def _case(self) -> Any:
+    def _case(self) -> object:
         start = self._tokens.index
         self._tokens.take()
         operand = None if self._tokens.current.upper == "WHEN" else self.expression()

@@ -58,7 +58,7 @@ class IntervalParser:
             )
         )
 
-    def units(self) -> Any:
+    def units(self) -> object:
         """Take a unit, or one TO a smaller one."""
         first = exp.Var(this=self._unit())
         if not self._tokens.accept("TO"):
@@ -71,7 +71,7 @@ class IntervalParser:
             )
         return exp.IntervalSpan(this=first, expression=last)
 
-    def _counted_interval(self, start: int) -> Any:
+    def _counted_interval(self, start: int) -> object:
         """Take INTERVAL n unit, of which INTERVAL is taken: n times the unit."""
         operand = (
             self._expressions.parenthesized()

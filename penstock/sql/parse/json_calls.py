@@ -46,7 +46,7 @@ class JsonCallParser:
         self._tokens.accept_any("LAX", "STRICT")
         return document, self._expressions.expression()
 
-    def _exists(self, name: Any, start: int) -> Any:
+    def _exists(self, name: object, start: int) -> object:
         document, path = self._document_and_path()
         on_error = self._tokens.accept_any("TRUE", "FALSE", "UNKNOWN", "ERROR")
         if on_error:
@@ -54,7 +54,7 @@ class JsonCallParser:
         self._tokens.expect(")")
         return self._tokens.placed(JsonExists(this=document, path=path, on_error=on_error), start)
 
-    def _value(self, name: Any, start: int) -> Any:
+    def _value(self, name: object, start: int) -> Any:
         document, path = self._document_and_path()
         returning = (
             type_name(self._tokens, self._types) if self._tokens.accept("RETURNING") else None
@@ -71,7 +71,7 @@ class JsonCallParser:
         node = JsonValue(this=document, path=path, returning=returning, **handlers)
         return self._tokens.placed(node, start)
 
-    def _query(self, name: Any, start: int) -> Any:
+    def _query(self, name: object, start: int) -> object:
         document, path = self._document_and_path()
         returning = (
             type_name(self._tokens, self._types) if self._tokens.accept("RETURNING") else None
@@ -99,7 +99,7 @@ class JsonCallParser:
             return kind
         return None
 
-    def _object(self, name: Any, start: int) -> Any:
+    def _object(self, name: Any, start: int) -> object:
         self._tokens.expect("(")
         pairs: list[Any] = []
         if self._tokens.current.upper != ")" and not self._at_on_null():
@@ -110,7 +110,7 @@ class JsonCallParser:
         node = JsonObject(expressions=pairs, on_null=on_null, aggregate=aggregate)
         return self._tokens.placed(node, start)
 
-    def _pair(self) -> Any:
+    def _pair(self) -> object:
         start = self._tokens.index
         if self._tokens.current.upper == "KEY" and self._tokens.ahead().upper not in (
             ":",
@@ -131,7 +131,7 @@ class JsonCallParser:
             self._tokens.expect("ON", "NULL")
         return word
 
-    def _array(self, name: Any, start: int) -> Any:
+    def _array(self, name: Any, start: int) -> object:
         self._tokens.expect("(")
         values: list[Any] = []
         if self._tokens.current.upper != ")" and not self._at_on_null():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.sql.parse.grammar import Grammar
 from penstock.sql.parse.statements import Statement
 from penstock.sql.parse.tokens import SqlText
@@ -39,7 +37,7 @@ def _statements(grammar: Grammar) -> list[Statement]:
             raise tokens.failure()
 
 
-def parse_expression(text: str) -> Any:
+def parse_expression(text: str) -> object:
     """Return the tree of an expression.
 
     >>> parse_expression("a + 1").key

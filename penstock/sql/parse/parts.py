@@ -19,7 +19,7 @@ class ExpressionPart(Protocol):
     def named(self) -> Any:
         """Take a column with its qualifiers, or a call of a function."""
 
-    def parenthesized(self) -> Any:
+    def parenthesized(self) -> object:
         """Take a query, an expression or several expressions in parentheses."""
 
     def no_expression(self) -> SqlParseError:

@@ -38,7 +38,7 @@ class PatternParser:
         self._windows = windows
         self._intervals = intervals
 
-    def match_recognize(self, relation: Any) -> MatchRecognize:
+    def match_recognize(self, relation: object) -> MatchRecognize:
         """Take MATCH_RECOGNIZE (...) behind a relation."""
         self._tokens.expect("MATCH_RECOGNIZE")
         self._tokens.expect("(")
@@ -71,7 +71,7 @@ class PatternParser:
             exp.Alias(this=value, alias=self._tokens.any_identifier()), start
         )
 
-    def _running_or_final(self) -> Any:
+    def _running_or_final(self) -> object:
         start = self._tokens.index
         if self._tokens.current.upper in (
             "RUNNING",
@@ -112,14 +112,14 @@ class PatternParser:
         parts["end"] = self._tokens.accept("$") or None
         self._tokens.expect(")")
 
-    def _choice(self) -> Any:
+    def _choice(self) -> object:
         start = self._tokens.index
         choices = self._tokens.separated(self._sequence, "|")
         if len(choices) == 1:
             return choices[0]
         return self._tokens.placed(PatternChoice(expressions=choices), start)
 
-    def _sequence(self) -> Any:
+    def _sequence(self) -> object:
         start = self._tokens.index
         terms = [self._quantified_term()]
         while self._tokens.current.upper in ("(", "{-") or (
@@ -131,7 +131,7 @@ class PatternParser:
             return terms[0]
         return self._tokens.placed(PatternSequence(expressions=terms), start)
 
-    def _quantified_term(self) -> Any:
+    def _quantified_term(self) -> object:
         start = self._tokens.index
         term = self._term()
         symbol = self._tokens.current.upper
@@ -161,7 +161,7 @@ class PatternParser:
             raise self._tokens.error_at(opened, f"a quantifier cannot go from {low} to {high}")
         return low, high
 
-    def _term(self) -> Any:
+    def _term(self) -> object:
         start = self._tokens.index
         if self._tokens.accept("("):
             inner = self._choice()

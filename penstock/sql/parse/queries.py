@@ -88,7 +88,7 @@ class QueryParser:
             left = self._combined(left, word, self._duplicates(), self._intersection(), start)
         return left
 
-    def _intersection(self) -> Any:
+    def _intersection(self) -> object:
         start = self._tokens.index
         left = self._query_term()
         while self._tokens.accept("INTERSECT"):
@@ -99,11 +99,13 @@ class QueryParser:
         """Take ALL or DISTINCT; return whether duplicates go."""
         return self._tokens.accept_any("ALL", "DISTINCT") != "ALL"
 
-    def _combined(self, left: Any, word: str, distinct: bool, right: Any, start: int) -> Any:
+    def _combined(
+        self, left: object, word: str, distinct: bool, right: object, start: int
+    ) -> object:
         kind = _SET_OPERATIONS[word]
         return self._tokens.placed(kind(this=left, expression=right, distinct=distinct), start)
 
-    def _query_term(self) -> Any:
+    def _query_term(self) -> object:
         word = self._tokens.current.upper
         if word == "SELECT":
             return self._select()
@@ -162,13 +164,13 @@ class QueryParser:
             count = self._row_count()
         node.set("limit", self._tokens.placed(exp.Limit(expression=count), start))
 
-    def _row_count(self) -> Any:
+    def _row_count(self) -> object:
         start = self._tokens.index
         return self._tokens.placed(exp.Literal.number(str(self._tokens.number())), start)
 
     # --- SELECT -------------------------------------------------------------------------------
 
-    def _select(self) -> Any:
+    def _select(self) -> object:
         start = self._tokens.index
         self._tokens.expect("SELECT")
         hints = self._hints()
@@ -187,12 +189,12 @@ class QueryParser:
             node.meta["hints"] = hints
         return node
 
-    def _hints(self) -> Any:
+    def _hints(self) -> object:
         if self._tokens.current.kind is TokenKind.HINT:
             return parse_hints(self._tokens.source, self._tokens.take())
         return ()
 
-    def _projection(self) -> Any:
+    def _projection(self) -> object:
         start = self._tokens.index
         if self._tokens.current.upper == "*":
             self._tokens.take()
@@ -238,7 +240,7 @@ class QueryParser:
             exp.Group(expressions=self._tokens.separated(self._grouping)), start
         )
 
-    def _grouping(self) -> Any:
+    def _grouping(self) -> object:
         start = self._tokens.index
         if self._tokens.looking_at("GROUPING", "SETS"):
             self._tokens.skip(2)

@@ -64,7 +64,7 @@ class RelationParser:
         self._tokens.wanted(",")
         return joins
 
-    def _join(self) -> Any:
+    def _join(self) -> object:
         start = self._tokens.index
         parts: dict[str, Any] = {}
         if self._tokens.current.upper == "NATURAL":
@@ -130,7 +130,7 @@ class RelationParser:
             node = self._matched(node, start)
         return node
 
-    def _matched(self, node: Any, start: int) -> Any:
+    def _matched(self, node: object, start: int) -> Any:
         found = self._patterns.match_recognize(node)
         alias = self._alias()
         if alias is not None:
@@ -165,14 +165,14 @@ class RelationParser:
             else None
         )
 
-    def _table_call(self) -> Any:
+    def _table_call(self) -> object:
         start = self._tokens.index
         parts = [self._tokens.any_identifier("a function")]
         while self._tokens.accept("."):
             parts.append(self._tokens.any_identifier())
         return self._calls.call(parts, start)
 
-    def _lateral(self) -> Any:
+    def _lateral(self) -> object:
         start = self._tokens.index
         self._tokens.take()
         if self._tokens.accept("TABLE"):
@@ -189,7 +189,7 @@ class RelationParser:
             self._tokens.wanted(expected)
         raise self._tokens.failure()
 
-    def _unnest(self) -> Any:
+    def _unnest(self) -> object:
         start = self._tokens.index
         self._tokens.take()
         values = self._tokens.in_parentheses(

@@ -36,7 +36,7 @@ _UNITS_OF_TSI = {f"SQL_TSI_{unit}": unit for unit in TIME_UNITS}
 CallReader = Callable[[Any, int], Any]
 
 
-def called(tokens: TokenStream, parts: list[Any], operands: list[Any], start: int) -> Any:
+def called(tokens: TokenStream, parts: list[Any], operands: list[Any], start: int) -> object:
     """Return the node of a call of a function by the parts of its name."""
     node = tokens.placed(exp.Anonymous(this=str(parts[-1].this), expressions=operands), start)
     if len(parts) > 1:
@@ -76,7 +76,7 @@ class SpecialCallParser:
             "OVERLAY": self._overlay,
         }
 
-    def _row(self, name: Any, start: int) -> Any:
+    def _row(self, name: object, start: int) -> Any:
         self._tokens.expect("(")
         if self._tokens.accept(")"):
             return called(self._tokens, [name], [], start)
@@ -84,7 +84,7 @@ class SpecialCallParser:
         self._tokens.expect(")")
         return called(self._tokens, [name], values, start)
 
-    def _row_value(self) -> Any:
+    def _row_value(self) -> object:
         start = self._tokens.index
         value = self._expressions.expression()
         if self._tokens.accept("AS"):
@@ -92,7 +92,7 @@ class SpecialCallParser:
             return self._tokens.placed(exp.Alias(this=value, alias=alias), start)
         return value
 
-    def _cast(self, name: Any, start: int) -> Any:
+    def _cast(self, name: Any, start: int) -> object:
         self._tokens.expect("(")
         value = self._expressions.expression()
         self._tokens.expect("AS")
@@ -112,7 +112,7 @@ class SpecialCallParser:
         self._tokens.take()
         return self._tokens.placed(exp.Var(this=unit), self._tokens.index - 1)
 
-    def _extract(self, name: Any, start: int) -> Any:
+    def _extract(self, name: object, start: int) -> object:
         self._tokens.expect("(")
         unit = self._symbol()
         self._tokens.expect("FROM")
@@ -120,7 +120,7 @@ class SpecialCallParser:
         self._tokens.expect(")")
         return self._tokens.placed(exp.Extract(this=unit, expression=value), start)
 
-    def _timestamp_arithmetic(self, name: Any, start: int) -> Any:
+    def _timestamp_arithmetic(self, name: object, start: int) -> object:
         self._tokens.expect("(")
         operands: list[Any] = [self._symbol()]
         while self._tokens.accept(","):
@@ -128,7 +128,7 @@ class SpecialCallParser:
         self._tokens.expect(")")
         return called(self._tokens, [name], operands, start)
 
-    def _rounded(self, name: Any, start: int) -> Any:
+    def _rounded(self, name: object, start: int) -> object:
         self._tokens.expect("(")
         operands = [self._expressions.expression()]
         if self._tokens.accept("TO"):
@@ -136,7 +136,7 @@ class SpecialCallParser:
         self._tokens.expect(")")
         return called(self._tokens, [name], operands, start)
 
-    def _trim(self, name: Any, start: int) -> Any:
+    def _trim(self, name: object, start: int) -> object:
         self._tokens.expect("(")
         place = self._tokens.current.upper
         characters = None
@@ -159,7 +159,7 @@ class SpecialCallParser:
         node = exp.Trim(this=text, position=place, expression=characters)
         return self._tokens.placed(node, start)
 
-    def _position(self, name: Any, start: int) -> Any:
+    def _position(self, name: object, start: int) -> object:
         self._tokens.expect("(")
         what = self._expressions.sum()
         if not self._tokens.accept_any("IN", ","):
@@ -170,7 +170,7 @@ class SpecialCallParser:
         self._tokens.expect(")")
         return called(self._tokens, [name], operands, start)
 
-    def _substring(self, name: Any, start: int) -> Any:
+    def _substring(self, name: object, start: int) -> Any:
         self._tokens.expect("(")
         operands = [self._expressions.expression()]
         if self._tokens.accept("FROM"):
@@ -183,7 +183,7 @@ class SpecialCallParser:
         self._tokens.expect(")")
         return called(self._tokens, [name], operands, start)
 
-    def _overlay(self, name: Any, start: int) -> Any:
+    def _overlay(self, name: object, start: int) -> object:
         self._tokens.expect("(")
         operands = [self._expressions.expression()]
         if self._tokens.accept("PLACING"):

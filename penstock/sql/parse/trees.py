@@ -269,7 +269,7 @@ def name_parts(tree: Any) -> tuple[str, ...]:
     return tuple(name for part in parts if part is not None for name in name_parts(part))
 
 
-def position_of(tree: Any) -> Position | None:
+def position_of(tree: object) -> Position | None:
     """Return the line and the column where a node is written, from 1, if that is known."""
     if tree is None or not isinstance(tree, exp.Expression):
         return None
@@ -279,7 +279,7 @@ def position_of(tree: Any) -> Position | None:
     return None
 
 
-def length_of(tree: Any) -> int:
+def length_of(tree: object) -> int:
     """Return how many characters of the statement a node takes (1 if that is not known)."""
     if isinstance(tree, exp.Expression) and "start" in tree.meta:
         length: int = tree.meta["end"] - tree.meta["start"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.errors import ArgumentTypeError
 from penstock.sql.parse.stream import TokenStream
 from penstock.sql.parse.tokens import SqlText
@@ -12,7 +10,7 @@ from penstock.sql.parse.type_names import TypeParser
 from penstock.sql.types import DataType
 
 
-def data_type_of(tree_or_text: Any) -> DataType:
+def data_type_of(tree_or_text: object) -> DataType:
     """Return the type that a text names, or that a tree holds.
 
     >>> data_type_of("ROW<id BIGINT NOT NULL, tags ARRAY<STRING>>").field_names()

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.options.config_values import OptionType, convert
 
 
-def to_millis(value: Any) -> int:
+def to_millis(value: object) -> int:
     """Return a duration, as a hint or an option writes it, in milliseconds.
 
     >>> to_millis("1 h"), to_millis("90 s"), to_millis(5)

@@ -20,7 +20,7 @@ _NUMPY: dict[type[t.DataType], str] = {
 }
 
 
-def to_pandas(result: TableResult) -> Any:
+def to_pandas(result: TableResult) -> object:
     """Read a result to its end; changes are applied, so that the rows that are left are returned."""
     import pandas as pd  # type: ignore[import-untyped]
 
@@ -39,7 +39,7 @@ def to_pandas(result: TableResult) -> Any:
     return frame
 
 
-def _series(pd: Any, values: Iterable[Any], kind: t.DataType) -> Any:
+def _series(pd: Any, values: Iterable[Any], kind: t.DataType) -> object:
     values = list(values)
     dtype = _NUMPY.get(type(kind))
     if dtype is None:
@@ -68,7 +68,7 @@ def final_rows(rows: Iterable[Row]) -> list[Row]:
     return list(left.values())
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> Any:
     """Return a value that can be looked up: equal for equal rows, also with lists and maps inside."""
     if isinstance(value, Row | list | tuple):
         return tuple(_key(each) for each in value)

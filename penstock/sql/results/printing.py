@@ -28,7 +28,7 @@ _DIGITS: dict[type[t.DataType], int] = {
 }
 
 
-def text_of(value: Any, kind: t.DataType, zone: str = "UTC") -> str:
+def text_of(value: object, kind: t.DataType, zone: str = "UTC") -> str:
     """Return a value as Flink's CAST to STRING writes it.
 
     >>> text_of(True, t.BooleanType()), text_of(dt.datetime(2024, 1, 2), t.TimestampType(3))
@@ -50,7 +50,7 @@ def _timestamp(value: Any, kind: Any, _zone: str) -> str:
     return f"{value:%Y-%m-%d %H:%M:%S}" + _fraction(nanos_of_second(value), kind.precision)
 
 
-def _zoned(value: Any, kind: Any, zone: str) -> str:
+def _zoned(value: object, kind: object, zone: str) -> str:
     to_instant = getattr(value, "to_epoch_milli", None)
     if callable(to_instant):  # an Instant, as PyFlink's programs have them
         value = dt.datetime.fromtimestamp(to_instant() / 1000, dt.UTC)
@@ -64,7 +64,7 @@ def _time(value: Any, kind: Any, _zone: str) -> str:
     return f"{value:%H:%M:%S}" + _fraction(value.microsecond * 1000, kind.precision)
 
 
-def _boolean(value: Any, _kind: Any, _zone: str) -> str:
+def _boolean(value: object, _kind: object, _zone: str) -> str:
     return "TRUE" if value else "FALSE"
 
 
@@ -96,11 +96,11 @@ def _decimal(value: Any, kind: Any, _zone: str) -> str:
     return f"{value:.{kind.scale}f}"
 
 
-def _bytes(value: Any, _kind: Any, _zone: str) -> str:
+def _bytes(value: Any, _kind: object, _zone: str) -> str:
     return f"x'{bytes(value).hex()}'"
 
 
-def _bitmap(value: Any, _kind: Any, _zone: str) -> str:
+def _bitmap(value: Any, _kind: object, _zone: str) -> str:
     from penstock.runtime.columnar.bitmaps import text_of as bitmap_text
 
     return bitmap_text(value)
@@ -129,7 +129,7 @@ def _row(value: Any, kind: Any, zone: str) -> str:
     return f"({', '.join(text_of(each, inner, zone) for each, inner in pairs)})"
 
 
-def _days(value: Any, _kind: Any, _zone: str) -> str:
+def _days(value: object, _kind: object, _zone: str) -> str:
     if not isinstance(value, dt.timedelta):
         return str(value)
     millis = value // dt.timedelta(milliseconds=1)
@@ -141,7 +141,7 @@ def _days(value: Any, _kind: Any, _zone: str) -> str:
     return f"{sign}{days} {hours:02d}:{minutes:02d}:{seconds:02d}.{rest:03d}"
 
 
-def _months(value: Any, _kind: Any, _zone: str) -> str:
+def _months(value: Any, _kind: object, _zone: str) -> str:
     years, months = divmod(abs(int(value)), 12)
     return f"{'-' if value < 0 else '+'}{years}-{months:02d}"
 

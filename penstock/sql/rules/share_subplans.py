@@ -71,7 +71,7 @@ def _key(node: LogicalNode) -> Any:
     return type(node), inputs, _frozen(fields_of(node))
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     """Return something that can be compared and hashed, and stands for a value."""
     if isinstance(value, ResolvedTable):
         return str(value.path), _frozen(value.options), id(value.bound)
@@ -95,7 +95,7 @@ def _is_deterministic(node: LogicalNode) -> bool:
     )
 
 
-def _expressions(value: Any) -> list[Rex]:
+def _expressions(value: object) -> list[Rex]:
     if isinstance(value, Rex):
         return [value]
     if isinstance(value, AggregateCall):

@@ -51,17 +51,17 @@ def with_columns(head: Any, *tails: Any) -> Expression:
     return ColumnsExpression((head, *tails), without=False)
 
 
-def without_columns(head: Any, *tails: Any) -> Expression:
+def without_columns(head: object, *tails: object) -> Expression:
     """Return all columns but some."""
     return ColumnsExpression((head, *tails), without=True)
 
 
-def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+def and_(predicate0: object, predicate1: object, *predicates: object) -> Expression:
     """Return whether all conditions are TRUE."""
     return _joined("AND", (predicate0, predicate1, *predicates))
 
 
-def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+def or_(predicate0: object, predicate1: object, *predicates: object) -> Expression:
     """Return whether one of the conditions is TRUE."""
     return _joined("OR", (predicate0, predicate1, *predicates))
 
@@ -70,17 +70,17 @@ def _joined(word: str, parts: tuple[Any, ...]) -> Expression:
     return TemplateExpression(f"({f' {word} '.join(['{}'] * len(parts))})", *parts)
 
 
-def not_(expression: Any) -> Expression:
+def not_(expression: object) -> Expression:
     """Return the opposite of a condition."""
     return TemplateExpression("(NOT {})", expression)
 
 
-def negative(v: Any) -> Expression:
+def negative(v: object) -> Expression:
     """Return a number with the other sign."""
     return TemplateExpression("(- {})", v)
 
 
-def _call(function: str, *operands: Any) -> Expression:
+def _call(function: str, *operands: object) -> Expression:
     return TemplateExpression(f"{function}({', '.join(['{}'] * len(operands))})", *operands)
 
 
@@ -114,7 +114,7 @@ def current_database() -> Expression:
     return TemplateExpression("CURRENT_DATABASE()")
 
 
-def current_watermark(rowtimeAttribute: Any) -> Expression:  # noqa: N803
+def current_watermark(rowtimeAttribute: object) -> Expression:  # noqa: N803
     """Return the watermark of a time attribute."""
     return _call("CURRENT_WATERMARK", rowtimeAttribute)
 
@@ -124,19 +124,19 @@ def source_watermark() -> Expression:
     return TemplateExpression("SOURCE_WATERMARK()")
 
 
-def to_date(date_str: Any, format: Any = None) -> Expression:
+def to_date(date_str: object, format: object = None) -> Expression:
     """Read a date."""
     return _call("TO_DATE", date_str) if format is None else _call("TO_DATE", date_str, format)
 
 
-def to_timestamp(timestamp_str: Any, format: Any = None) -> Expression:
+def to_timestamp(timestamp_str: object, format: object = None) -> Expression:
     """Read a timestamp."""
     if format is None:
         return _call("TO_TIMESTAMP", timestamp_str)
     return _call("TO_TIMESTAMP", timestamp_str, format)
 
 
-def to_timestamp_ltz(*args: Any) -> Expression:
+def to_timestamp_ltz(*args: object) -> Expression:
     """Make a point in time of a number or a text."""
     if not args:
         raise ArgumentError("to_timestamp_ltz needs an operand")
@@ -144,7 +144,7 @@ def to_timestamp_ltz(*args: Any) -> Expression:
 
 
 def temporal_overlaps(
-    left_time_point: Any, left_temporal: Any, right_time_point: Any, right_temporal: Any
+    left_time_point: object, left_temporal: object, right_time_point: object, right_temporal: object
 ) -> Expression:
     """Whether two spans of time have a point in common."""
     return TemplateExpression(
@@ -153,13 +153,13 @@ def temporal_overlaps(
     )  # fmt: skip
 
 
-def date_format(timestamp: Any, format: Any) -> Expression:
+def date_format(timestamp: object, format: object) -> Expression:
     """Write a timestamp."""
     return _call("DATE_FORMAT", timestamp, format)
 
 
 def timestamp_diff(
-    time_point_unit: TimePointUnit, time_point1: Any, time_point2: Any
+    time_point_unit: TimePointUnit, time_point1: object, time_point2: object
 ) -> Expression:
     """Count the units between two points in time."""
     return TemplateExpression(
@@ -167,18 +167,18 @@ def timestamp_diff(
     )
 
 
-def convert_tz(date_str: Any, tz_from: Any, tz_to: Any) -> Expression:
+def convert_tz(date_str: object, tz_from: object, tz_to: object) -> Expression:
     """Write a time of one time zone as that of another."""
     return _call("CONVERT_TZ", date_str, tz_from, tz_to)
 
 
-def from_unixtime(unixtime: Any, format: Any = None) -> Expression:
+def from_unixtime(unixtime: object, format: object = None) -> Expression:
     """Write seconds since 1970 as a time."""
     more = () if format is None else (format,)
     return _call("FROM_UNIXTIME", unixtime, *more)
 
 
-def unix_timestamp(date_str: Any = None, format: Any = None) -> Expression:
+def unix_timestamp(date_str: object = None, format: object = None) -> Expression:
     """Return seconds since 1970, of now or of a text."""
     return _call("UNIX_TIMESTAMP", *(each for each in (date_str, format) if each is not None))
 
@@ -193,7 +193,7 @@ def row(head: Any, *tail: Any) -> Expression:
     return _call("ROW", head, *tail)
 
 
-def map_(key: Any, value: Any, *tail: Any) -> Expression:
+def map_(key: object, value: object, *tail: object) -> Expression:
     """Make a map of alternating keys and values."""
     if len(tail) % 2:
         raise ArgumentError("map_ needs alternating keys and values")
@@ -222,17 +222,17 @@ def e() -> Expression:
     return TemplateExpression("E()")
 
 
-def rand(seed: Any = None) -> Expression:
+def rand(seed: object = None) -> Expression:
     """Return a random number from 0 to 1."""
     return _call("RAND") if seed is None else _call("RAND", seed)
 
 
-def rand_integer(bound: Any, seed: Any = None) -> Expression:
+def rand_integer(bound: object, seed: object = None) -> Expression:
     """Return a random whole number below a bound."""
     return _call("RAND_INTEGER", bound) if seed is None else _call("RAND_INTEGER", seed, bound)
 
 
-def atan2(y: Any, x: Any) -> Expression:
+def atan2(y: object, x: object) -> Expression:
     """Return the angle of a point."""
     return _call("ATAN2", y, x)
 
@@ -242,7 +242,7 @@ def concat(first: Any, *others: Any) -> Expression:
     return _call("CONCAT", first, *others)
 
 
-def concat_ws(separator: Any, first: Any, *others: Any) -> Expression:
+def concat_ws(separator: object, first: object, *others: object) -> Expression:
     """Put texts together with a separator; NULLs are left out."""
     return _call("CONCAT_WS", separator, first, *others)
 
@@ -262,22 +262,22 @@ def log(v: Any, base: Any = None) -> Expression:
     return _call("LOG", v) if base is None else _call("LOG", base, v)
 
 
-def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
+def if_then_else(condition: object, if_true: object, if_false: object) -> Expression:
     """Return one value if a condition is TRUE, else another."""
     return TemplateExpression("(CASE WHEN {} THEN {} ELSE {} END)", condition, if_true, if_false)
 
 
-def json(value: Any) -> Expression:
+def json(value: object) -> Expression:
     """Take a text as JSON, inside of json_object and json_array."""
     return _call("JSON", value)
 
 
-def json_string(value: Any) -> Expression:
+def json_string(value: object) -> Expression:
     """Write a value as JSON."""
     return _call("JSON_STRING", value)
 
 
-def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression:
+def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: object) -> Expression:
     """Make a JSON object of alternating keys and values."""
     if len(args) % 2:
         raise ArgumentError("json_object needs alternating keys and values")
@@ -285,21 +285,21 @@ def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression
     return TemplateExpression(f"JSON_OBJECT({pairs} {on_null.name} ON NULL)", *args)
 
 
-def json_array(on_null: JsonOnNull = JsonOnNull.ABSENT, *args: Any) -> Expression:
+def json_array(on_null: JsonOnNull = JsonOnNull.ABSENT, *args: object) -> Expression:
     """Make a JSON array."""
     return TemplateExpression(
         f"JSON_ARRAY({', '.join(['{}'] * len(args))} {on_null.name} ON NULL)", *args
     )
 
 
-def json_object_agg(on_null: JsonOnNull, key_expr: Any, value_expr: Any) -> Expression:
+def json_object_agg(on_null: JsonOnNull, key_expr: object, value_expr: object) -> Expression:
     """Make a JSON object of the rows of a group."""
     return TemplateExpression(
         f"JSON_OBJECTAGG(KEY {{}} VALUE {{}} {on_null.name} ON NULL)", key_expr, value_expr
     )
 
 
-def json_array_agg(on_null: JsonOnNull, item_expr: Any) -> Expression:
+def json_array_agg(on_null: JsonOnNull, item_expr: object) -> Expression:
     """Make a JSON array of the rows of a group."""
     return TemplateExpression(f"JSON_ARRAYAGG({{}} {on_null.name} ON NULL)", item_expr)
 

@@ -71,61 +71,61 @@ class Expression:
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return _operator("<>", self, other)
 
-    def __lt__(self, other: Any) -> Expression:
+    def __lt__(self, other: object) -> Expression:
         return _operator("<", self, other)
 
-    def __le__(self, other: Any) -> Expression:
+    def __le__(self, other: object) -> Expression:
         return _operator("<=", self, other)
 
-    def __gt__(self, other: Any) -> Expression:
+    def __gt__(self, other: object) -> Expression:
         return _operator(">", self, other)
 
-    def __ge__(self, other: Any) -> Expression:
+    def __ge__(self, other: object) -> Expression:
         return _operator(">=", self, other)
 
-    def __add__(self, other: Any) -> Expression:
+    def __add__(self, other: object) -> Expression:
         return _operator("+", self, other)
 
-    def __radd__(self, other: Any) -> Expression:
+    def __radd__(self, other: object) -> Expression:
         return _operator("+", other, self)
 
-    def __sub__(self, other: Any) -> Expression:
+    def __sub__(self, other: object) -> Expression:
         return _operator("-", self, other)
 
-    def __rsub__(self, other: Any) -> Expression:
+    def __rsub__(self, other: object) -> Expression:
         return _operator("-", other, self)
 
-    def __mul__(self, other: Any) -> Expression:
+    def __mul__(self, other: object) -> Expression:
         return _operator("*", self, other)
 
-    def __rmul__(self, other: Any) -> Expression:
+    def __rmul__(self, other: object) -> Expression:
         return _operator("*", other, self)
 
-    def __truediv__(self, other: Any) -> Expression:
+    def __truediv__(self, other: object) -> Expression:
         return _operator("/", self, other)
 
-    def __rtruediv__(self, other: Any) -> Expression:
+    def __rtruediv__(self, other: object) -> Expression:
         return _operator("/", other, self)
 
-    def __mod__(self, other: Any) -> Expression:
+    def __mod__(self, other: object) -> Expression:
         return _operator("%", self, other)
 
-    def __rmod__(self, other: Any) -> Expression:
+    def __rmod__(self, other: object) -> Expression:
         return _operator("%", other, self)
 
-    def __pow__(self, other: Any) -> Expression:
+    def __pow__(self, other: object) -> Expression:
         return TemplateExpression("POWER({}, {})", self, other)
 
-    def __and__(self, other: Any) -> Expression:
+    def __and__(self, other: object) -> Expression:
         return _operator("AND", self, other)
 
-    def __rand__(self, other: Any) -> Expression:
+    def __rand__(self, other: object) -> Expression:
         return _operator("AND", other, self)
 
-    def __or__(self, other: Any) -> Expression:
+    def __or__(self, other: object) -> Expression:
         return _operator("OR", self, other)
 
-    def __ror__(self, other: Any) -> Expression:
+    def __ror__(self, other: object) -> Expression:
         return _operator("OR", other, self)
 
     def __invert__(self) -> Expression:
@@ -175,15 +175,15 @@ class Expression:
 
     # Conditions
 
-    def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+    def between(self, lower_bound: object, upper_bound: object) -> Expression:
         """Whether this is not below one and not above the other."""
         return TemplateExpression("({} BETWEEN {} AND {})", self, lower_bound, upper_bound)
 
-    def not_between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+    def not_between(self, lower_bound: object, upper_bound: object) -> Expression:
         """Whether this is below one or above the other."""
         return TemplateExpression("({} NOT BETWEEN {} AND {})", self, lower_bound, upper_bound)
 
-    def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression:
+    def in_(self, first_element_or_table: object, *remaining_elements: object) -> Expression:
         """Whether this is one of some values, or of those of a table with one column."""
         if hasattr(first_element_or_table, "execute_insert"):
             return InTableExpression(self, first_element_or_table)
@@ -196,41 +196,41 @@ class Expression:
         """Give one value where this is TRUE, else another."""
         return TemplateExpression("(CASE WHEN {} THEN {} ELSE {} END)", self, if_true, if_false)
 
-    def like(self, pattern: Any = None, escape: Any = None) -> Expression:
+    def like(self, pattern: object = None, escape: object = None) -> Expression:
         """Whether this goes with a pattern of SQL."""
         if escape is not None:
             return TemplateExpression("({} LIKE {} ESCAPE {})", self, pattern, escape)
         return TemplateExpression("({} LIKE {})", self, pattern)
 
-    def similar(self, pattern: Any = None) -> Expression:
+    def similar(self, pattern: object = None) -> Expression:
         """Whether this goes with a regular expression of SQL."""
         return TemplateExpression("({} SIMILAR TO {})", self, pattern)
 
     # Text with syntax of its own
 
-    def trim(self, character: Any = None) -> Expression:
+    def trim(self, character: object = None) -> Expression:
         """Take characters off both ends."""
         return TemplateExpression(
             "TRIM(BOTH {} FROM {})", " " if character is None else character, self
         )
 
-    def trim_leading(self, character: Any = None) -> Expression:
+    def trim_leading(self, character: object = None) -> Expression:
         """Take characters off the start."""
         return TemplateExpression(
             "TRIM(LEADING {} FROM {})", " " if character is None else character, self
         )
 
-    def trim_trailing(self, character: Any = None) -> Expression:
+    def trim_trailing(self, character: object = None) -> Expression:
         """Take characters off the end."""
         return TemplateExpression(
             "TRIM(TRAILING {} FROM {})", " " if character is None else character, self
         )
 
-    def position(self, haystack: Any = None) -> Expression:
+    def position(self, haystack: object = None) -> Expression:
         """Return where this is in a text, from 1; 0 if it is not."""
         return TemplateExpression("POSITION({} IN {})", self, haystack)
 
-    def overlay(self, new_string: Any, starting: Any, length: Any = None) -> Expression:
+    def overlay(self, new_string: object, starting: object, length: object = None) -> Expression:
         """Put a text in the place of a part of this one."""
         if length is None:
             return TemplateExpression("OVERLAY({} PLACING {} FROM {})", self, new_string, starting)
@@ -292,12 +292,12 @@ class Expression:
             )
         return AggregateExpression(self.function, self.operands, distinct=True)
 
-    def list_agg(self, separator: Any = None) -> Expression:
+    def list_agg(self, separator: object = None) -> Expression:
         """Put texts of a group together, with a separator between them."""
         operands = (self,) if separator is None else (self, separator)
         return AggregateExpression("LISTAGG", operands)
 
-    def percentile(self, percentage: Any, frequency: Any = None) -> Expression:
+    def percentile(self, percentage: object, frequency: object = None) -> Expression:
         """Return the percentile of a group."""
         more = () if frequency is None else (frequency,)
         return AggregateExpression("PERCENTILE", (self, percentage, *more))
@@ -325,9 +325,9 @@ class Expression:
         path: str,
         returning_type: DataType | None = None,
         on_empty: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
-        default_on_empty: Any = None,
+        default_on_empty: object = None,
         on_error: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
-        default_on_error: Any = None,
+        default_on_error: object = None,
     ) -> Expression:
         """Take a value out of JSON."""
         kind = "" if returning_type is None else f" RETURNING {returning_type.nullable()}"
@@ -608,7 +608,7 @@ class _Shown:
         return f"{which}({quoted_name(alias)})"
 
 
-def as_expression(value: Any) -> Expression:
+def as_expression(value: object) -> Expression:
     """Return an expression as it is, anything else as a constant."""
     return value if isinstance(value, Expression) else ValueExpression(value)
 
@@ -622,7 +622,7 @@ def _operator(word: str, left: Any, right: Any) -> Expression:
     return TemplateExpression(f"({{}} {word} {{}})", left, right)
 
 
-def _unit(unit: Any) -> str:
+def _unit(unit: object) -> str:
     name: str = getattr(unit, "name", str(unit))
     return name
 

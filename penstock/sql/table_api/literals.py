@@ -10,7 +10,7 @@ from typing import Any
 from penstock.errors import ArgumentTypeError
 
 
-def literal(value: Any) -> str:
+def literal(value: object) -> str:
     """Return a Python value as SQL writes it.
 
     >>> literal("it's"), literal(1.5), literal(dt.date(2024, 1, 2)), literal([1, None])

@@ -182,7 +182,7 @@ class Schema:
 Builder = Schema.Builder
 
 
-def _type(given: Any) -> DataType | str:
+def _type(given: object) -> DataType | str:
     if isinstance(given, DataType) or (isinstance(given, str) and given):
         return given
     raise ArgumentTypeError(

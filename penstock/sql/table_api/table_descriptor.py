@@ -86,7 +86,7 @@ class TableDescriptor:
             self._schema = schema
             return self
 
-        def option(self, key: str | ConfigOption[Any], value: Any) -> Builder:
+        def option(self, key: str | ConfigOption[Any], value: object) -> Builder:
             """Set an option of the connector."""
             name = key.key if isinstance(key, ConfigOption) else check_text(key, "key")
             self._options[name] = to_text(value)
@@ -167,7 +167,7 @@ class FormatDescriptor:
             self._format = format
             self._options: dict[str, str] = {}
 
-        def option(self, key: str | ConfigOption[Any], value: Any) -> FormatBuilder:
+        def option(self, key: str | ConfigOption[Any], value: object) -> FormatBuilder:
             """Set an option of the format."""
             name = key.key if isinstance(key, ConfigOption) else check_text(key, "key")
             self._options[name] = to_text(value)

@@ -62,7 +62,7 @@ class UserDefinedFunctionWrapper:
         if plain is not None and inspect.isfunction(plain):
             functools.update_wrapper(self, plain)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> object:
         """Return the call of this function with expressions as operands."""
         from penstock.sql.table_api.calls import call
 
@@ -114,7 +114,7 @@ class UserDefinedFunctionWrapper:
 
 def udf(
     f: Callable[..., Any] | ScalarFunction | AsyncScalarFunction | type | None = None,
-    input_types: Any = None,
+    input_types: object = None,
     result_type: DataType | str | None = None,
     deterministic: bool | None = None,
     name: str | None = None,
@@ -170,8 +170,8 @@ def udf(
 
 def udtf(
     f: Callable[..., Any] | TableFunction | type | None = None,
-    input_types: Any = None,
-    result_types: Any = None,
+    input_types: object = None,
+    result_types: object = None,
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
@@ -206,7 +206,7 @@ def udtf(
 
 def udaf(
     f: Callable[..., Any] | AggregateFunction | type | None = None,
-    input_types: Any = None,
+    input_types: object = None,
     result_type: DataType | str | None = None,
     accumulator_type: DataType | str | None = None,
     deterministic: bool | None = None,
@@ -246,10 +246,10 @@ def udaf(
 
 
 def udtaf(
-    f: Any = None,  # noqa: ARG001 - PyFlink's parameters
-    input_types: Any = None,  # noqa: ARG001
-    result_type: Any = None,  # noqa: ARG001
-    accumulator_type: Any = None,  # noqa: ARG001
+    f: object = None,  # noqa: ARG001 - PyFlink's parameters
+    input_types: object = None,  # noqa: ARG001
+    result_type: object = None,  # noqa: ARG001
+    accumulator_type: object = None,  # noqa: ARG001
     deterministic: bool | None = None,  # noqa: ARG001
     name: str | None = None,  # noqa: ARG001
     func_type: str = GENERAL,  # noqa: ARG001
@@ -261,7 +261,7 @@ def udtaf(
     )
 
 
-def as_user_function(name: str, function: Any) -> UserFunction:
+def as_user_function(name: str, function: object) -> UserFunction:
     """Return what a program registers as catalogs keep it."""
     if isinstance(function, UserDefinedFunctionWrapper):
         return function.as_user_function(name)
@@ -294,7 +294,7 @@ def import_function(name: str, where: str) -> UserFunction:
     return as_user_function(name, found)
 
 
-def _instance(function: Any) -> Any:
+def _instance(function: object) -> Any:
     if inspect.isclass(function) and issubclass(function, UserDefinedFunction):
         return function()
     if isinstance(function, UserDefinedFunction) or callable(function):
@@ -321,7 +321,7 @@ def _type_of(given: DataType | str) -> DataType:
     return data_type_of(given)
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: object) -> str:
     if isinstance(function, functools.partial):
         return _name_of(function.func)
     return getattr(function, "__name__", type(function).__name__)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.user_types import Accumulator
 from penstock.errors import ArgumentError, UnsupportedOperationError
 from penstock.sql.types import DataType
 
@@ -108,20 +109,20 @@ class ImperativeAggregateFunction(UserDefinedFunction):
     """Base of functions of many rows."""
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> Accumulator:
         """Return what an empty group has."""
 
     @abstractmethod
-    def accumulate(self, accumulator: Any, *args: Any) -> None:
+    def accumulate(self, accumulator: Accumulator, *args: Any) -> None:
         """Add a row."""
 
-    def retract(self, accumulator: Any, *args: Any) -> None:
+    def retract(self, accumulator: Accumulator, *args: Any) -> None:
         """Retract a row."""
         raise UnsupportedOperationError(
             f"{type(self).__name__} does not support retraction", hint="implement retract()"
         )
 
-    def merge(self, accumulator: Any, accumulators: Iterable[Any]) -> None:
+    def merge(self, accumulator: Accumulator, accumulators: Iterable[Any]) -> None:
         """Add other accumulators to one."""
         raise UnsupportedOperationError(
             f"{type(self).__name__} does not support merge", hint="implement merge()"
@@ -143,7 +144,7 @@ class AggregateFunction(ImperativeAggregateFunction):
     """A function of many rows that gives one value."""
 
     @abstractmethod
-    def get_value(self, accumulator: Any) -> Any:
+    def get_value(self, accumulator: Accumulator) -> Any:
         """Return the result of a group."""
 
 
@@ -151,5 +152,5 @@ class TableAggregateFunction(ImperativeAggregateFunction):
     """A function of many rows that gives many rows."""
 
     @abstractmethod
-    def emit_value(self, accumulator: Any) -> Iterable[Any]:
+    def emit_value(self, accumulator: Accumulator) -> Iterable[Any]:
         """Yield the rows of a group."""

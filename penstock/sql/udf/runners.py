@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.common.user_types import Accumulator
 from penstock.errors.user_errors import call_failed, shorten_all
 from penstock.logs.repeated_lines import LogLineKind, RepeatedLineFilter
 from penstock.runtime.columnar.pandas_series import as_series
@@ -39,7 +40,7 @@ class CallableScalarFunction(ScalarFunction):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    def eval(self, *args: Any) -> Any:
+    def eval(self, *args: Any) -> object:
         """Call it."""
         return self._function(*args)
 
@@ -50,7 +51,7 @@ class CallableAsyncFunction(AsyncScalarFunction):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    async def eval(self, *args: Any) -> Any:
+    async def eval(self, *args: Any) -> object:
         """Call it and wait for it."""
         return await self._function(*args)
 
@@ -61,7 +62,7 @@ class CallableTableFunction(TableFunction):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    def eval(self, *args: Any) -> Any:
+    def eval(self, *args: Any) -> object:
         """Call it."""
         return self._function(*args)
 
@@ -72,24 +73,24 @@ class CallableAggregateFunction(AggregateFunction):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> object:
         """Return no rows."""
         return []
 
-    def accumulate(self, accumulator: Any, *args: Any) -> None:
+    def accumulate(self, accumulator: Accumulator, *args: Any) -> None:
         """Keep a row."""
         accumulator.append(args)
 
-    def retract(self, accumulator: Any, *args: Any) -> None:
+    def retract(self, accumulator: Accumulator, *args: Any) -> None:
         """Forget a row."""
         accumulator.remove(args)
 
-    def merge(self, accumulator: Any, accumulators: Iterable[Any]) -> None:
+    def merge(self, accumulator: Accumulator, accumulators: Iterable[Any]) -> None:
         """Keep the rows of others."""
         for each in accumulators:
             accumulator.extend(each)
 
-    def get_value(self, accumulator: Any) -> Any:
+    def get_value(self, accumulator: Accumulator) -> Any:
         """Call the function with one Series per operand; with a DataFrame if it takes whole rows."""
         import pandas as pd  # type: ignore[import-untyped]
 
@@ -117,7 +118,7 @@ class RowFunction(UserDefinedFunction):
         """Close the function."""
         self._function.close()
 
-    def eval(self, *args: Any) -> Any:
+    def eval(self, *args: Any) -> object:
         """Call the function with the row."""
         if self._pandas:
             return self._eval_frame(args)
@@ -128,7 +129,7 @@ class RowFunction(UserDefinedFunction):
         row.set_field_names(self._names)
         return row
 
-    def _eval_frame(self, args: tuple[Any, ...]) -> Any:
+    def _eval_frame(self, args: tuple[Any, ...]) -> object:
         import pandas as pd
 
         given = pd.DataFrame(
@@ -140,15 +141,15 @@ class RowFunction(UserDefinedFunction):
 class RowTakingAggregate(RowFunction):
     """An aggregate function whose operands are one Row."""
 
-    def accumulate(self, accumulator: Any, *args: Any) -> None:
+    def accumulate(self, accumulator: Accumulator, *args: Any) -> None:
         """Add a row."""
         self._function.accumulate(accumulator, self._row(args))
 
-    def retract(self, accumulator: Any, *args: Any) -> None:
+    def retract(self, accumulator: Accumulator, *args: Any) -> None:
         """Retract a row."""
         self._function.retract(accumulator, self._row(args))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._function, name)
@@ -176,7 +177,7 @@ class FunctionRunner:
 class ScalarRunner(FunctionRunner):
     """A scalar function in a task."""
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> object:
         """Return the value for operands."""
         if not self._opened:
             self.open(None)
@@ -239,7 +240,7 @@ class AsyncRunner(FunctionRunner):
             await asyncio.gather(*calls, return_exceptions=True)
             raise
 
-    async def _attempts(self, row: tuple[Any, ...], name: str) -> Any:
+    async def _attempts(self, row: tuple[Any, ...], name: str) -> object:
         evaluate: Any = self.function.eval  # type: ignore[attr-defined]
         for attempt in itertools.count(1):
             try:
@@ -277,7 +278,7 @@ def _timed_out(error: TimeoutError, timeout_s: float) -> TimeoutError:
 class TableRunner(FunctionRunner):
     """A table function in a task."""
 
-    def eval(self, *args: Any) -> Any:
+    def eval(self, *args: Any) -> object:
         """Return the rows for operands."""
         if not self._opened:
             self.open(None)
@@ -287,13 +288,13 @@ class TableRunner(FunctionRunner):
 class AggregateRunner(FunctionRunner):
     """An aggregate function in a task; its own methods do the work."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_") or name == "function":
             raise AttributeError(name)
         return getattr(self.function, name)
 
 
-def name_of_user_code(function: Any) -> str:
+def name_of_user_code(function: object) -> str:
     """Return the name of the user's class or function, without wrappers."""
     if isinstance(function, FunctionRunner):
         return name_of_user_code(function.function)
@@ -318,7 +319,7 @@ RUNNERS: dict[str, type[FunctionRunner]] = {
 }
 
 
-def context_of(context: Any) -> FunctionContext:
+def context_of(context: object) -> FunctionContext:
     """Return the FunctionContext of a function in a task."""
     if context is None or not hasattr(context, "get_job_parameter"):
         return FunctionContext(None, None)
@@ -341,7 +342,7 @@ class _RuntimeFunctionContext(FunctionContext):
         )
         self._context = context
 
-    def get_metric_group(self) -> Any:
+    def get_metric_group(self) -> object:
         """Return the metrics of the operator."""
         return self._context.get_metrics_group()
 

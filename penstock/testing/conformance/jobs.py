@@ -15,6 +15,7 @@ from typing import Any
 from penstock.client.mini_cluster import MiniCluster
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.job_client import JobClient
+from penstock.common.user_types import Position, StateValue
 from penstock.connectors.base.sink import (
     CommitRequest,
     Committer,
@@ -118,7 +119,7 @@ class ScriptedSource(Source):
         """It ends."""
         return Boundedness.BOUNDED
 
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+    def create_enumerator(self, parallelism: int, restored: StateValue = None) -> SplitEnumerator:
         """Plan the splits once."""
         return _StepsEnumerator(len(self.splits), found=bool(restored))
 
@@ -150,7 +151,9 @@ class _StepsReader(SourceReader):
         self._source = source
         self._durable: dict[str, int] = {}  # positions that checkpoints hold, by split
 
-    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+    def read(
+        self, split: SourceSplit, position: Position, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
         records = self._source.splits[split.payload]
         begun = position
         self._durable.setdefault(split.split_id, position)
@@ -176,7 +179,7 @@ class _StepsReader(SourceReader):
         except FileNotFoundError:
             return sys.maxsize
 
-    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+    def on_checkpoint(self, split: SourceSplit, position: Position) -> None:
         self._durable[split.split_id] = position
 
 
@@ -187,7 +190,7 @@ class FolderSink(Sink):
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Open a writer."""
         return _FolderWriter()
 

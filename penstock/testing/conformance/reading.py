@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.user_types import Position
 from penstock.connectors.base.source import (
     Boundedness,
     ReadLimits,
@@ -59,7 +60,7 @@ class SplitRead:
     """What was read of a split."""
 
     split: SourceSplit
-    position: Any
+    position: Position
     batches: list[SourceBatch] = field(default_factory=list)
     finished: bool = False
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.connectors.base.sink import Sink
 from penstock.connectors.base.source import Source
 
@@ -39,7 +40,7 @@ class Setup(ABC):  # noqa: B024 - the two kinds have different ones
         """Return a record of about a megabyte, or None if there are none."""
         return "x" * 1_000_000
 
-    def identity(self, record: Any) -> Hashable:
+    def identity(self, record: Record) -> Hashable:
         """Return the identity of a record, if records cannot be compared directly."""
         return record if isinstance(record, Hashable) else repr(record)
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import (
     CheckpointContext,
     CommitRequest,
@@ -48,7 +49,9 @@ class Protocol:
         self._pending: Any = None
         self._open: list[SinkWriter] = []
 
-    def open(self, subtask: int = 0, restored: Any = None, parallelism: int = 2) -> SinkWriter:
+    def open(
+        self, subtask: int = 0, restored: StateValue = None, parallelism: int = 2
+    ) -> SinkWriter:
         """Open a writer."""
         context = WriterContext(self.job_id, "sink", subtask, parallelism, str(self._staging))
         with step("sink.create_writer"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.job_client import JobClient
+from penstock.common.user_types import Record
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.connectors.base.source import Source
 from penstock.datastream import OutputTag, ProcessFunction
@@ -286,11 +287,11 @@ class _Never(TimestampAssigner):
 
     TIME = 1000
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: Record, record_timestamp: int) -> int:
         return self.TIME
 
 
-def _wrapped(record: Any) -> tuple[Any]:
+def _wrapped(record: Record) -> tuple[Any]:
     return (record,)
 
 
@@ -311,7 +312,7 @@ def _tick_time(index: int) -> int:
 class _Watermarks(ProcessFunction):
     """Notes the watermarks; slots are threads of this process."""
 
-    def process_element(self, value: Any, ctx: Any) -> Any:
+    def process_element(self, value: Record, ctx: Any) -> Any:
         mark = ctx.timer_service().current_watermark()
         with _marks_lock:
             _marks.append(mark)

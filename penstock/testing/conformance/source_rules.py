@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from penstock.common.user_types import Position
 from penstock.connectors.base.source import (
     Boundedness,
     NonBlockingReadLimits,
@@ -142,7 +143,7 @@ def _spread(count: int) -> list[int]:
 
 
 def _expect_rest(
-    setup: SourceSetup, source: Any, read: SplitRead, position: Any, rest: list[Any]
+    setup: SourceSetup, source: Any, read: SplitRead, position: Position, rest: list[Any]
 ) -> None:
     position = copy_of(position, "a position")
     (again,) = read_splits(setup, source, [(read.split, position)], len(rest))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from penstock.common.user_types import Position
 from penstock.connectors.base.sink import Committer, Sink, SinkWriter
 from penstock.connectors.base.source import (
     NonBlockingReadLimits,
@@ -157,7 +158,7 @@ def _passing_on(name: str) -> Callable[..., Any]:
 
 
 def _read(
-    self: _Tapped, split: SourceSplit, position: Any, limits: ReadLimits
+    self: _Tapped, split: SourceSplit, position: Position, limits: ReadLimits
 ) -> Iterator[SourceBatch]:
     tap = _taps.get(self._tap)
     if tap is None:

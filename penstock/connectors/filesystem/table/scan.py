@@ -42,7 +42,7 @@ class FilesScan:
         self._names: Sequence[str] = [*self._types, *self._metadata]
         self._format: Any = self._make_format()
 
-    def _make_format(self) -> Any:
+    def _make_format(self) -> object:
         if isinstance(self._factory, MessageFormatFactory) and self._changes:
             return self._make_changes(self._factory)
         assert isinstance(self._factory, FileFormatFactory)

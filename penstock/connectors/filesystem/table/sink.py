@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import polars as pl
 
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import SinkWriter, WriterContext
 from penstock.connectors.filesystem.buckets import BucketAssigner
 from penstock.connectors.filesystem.committer import CommitPolicy, FileCommitter, Merge
@@ -61,7 +62,7 @@ class FramesSink(FileSink):
         self._replaced = replaced
         self.commits_by_time = self._trigger is not None and self._trigger.times is not None
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Create the writer of one subtask."""
         writer = FramesWriter(
             self.base_path,

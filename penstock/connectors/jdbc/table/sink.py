@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.common.types import RowKind
+from penstock.common.user_types import StateValue
 from penstock.connectors.base.sink import Sink, SinkWriter, WriterContext
 from penstock.connectors.jdbc.failures import with_retries
 from penstock.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
@@ -35,7 +36,7 @@ class JdbcUpsertSink(Sink):
         self._delete = delete(table, keys, dialect)
         self._keys = [list(names).index(key) for key in keys]
 
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: StateValue = None) -> SinkWriter:
         """Connect when the first rows are sent."""
         sessions = [open_session(self._connection, sql) for sql in (self._upsert, self._delete)]
         return UpsertWriter(sessions[0], sessions[1], self._keys, self._execution)

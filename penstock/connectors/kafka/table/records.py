@@ -66,31 +66,31 @@ class RecordRows(KafkaRecordDeserializationSchema):
         """How many messages were left out because their value cannot be parsed."""
         return self._value.skipped
 
-    def use_metrics(self, group: Any) -> None:
+    def use_metrics(self, group: object) -> None:
         """Let the formats of values and keys use them."""
         self._value.use_metrics(group)
         if self._key is not None:
             self._key.use_metrics(group)
 
-    def deserialize(self, record: KafkaRecord) -> Any:
+    def deserialize(self, record: KafkaRecord) -> object:
         """Return the row of a message that has one; None for one that is not read."""
         if record.value is None:
             return self._row(record, None, RowKind.DELETE) if self._upserts else None
         value = self._value.deserialize(record.value)
         return None if value is None else self._row(record, value, self._kind(value))
 
-    def _kind(self, value: Any) -> RowKind:
+    def _kind(self, value: object) -> RowKind:
         if self._upserts:
             return RowKind.UPDATE_AFTER
         return value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
 
-    def _row(self, record: KafkaRecord, value: Any, kind: RowKind) -> Row:
+    def _row(self, record: KafkaRecord, value: object, kind: RowKind) -> Row:
         key = self._key_of(record)
         row = Row(*(self._take(place, record, value, key) for place in self._places))
         row.set_row_kind(kind)
         return row
 
-    def _key_of(self, record: KafkaRecord) -> Any:
+    def _key_of(self, record: KafkaRecord) -> object:
         if self._key is None:
             return None
         if record.key is None:
@@ -104,7 +104,7 @@ class RecordRows(KafkaRecordDeserializationSchema):
         return self._key.deserialize(record.key)
 
     @staticmethod
-    def _take(place: ColumnSource, record: KafkaRecord, value: Any, key: Any) -> Any:
+    def _take(place: ColumnSource, record: KafkaRecord, value: Any, key: Any) -> object:
         if place.part == "metadata":
             return METADATA[place.at][1](record)
         row = key if place.part == "key" else value

@@ -290,7 +290,7 @@ class Stages:
                     self.tell(each.attempt, slot, command)
         return [*earlier, *events]
 
-    def _sort_out(self, attempt: StageAttempt, slot: int, message: Any) -> StageEvent:
+    def _sort_out(self, attempt: StageAttempt, slot: int, message: object) -> StageEvent:
         watch = attempt.watch
         follows: Sequence[Consequence]
         match message:

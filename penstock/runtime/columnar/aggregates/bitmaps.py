@@ -12,6 +12,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
+from penstock.common.user_types import Accumulator
 from penstock.runtime.columnar.aggregates.rowwise import RowAggregate, Values
 from penstock.runtime.columnar.bitmaps import of_numbers, read, written
 
@@ -26,19 +27,21 @@ class BitmapAggregate(RowAggregate):
         self._builds = call.function.startswith("BITMAP_BUILD_")
         self._counts = call.function.endswith("_CARDINALITY_AGG")
 
-    def create(self) -> Any:
+    def create(self) -> Accumulator:
         """Return an empty accumulator."""
         return [0]
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         """Accumulate a row."""
         self.update(accumulator, [values], [1])
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: object, values: Values) -> None:
         """Retract a row."""
         self.update(accumulator, [values], [-1])
 
-    def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
+    def update(
+        self, accumulator: Accumulator, rows: Iterable[Values], signs: Iterable[int]
+    ) -> None:
         """Accumulate rows with a count each; a negative count retracts."""
         numbers: Counter[int] = Counter()
         for (value,), times in zip(rows, signs, strict=True):
@@ -55,7 +58,7 @@ class BitmapAggregate(RowAggregate):
         for times in sorted(by_times, reverse=True):
             _count(accumulator, of_numbers(by_times[times]), times)
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         """Return the bitmap or its cardinality; NULL without rows."""
         if accumulator[0] <= 0:
             return None
@@ -71,7 +74,7 @@ class BitmapAggregate(RowAggregate):
         return BitMap.union(BitMap(), *planes)
 
 
-def _count(accumulator: list[Any], bitmap: Any, times: int) -> None:
+def _count(accumulator: list[Any], bitmap: object, times: int) -> None:
     """Add a (possibly negative) count to all numbers of a bitmap."""
     for bit in range(abs(times).bit_length()):
         if abs(times) >> bit & 1:
@@ -80,7 +83,7 @@ def _count(accumulator: list[Any], bitmap: Any, times: int) -> None:
         accumulator.pop()
 
 
-def _raise(accumulator: list[Any], carry: Any, place: int) -> None:
+def _raise(accumulator: list[Any], carry: object, place: int) -> None:
     while carry:
         while len(accumulator) <= place:
             accumulator.append(BitMap())
@@ -100,7 +103,7 @@ def _lower(accumulator: list[Any], borrow: Any, place: int) -> None:
         place += 1
 
 
-def _counted(rows: int, planes: list[Any]) -> Any:
+def _counted(rows: int, planes: list[Any]) -> object:
     """Return the numbers that all rows contain."""
     if rows.bit_length() > len(planes):
         return BitMap()

@@ -43,7 +43,7 @@ class ColumnAggregate:
     neutral: list[Any] = field(default_factory=list)  # initial values of accumulators
     finish: pl.Expr = field(default_factory=lambda: pl.lit(None))
 
-    def add_sum(self, name: str, dtype: pl.DataType, partial: pl.Expr, zero: Any = 0) -> pl.Expr:
+    def add_sum(self, name: str, dtype: pl.DataType, partial: pl.Expr, zero: object = 0) -> pl.Expr:
         """Add an accumulator that is a sum."""
         before = pl.col(older(name))
         return self._add(name, dtype, partial, pl.col(name).sum(), pl.col(name) + before, zero)

@@ -204,7 +204,7 @@ class SeenValues:
         self._dirty: set[Any] = set()
         self._complete = is_empty(table)  # whether all entries of the table are in memory
 
-    def _stored(self, entry: Any) -> Any:
+    def _stored(self, entry: Any) -> object:
         return entry[0], (self._number, *entry[1:])
 
     def get_many(self, entries: list[Any]) -> list[Any]:

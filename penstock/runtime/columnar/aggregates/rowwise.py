@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from penstock.common.user_types import Accumulator
 from penstock.errors import RecordError, UnsupportedOperationError
 from penstock.errors.user_errors import FunctionFailedError, call_failed
 from penstock.runtime.columnar.dtypes import dtype_of
@@ -45,23 +46,25 @@ class RowAggregate:
     def close(self) -> None:
         """Release a user function."""
 
-    def create(self) -> Any:
+    def create(self) -> Accumulator:
         """Return an empty accumulator."""
         return []
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         """Take a row: the values of the operands."""
         raise NotImplementedError
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: object, values: Values) -> None:
         """Retract a row that was added."""
         raise NotImplementedError
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         """Return the result, as a column of its type has it."""
         raise NotImplementedError
 
-    def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
+    def update(
+        self, accumulator: Accumulator, rows: Iterable[Values], signs: Iterable[int]
+    ) -> None:
         """Accumulate and retract rows."""
         for values, sign in zip(rows, signs, strict=True):
             if sign > 0:
@@ -70,7 +73,7 @@ class RowAggregate:
                 self.retract(accumulator, values)
 
 
-def hashable(value: Any) -> Any:
+def hashable(value: object) -> object:
     """Return a hashable stand-in for a value."""
     if isinstance(value, list):
         return tuple(map(hashable, value))
@@ -84,25 +87,27 @@ class _Bag(RowAggregate):
 
     in_order = False
 
-    def create(self) -> Any:
+    def create(self) -> Accumulator:
         return {}
 
-    def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
+    def update(
+        self, accumulator: Accumulator, rows: Iterable[Values], signs: Iterable[int]
+    ) -> None:
         """Add the change of count of each value."""
         for values, times in zip(rows, signs, strict=True):
             self.take(accumulator, values, times)
 
-    def take(self, accumulator: Any, values: Values, times: int) -> None:
+    def take(self, accumulator: Accumulator, values: Values, times: int) -> None:
         """Accumulate a row a number of times; a negative number retracts it."""
         self.change(accumulator, values[0], times)
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         self.change(accumulator, values[0], 1)
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: object, values: Values) -> None:
         self.change(accumulator, values[0], -1)
 
-    def change(self, accumulator: Any, value: Any, times: int) -> None:
+    def change(self, accumulator: Accumulator, value: Any, times: int) -> None:
         """Change the count of a value."""
         if value is None or not times:
             return
@@ -123,7 +128,7 @@ class _Extreme(_Bag):
         super().__init__(call)
         self._choose: Callable[[Iterable[Any]], Any] = min if call.function == "MIN" else max
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         there = [entry[0] for entry in accumulator.values() if entry[1] > 0]
         return self._choose(there) if there else None
 
@@ -131,7 +136,7 @@ class _Extreme(_Bag):
 class _Collect(_Bag):
     """COLLECT: a multiset."""
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         return [
             {"key": value, "value": times} for value, times in accumulator.values() if times > 0
         ]
@@ -142,11 +147,11 @@ class _InOrder(RowAggregate):
 
     skips_nulls = True
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         if values[0] is not None or not self.skips_nulls:
             accumulator.append(self.kept(values))
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: Accumulator, values: Values) -> None:
         if values[0] is None and self.skips_nulls:
             return
         kept = self.kept(values)
@@ -161,7 +166,7 @@ class _InOrder(RowAggregate):
 class _FirstOrLast(_InOrder):
     """FIRST_VALUE and LAST_VALUE with retraction."""
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         if not accumulator:
             return None
         return accumulator[0 if self.call.function == "FIRST_VALUE" else -1]
@@ -172,7 +177,7 @@ class _SingleValue(_InOrder):
 
     skips_nulls = False
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         if len(accumulator) > 1:
             raise RecordError(
                 "scalar subquery returned more than one row",
@@ -188,7 +193,7 @@ class _ListAgg(_InOrder):
     def kept(self, values: Values) -> Any:
         return (values[0], values[1] if len(values) > 1 else ",")
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         if not accumulator:
             return None
         text: str = accumulator[0][0]
@@ -202,29 +207,29 @@ class _ArrayAgg(_InOrder):
         super().__init__(call)
         self.skips_nulls = call.ignore_nulls
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         return list(accumulator) if accumulator else None
 
 
 class _Percentile(_Bag):
     """PERCENTILE: exact, between two values in proportion. Rows: value, percentages, and perhaps how often it counts."""
 
-    def create(self) -> Any:
+    def create(self) -> Accumulator:
         return {"percentages": None, "values": {}}
 
-    def take(self, accumulator: Any, values: Values, times: int) -> None:
+    def take(self, accumulator: Accumulator, values: Values, times: int) -> None:
         """Accumulate a row a number of times; a negative number retracts it."""
         accumulator["percentages"] = values[1]
         weight = int(values[2] or 0) if len(values) > 2 else 1
         self.change(accumulator["values"], values[0], times * weight)
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         self.take(accumulator, values, 1)
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: object, values: Values) -> None:
         self.take(accumulator, values, -1)
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         percentages = accumulator["percentages"]
         entries = sorted(
             (float(value), times) for value, times in accumulator["values"].values() if times > 0
@@ -263,7 +268,7 @@ _BITS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 class _Bits(_Bag):
     """BIT_AND, BIT_OR, BIT_XOR."""
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         function = self.call.function
         values = [
             value
@@ -282,7 +287,7 @@ class _JsonArray(_InOrder):
         super().__init__(call)
         self.skips_nulls = not _keeps_nulls(call, default=False)
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         return json_text(accumulator)
 
 
@@ -293,7 +298,7 @@ class _JsonObject(RowAggregate):
         super().__init__(call)
         self._keeps_nulls = _keeps_nulls(call, default=True)
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         key, value = values[0], values[1]
         if key is None:
             raise RecordError(
@@ -303,12 +308,12 @@ class _JsonObject(RowAggregate):
         if value is not None or self._keeps_nulls:
             accumulator.append((key, value))
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: Accumulator, values: Values) -> None:
         pair = (values[0], values[1])
         if pair in accumulator:
             accumulator.remove(pair)
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         # Flink's objects have their keys in the order of texts.
         return json_text(dict(sorted(accumulator, key=lambda pair: str(pair[0]))))
 
@@ -329,12 +334,12 @@ def _keeps_nulls(call: AggregateCall, *, default: bool) -> bool:
     return default
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return a value as JSON, written as Flink does: without spaces, keys in their order."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_json_value)
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(value: object) -> object:
     if isinstance(value, Decimal):
         return (
             int(value)
@@ -351,16 +356,16 @@ def _json_value(value: Any) -> Any:
 class _Counted(RowAggregate):
     """COUNT, SUM and AVG row by row, for callers that need a result after each row (OVER): [sum, count]."""
 
-    def create(self) -> Any:
+    def create(self) -> Accumulator:
         return [0, 0]
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         self._take(accumulator, values, 1)
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: object, values: Values) -> None:
         self._take(accumulator, values, -1)
 
-    def _take(self, accumulator: Any, values: Values, sign: int) -> None:
+    def _take(self, accumulator: Accumulator, values: Values, sign: int) -> None:
         if any(value is None for value in values):
             return
         accumulator[1] += sign
@@ -373,7 +378,7 @@ class _Counted(RowAggregate):
         else:
             accumulator[0] += sign * value
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         total, count = accumulator
         function, data_type = self.call.function, self.call.type
         if function == "COUNT":
@@ -398,7 +403,7 @@ _BITS_OF: Final[dict[type[t.DataType], int]] = {
 }
 
 
-def wrapped(number: Any, data_type: t.DataType) -> Any:
+def wrapped(number: Any, data_type: t.DataType) -> object:
     """Return a whole number as its type has it: it wraps around, as in Java.
 
     >>> wrapped(2**31, t.IntType())
@@ -418,23 +423,23 @@ class _Spread(RowAggregate):
         super().__init__(call)
         self._whole = isinstance(call.type, t.IntegralType)
 
-    def create(self) -> Any:
+    def create(self) -> Accumulator:
         return [0, 0, 0] if self._whole else [0, 0.0, 0.0]
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         self._take(accumulator, values[0], 1)
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: object, values: Values) -> None:
         self._take(accumulator, values[0], -1)
 
-    def _take(self, accumulator: Any, value: Any, sign: int) -> None:
+    def _take(self, accumulator: Accumulator, value: Any, sign: int) -> None:
         if value is not None:
             number = value if self._whole else float(value)
             accumulator[0] += sign
             accumulator[1] += sign * number
             accumulator[2] += sign * number * number
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         count, total, squares = accumulator
         function = self.call.function
         least = 1 if function in {"VAR_SAMP", "STDDEV_SAMP", "VARIANCE", "STDDEV"} else 0
@@ -488,14 +493,14 @@ class UserAggregate(RowAggregate):
         if closed is not None:
             closed()
 
-    def create(self) -> Any:
+    def create(self) -> Accumulator:
         """Call the user function."""
         try:
             return self.call.user.create_accumulator()
         except Exception as error:
             raise self._failed("create_accumulator", error) from error
 
-    def add(self, accumulator: Any, values: Values) -> None:
+    def add(self, accumulator: Accumulator, values: Values) -> None:
         """Call the user function."""
         given = self._decoded(values)
         try:
@@ -503,7 +508,7 @@ class UserAggregate(RowAggregate):
         except Exception as error:
             raise self._failed("accumulate", error, given) from error
 
-    def retract(self, accumulator: Any, values: Values) -> None:
+    def retract(self, accumulator: object, values: Values) -> None:
         """Call the user function."""
         given = self._decoded(values)
         try:
@@ -511,7 +516,7 @@ class UserAggregate(RowAggregate):
         except Exception as error:
             raise self._failed("retract", error, given) from error
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Accumulator) -> Any:
         """Call the user function."""
         try:
             found = self.call.user.get_value(accumulator)

@@ -145,7 +145,7 @@ def text_function(source: t.DataType, compiler: ExpressionCompiler) -> Callable[
 
 
 def _time_function(source: t.DataType, compiler: ExpressionCompiler) -> Callable[[Any], str]:
-    def text(value: Any) -> str:
+    def text(value: object) -> str:
         made = pl.select(text_expression(compiler, literal(value, source), source)).item()
         return str(made)
 

@@ -72,7 +72,7 @@ def _item(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return rowwise(_at, [value, index], call.type)
 
 
-def _lookup(entries: _Entries, key: Any) -> Any:
+def _lookup(entries: _Entries, key: object) -> Any:
     for each in entries:
         if each["key"] == key:
             return each["value"]
@@ -86,7 +86,7 @@ def _at(values: _Array, index: int) -> Any:
 # --- arrays ------------------------------------------------------------------------------------------
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> object:
     """Return something that can be looked up, for values that may be arrays, maps or rows."""
     if isinstance(value, list):
         return tuple(map(_hashable, value))
@@ -108,7 +108,7 @@ def _cardinality(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return compiler.operands(call)[0].list.len().cast(pl.Int32())
 
 
-def _element(values: _Array) -> Any:
+def _element(values: _Array) -> object:
     if len(values) > 1:
         raise RecordError(f"ELEMENT needs an array with exactly one element, got {len(values)}")
     return values[0] if values else None
@@ -155,23 +155,23 @@ each_row("ARRAY_SLICE", _slice)
 each_row("ARRAY_JOIN", _joined)
 
 
-def _contains(values: _Array | None, value: Any) -> bool | None:
+def _contains(values: _Array | None, value: object) -> bool | None:
     return None if values is None else value in values
 
 
-def _position(values: _Array, value: Any) -> int:
+def _position(values: _Array, value: object) -> int:
     return values.index(value) + 1 if value in values else 0
 
 
-def _append(values: _Array | None, value: Any) -> _Array | None:
+def _append(values: _Array | None, value: object) -> _Array | None:
     return None if values is None else [*values, value]
 
 
-def _prepend(values: _Array | None, value: Any) -> _Array | None:
+def _prepend(values: _Array | None, value: object) -> _Array | None:
     return None if values is None else [value, *values]
 
 
-def _remove(values: _Array | None, value: Any) -> _Array | None:
+def _remove(values: _Array | None, value: object) -> _Array | None:
     return None if values is None else [each for each in values if each != value]
 
 

@@ -39,11 +39,11 @@ def loads(text: str) -> Any:
         return INVALID
 
 
-def _refused(name: str) -> Any:
+def _refused(name: str) -> object:
     raise ValueError(name)
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """Return a value as JSON text without blanks, keys in alphabetical order.
 
     >>> dumps({"a": [1, 2.5, None, "x"]})
@@ -66,7 +66,7 @@ def dumps(value: Any) -> str:
     return _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -119,7 +119,7 @@ def _json_value(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return pl.when(how == "empty").then(on_empty).when(failed).then(on_error).otherwise(made)
 
 
-def _scalar_text(value: Any) -> str:
+def _scalar_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else dumps(value)
@@ -154,7 +154,7 @@ def _json_query(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return rowwise(query, compiler.operands(call), call.type)
 
 
-def _elements(found: Any) -> list[str | None] | None:
+def _elements(found: object) -> list[str | None] | None:
     if not isinstance(found, list):
         return None
     return [None if each is None else _scalar_text(each) for each in found]
@@ -219,7 +219,7 @@ def encoder(data_type: t.DataType) -> Callable[[Any], Any]:
     return _plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dt.datetime):
         nanos = nanos_of_second(value)
         digits = 9 if nanos % 1000 else 6 if nanos % 1_000_000 else 3 if nanos else 0
@@ -252,7 +252,7 @@ def _json_object(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     keep = _word(call, 0) == "NULL"
     columns, encoders = _parts(compiler, call.operands[1:])
 
-    def build(*values: Any) -> str:
+    def build(*values: object) -> str:
         made = {
             key: None if value is None else encode(value)
             for key, value, encode in zip(values[::2], values[1::2], encoders[1::2], strict=True)
@@ -268,7 +268,7 @@ def _json_array(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     keep = _word(call, 0) == "NULL"
     columns, encoders = _parts(compiler, call.operands[1:])
 
-    def build(*values: Any) -> str:
+    def build(*values: object) -> str:
         made = [
             None if value is None else encode(value)
             for value, encode in zip(values, encoders, strict=True)

@@ -158,14 +158,14 @@ def _several(steps: list[Step]) -> Step:
     return step
 
 
-def _all(value: Any) -> Iterator[Any]:
+def _all(value: object) -> Iterator[Any]:
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list):
         yield from value
 
 
-def _length(value: Any) -> Iterator[Any]:
+def _length(value: object) -> Iterator[Any]:
     if isinstance(value, list | dict | str):
         yield len(value)
 
@@ -195,7 +195,7 @@ def _filter(found: re.Match[str]) -> Step:
     compare = _COMPARE[found[2]] if found[2] else None
     wanted = _constant(found[3]) if found[3] else None
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         for name in names:
             if not isinstance(value, dict) or name not in value:
                 return False

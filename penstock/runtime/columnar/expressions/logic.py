@@ -119,7 +119,7 @@ def _in(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return reduce(lambda a, b: a | b, tests)
 
 
-def _exact(value: Any, data_type: t.DataType) -> Any:
+def _exact(value: Any, data_type: t.DataType) -> object:
     if not isinstance(data_type, t.DecimalType):
         return value
     return Decimal(value).quantize(Decimal(1).scaleb(-data_type.scale), context=EXACT)
@@ -168,7 +168,7 @@ def _coalesce(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
     return pl.coalesce(parts)
 
 
-def _extreme(name: str, horizontal: Any) -> None:
+def _extreme(name: str, horizontal: object) -> None:
     @compiles(name)
     def compiled(compiler: ExpressionCompiler, call: Call) -> pl.Expr:
         operands = compiler.operands(call)

@@ -157,7 +157,7 @@ def _coarse(value: float, count: int, mode: str) -> float:
     return float(Decimal(double_text(value)).quantize(Decimal(1).scaleb(-count), mode, wide))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return double_text(value) if isinstance(value, float) else str(value)
 
 

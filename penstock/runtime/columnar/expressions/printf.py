@@ -9,7 +9,7 @@ from typing import Any
 _SPECIFIER = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 
 
-def java_format(pattern: str | None, *values: Any) -> str | None:
+def java_format(pattern: str | None, *values: object) -> str | None:
     """Return a text with values put in; None if the format is not valid or does not fit the values.
 
     >>> java_format("%05.2f|%-4s|%x", 3.14159, "ab", 255)
@@ -74,7 +74,7 @@ def _single(value: str) -> str:
     return value
 
 
-def _integer(value: Any, letter: str, flags: str) -> str:
+def _integer(value: object, letter: str, flags: str) -> str:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(value)
     if letter == "d":
@@ -84,7 +84,7 @@ def _integer(value: Any, letter: str, flags: str) -> str:
     return prefix + format(shown, letter.lower())
 
 
-def _real(value: Any, letter: str, flags: str, digits: int) -> str:
+def _real(value: object, letter: str, flags: str, digits: int) -> str:
     if not isinstance(value, float | Decimal):
         raise TypeError(value)
     negative = value < 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -16,7 +15,7 @@ from penstock.sql.expr.nodes import Call
 _UNLIKE_RUST = re.compile(r"\(\?[=!<]|\\[1-9QEGZzhHRX]|\\p\{(?!L\}|N\})|[*+?}]\+|&&|\[[^\]]*\[")
 
 
-def _in_rust(pattern: Any) -> bool:
+def _in_rust(pattern: object) -> bool:
     """Whether a pattern means the same to Polars' regular expressions as to Java's."""
     return (
         isinstance(pattern, str)
@@ -89,7 +88,7 @@ _MARKED = re.compile(
 )
 
 
-def marked(pattern: Any, group: Any) -> DelimitedValue | None:
+def marked(pattern: object, group: object) -> DelimitedValue | None:
     """Return the marker that a pattern looks for, if it is that simple and the last group is requested.
 
     >>> marked("(&|^)id=([^&]*)", 2)

@@ -268,7 +268,7 @@ _affix("STARTSWITH", lambda value, part: value.startswith(part))
 _affix("ENDSWITH", lambda value, part: value.endswith(part))
 
 
-def _elt(index: int | None, *choices: Any) -> Any:
+def _elt(index: int | None, *choices: object) -> object:
     return None if index is None or not 1 <= index <= len(choices) else choices[index - 1]
 
 
@@ -413,7 +413,7 @@ def _formatted(data_type: t.DataType) -> bool:
     return isinstance(data_type, t.NumericType | t.CharType | t.VarCharType | t.BooleanType)
 
 
-def _is_decimal(value: Any) -> bool:
+def _is_decimal(value: object) -> bool:
     if isinstance(value, str):
         return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value) is not None
     return value is not None

@@ -176,7 +176,7 @@ def checked(answers: Any, keys: Sequence[Key]) -> list[Sequence[Key]]:
     return found
 
 
-def _hashable(key: Key) -> Any:
+def _hashable(key: Key) -> object:
     try:
         hash(key)
     except TypeError:

@@ -195,7 +195,7 @@ class CorrelateOperator(StreamOperator):
             raise wrong_result(self.spec.function, kind, culprit) from error
 
 
-def _rows_of(found: Any) -> Iterable[Any]:
+def _rows_of(found: object) -> Iterable[Any]:
     """Return the rows that a function gave: it yields or returns several, or returns one."""
     if isinstance(found, Row | tuple | str | bytes | bytearray | dict) or not isinstance(
         found, Iterable

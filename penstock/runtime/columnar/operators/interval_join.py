@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from penstock.common.user_types import Key
 from penstock.graph.operator_specs.columnar.common import column
 from penstock.graph.operator_specs.columnar.joins import ColumnarIntervalJoinSpec
 from penstock.runtime.columnar.batch import ColumnBatch
@@ -200,5 +201,5 @@ class ColumnarIntervalJoinOperator(StreamOperator, UsesProcessingTime):
         return super().barrier()
 
 
-def _no_timer(time: int, key: Any, namespace: Any) -> None:
+def _no_timer(time: int, key: Key, namespace: Any) -> None:
     """Ignore timers: this operator has none."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from penstock.common.user_types import Key
 from penstock.graph.operator_specs.columnar.changes import MatchRecognizeSpec
 from penstock.graph.operator_specs.columnar.common import column
 from penstock.graph.operator_specs.patterns import RUNS
@@ -140,7 +141,7 @@ class MatchRecognizeOperator(StreamOperator, UsesProcessingTime):
 
     # Matches
 
-    def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+    def emit(self, engine: PatternEngine, match: Match, key: Key, timestamp: int) -> None:
         """Take a match: read the values that its measures need."""
 
         def events_of(name: str) -> list[Any]:
@@ -154,7 +155,9 @@ class MatchRecognizeOperator(StreamOperator, UsesProcessingTime):
                     values.append(leaf.value(self._leaves.rows_of(leaf, events_of)))
         self._matches += 1
 
-    def emit_timed_out(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+    def emit_timed_out(
+        self, engine: PatternEngine, match: Match, key: object, timestamp: int
+    ) -> None:
         """Ignore partial matches whose time was up."""
 
     def _flush(self) -> None:

@@ -71,7 +71,7 @@ class UpsertMaterializeOperator(StreamOperator):
             return ()
         return entry[1]
 
-    def _find(self, rows: list[Row], name: Any) -> int | None:
+    def _find(self, rows: list[Row], name: object) -> int | None:
         upsert = self.spec.upsert
         for at, row in enumerate(rows):
             if (row if upsert is None else tuple(row[index] for index in upsert)) == name:

@@ -139,7 +139,7 @@ class RunningOverOperator(_TimedOver):
         self._emit(frame, [each.gather(pl.Series(back, dtype=pl.UInt32)) for each in found])
         self._trim_cache()
 
-    def _entry(self, key: Any, now: int) -> list[Any]:
+    def _entry(self, key: object, now: int) -> list[Any]:
         """Return the accumulators of a key, to be changed."""
         entry = self._live.get(key)
         if entry is None:

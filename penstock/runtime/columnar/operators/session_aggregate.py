@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from penstock.common.user_types import Key
 from penstock.graph.operator_specs.columnar.common import column
 from penstock.records.dropped_records import NULL_TIME
 from penstock.runtime.columnar.batch import ColumnBatch
@@ -158,5 +159,5 @@ class SessionAggregateOperator(StreamOperator, UsesProcessingTime):
         self._functions.close()
 
 
-def _no_timer(time: int, key: Any, window: Any) -> None:
+def _no_timer(time: int, key: Key, window: Any) -> None:
     """Ignore timers: these windows have none."""

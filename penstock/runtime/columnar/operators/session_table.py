@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from penstock.common.user_types import Key
 from penstock.graph.operator_specs.columnar.common import KIND, column
 from penstock.graph.operator_specs.columnar.sessions import SessionTableFunctionSpec
 from penstock.records.dropped_records import NULL_TIME
@@ -172,5 +173,5 @@ class SessionTableFunctionOperator(StreamOperator, UsesProcessingTime):
         return super().barrier()
 
 
-def _no_timer(time: int, key: Any, window: Any) -> None:
+def _no_timer(time: int, key: Key, window: Any) -> None:
     """Ignore timers: these windows have none."""

@@ -155,7 +155,7 @@ class ColumnAssignment:
             return self._announced
         return self._highest
 
-    def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
+    def on_batch(self, batch: object, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
         """Emit the rows as columns, and update the watermark of the split."""
         columns = self._times.columns_of(batch)
         reached = self._times.of_each(columns.frame)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from penstock.common.user_types import Key
 from penstock.graph.operator_specs.columnar.common import (
     DELETE,
     INSERT,
@@ -263,5 +264,5 @@ def _last_versions(at: Numbers, versions: Numbers, begins: Numbers) -> tuple[Num
     return at[last], versions[last]
 
 
-def _no_timer(time: int, key: Any, namespace: Any) -> None:
+def _no_timer(time: int, key: Key, namespace: Any) -> None:
     """Ignore timers: this operator has none."""

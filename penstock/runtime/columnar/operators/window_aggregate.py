@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from penstock.common.user_types import Key
 from penstock.graph.operator_specs.columnar.aggregates import WindowAggregateSpec
 from penstock.graph.operator_specs.columnar.common import WindowDefinition, column
 from penstock.records.dropped_records import NULL_TIME
@@ -418,5 +419,5 @@ def _by(part: SlicePart, names: list[str]) -> Iterable[tuple[tuple[Any, ...], Sl
         )
 
 
-def _no_timer(time: int, key: Any, window: Any) -> None:
+def _no_timer(time: int, key: Key, window: Any) -> None:
     """Ignore timers: these windows have none."""

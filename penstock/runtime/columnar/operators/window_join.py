@@ -78,5 +78,5 @@ class WindowJoinOperator(StreamOperator):
         return super().barrier()
 
 
-def no_timer(time: int, key: Any, namespace: Any) -> None:
+def no_timer(time: int, key: object, namespace: object) -> None:
     """Ignore timers: this operator has none."""

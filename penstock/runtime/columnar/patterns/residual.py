@@ -47,7 +47,7 @@ def evaluator(rex: Rex, leaves: Sequence[PatternLeaf], zone: str) -> Evaluate:
     expression = compile_expression(rex, zone).alias("value")
     dtypes = [leaf.dtype for leaf in leaves]
 
-    def evaluate(values: Values) -> Any:
+    def evaluate(values: Values) -> object:
         row = pl.DataFrame(
             [
                 column_of(column(at), [value], dtype)
@@ -110,7 +110,7 @@ def _are_alike(types: Sequence[t.DataType]) -> bool:
 def _both(function: Callable[[Any, Any], Any], parts: Sequence[Evaluate]) -> Evaluate:
     left, right = parts
 
-    def evaluate(values: Values) -> Any:
+    def evaluate(values: Values) -> object:
         one, other = left(values), right(values)
         return None if one is None or other is None else function(one, other)
 
@@ -126,7 +126,7 @@ def _arithmetic(
     compute = _both(function, parts)
     if all(isinstance(each, t.IntegralType) for each in (result, *types)):
 
-        def evaluate(values: Values) -> Any:
+        def evaluate(values: Values) -> object:
             found = compute(values)
             return None if found is None else wrapped(found, result)
 
@@ -151,7 +151,7 @@ def _cast(result: t.DataType, given: t.DataType, inner: Evaluate) -> Evaluate | 
 
 
 def _and(parts: Sequence[Evaluate]) -> Evaluate:
-    def evaluate(values: Values) -> Any:
+    def evaluate(values: Values) -> object:
         result: Any = True
         for part in parts:
             found = part(values)
@@ -165,7 +165,7 @@ def _and(parts: Sequence[Evaluate]) -> Evaluate:
 
 
 def _or(parts: Sequence[Evaluate]) -> Evaluate:
-    def evaluate(values: Values) -> Any:
+    def evaluate(values: Values) -> object:
         result: Any = False
         for part in parts:
             found = part(values)

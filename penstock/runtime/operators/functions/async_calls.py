@@ -16,6 +16,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.isolation import isolated
@@ -32,7 +33,7 @@ Answer = Callable[[AsyncQueueEntry], None]
 class CallFailedError(Exception):
     """A call raised or returned an invalid result; `cause` says why, `record` is its input."""
 
-    def __init__(self, cause: BaseException, record: Any) -> None:
+    def __init__(self, cause: BaseException, record: Record) -> None:
         super().__init__(cause, record)
         self.cause = cause
         self.record = record

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.user_types import Record
+
 
 class AsyncQueueEntry:
     """A record in flight. `results` is None until it is completed; `carried` counts the barriers it has crossed."""
@@ -28,7 +30,7 @@ class AsyncQueueEntry:
 
     def __init__(
         self,
-        value: Any,
+        value: Record,
         timestamp: int | None,
         carried: int = 0,
         results: list[Any] | None = None,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import compress, repeat
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.errors import CheckpointError, InvalidProgramError, UnsupportedOperationError
 from penstock.records.dead_letter import DeadLetter
 from penstock.runtime.isolation import isolated
@@ -180,7 +181,7 @@ class _GuardedFunction:
         self._process = function.process_element
         self.on_timer = getattr(function, "on_timer", None)
 
-    def process_element(self, value: Any, context: Any) -> list[Any] | None:
+    def process_element(self, value: Record, context: Any) -> list[Any] | None:
         """Return all results, or send a dead letter and return none."""
         try:
             results = self._process(value, context)

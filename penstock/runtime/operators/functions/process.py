@@ -28,7 +28,7 @@ class ProcessContext:
         self._timestamp: int | None = None
         self._domain: TimeDomain | None = None
 
-    def timer_service(self) -> Any:
+    def timer_service(self) -> object:
         """Return the timer service."""
         return self._timers
 
@@ -36,7 +36,7 @@ class ProcessContext:
         """Return the timestamp of the record or the timer."""
         return self._timestamp
 
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> object:
         """Return the current key."""
         return for_user(self._backend.current_key)
 

@@ -58,7 +58,7 @@ class BroadcastContext:
         """Return the operator's watermark."""
         return self._operator.watermark
 
-    def get_broadcast_state(self, state_descriptor: Any) -> Any:
+    def get_broadcast_state(self, state_descriptor: Any) -> object:
         """Return the broadcast state of a descriptor."""
         name = getattr(state_descriptor, "name", state_descriptor)
         state = self._states.get(name)
@@ -83,7 +83,7 @@ class ReadOnlyContext(BroadcastContext):
 class KeyedBroadcastContext(BroadcastContext):
     """The context of `process_broadcast_element` of a keyed stream."""
 
-    def apply_to_keyed_state(self, state_descriptor: Any, function: Any) -> None:
+    def apply_to_keyed_state(self, state_descriptor: Any, function: object) -> None:
         """Call `function(key, state)`, or its method `process`, for every key that has this state."""
         backend = self._operator.context.keyed_state
         state = backend.get_state(state_descriptor)
@@ -105,11 +105,11 @@ class KeyedReadOnlyContext(ReadOnlyContext):
         self._service = KeyedTimerService(operator.timers, operator.context.clock)
         self._domain: TimeDomain | None = None
 
-    def timer_service(self) -> Any:
+    def timer_service(self) -> object:
         """Return the timer service."""
         return self._service
 
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> object:
         """Return the current key."""
         return for_user(self._backend.current_key)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+from penstock.common.user_types import Key, Record
 from penstock.errors import PenstockError
 from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.graph.operator_specs.two_inputs import LEFT, RIGHT
@@ -87,7 +88,7 @@ class JoinBuffer:
             heappush(self._bucket_heap, number)
         keys.add(key)
 
-    def add(self, key: Any, timestamp: int, value: Any) -> None:
+    def add(self, key: Key, timestamp: int, value: Record) -> None:
         """Keep an element."""
         found = self.index.get(key)
         if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.user_types import Key, Record
 from penstock.errors import CheckpointError, PenstockError
 from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import OperatorContext
@@ -56,7 +57,7 @@ class TimestampedContents:
         """Return a list of one."""
         return [TimestampedValue(value, self.timestamp)]
 
-    def add(self, contents: list[TimestampedValue], value: Any) -> list[TimestampedValue]:
+    def add(self, contents: list[TimestampedValue], value: Record) -> list[TimestampedValue]:
         """Append in place."""
         contents.append(TimestampedValue(value, self.timestamp))
         return contents
@@ -79,7 +80,7 @@ class TimestampedContents:
             return []
         return self.inner.elements(self._fold(contents))
 
-    def _fold(self, contents: list[TimestampedValue]) -> Any:
+    def _fold(self, contents: list[TimestampedValue]) -> object:
         inner = self.inner
         if not contents:
             assert isinstance(inner, AggregatedContents)
@@ -134,7 +135,7 @@ class _Evicting(WindowOperator):
         if result.is_purge():
             self.table.remove(entry)
 
-    def _evaluate(self, key: Any, window: Any, contents: list[TimestampedValue]) -> None:
+    def _evaluate(self, key: Key, window: Any, contents: list[TimestampedValue]) -> None:
         evictor = self.spec.evictor
         self._evict(evictor.evict_before, key, window, contents)
         reduces = self.spec.reduce_function is not None and self.spec.window_function is None
@@ -142,7 +143,9 @@ class _Evicting(WindowOperator):
             self.emit_window(key, window, contents)
         self._evict(evictor.evict_after, key, window, contents)
 
-    def _evict(self, evict: Any, key: Any, window: Any, contents: list[TimestampedValue]) -> None:
+    def _evict(
+        self, evict: Any, key: object, window: Any, contents: list[TimestampedValue]
+    ) -> None:
         try:
             evict(contents, len(contents), window, self.evictor_context)
         except PenstockError:

@@ -98,7 +98,7 @@ class MergingWindowOperator(WindowOperator):
         else:
             self.windows.remove(key)
 
-    def _add_window(self, in_flight: dict[Any, Any], new: Any, key: Any) -> Any:
+    def _add_window(self, in_flight: dict[Any, Any], new: Any, key: object) -> Any:
         """Add a window to the set, merge, and return the resulting window."""
         if self._plain_sessions:
             # most elements start a session or belong to one; only some connect two

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from itertools import repeat
 from typing import Any
 
+from penstock.common.user_types import Record
 from penstock.errors import CheckpointError, MissingTimestampError, PenstockError
 from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -145,7 +146,7 @@ class WindowOperator(WindowOperatorBase, UsesProcessingTime):
             raise self.guard(error, value, known=True) from error
         return windows
 
-    def add(self, entry: Any, contents: Any, value: Any) -> None:
+    def add(self, entry: Any, contents: Any, value: Record) -> None:
         """Add a record to the contents of a window."""
         try:
             if contents is MISSING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.user_types import Key, Record
 from penstock.errors import PenstockError
 from penstock.errors.user_errors import UserCodeError
 from penstock.graph.operator_specs import WindowSpec, windows
@@ -49,7 +50,7 @@ class WindowOperatorBase(StreamOperator):
         functions = (spec.reduce_function, spec.aggregate_function, spec.window_function)
         return [function for function in functions if function is not None]
 
-    def emit_window(self, key: Any, window: Any, contents: Any) -> None:
+    def emit_window(self, key: Key, window: Any, contents: Any) -> None:
         """Evaluate a window and collect its results."""
         timestamp = window.max_timestamp()
         function = self.spec.window_function
@@ -74,7 +75,7 @@ class WindowOperatorBase(StreamOperator):
             raise self.window_error(error, key, window) from error
         self.collector.add_all(results, timestamp)
 
-    def clear_function(self, key: Any, window: Any) -> None:
+    def clear_function(self, key: Key, window: Any) -> None:
         """Let the window function clear its state of a window that is cleared."""
         clear = getattr(self.spec.window_function, "clear", None)
         if clear is None:
@@ -87,7 +88,7 @@ class WindowOperatorBase(StreamOperator):
         except Exception as error:
             raise self.window_error(error, key, window) from error
 
-    def take_late(self, value: Any, timestamp: int) -> None:
+    def take_late(self, value: Record, timestamp: int) -> None:
         """Send a late element to its side output, or count it."""
         if self.spec.late_tag is not None:
             known = None if timestamp == MIN_WATERMARK else timestamp

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.user_types import Key
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
 from penstock.runtime.operators.base import OperatorContext
 from penstock.windowing.assigners import WindowAssignerContext
@@ -21,7 +22,7 @@ class AssignerContext(WindowAssignerContext):
         """Return the processing time in epoch milliseconds."""
         return self._context.clock()
 
-    def get_runtime_context(self) -> Any:
+    def get_runtime_context(self) -> object:
         """Return the runtime context."""
         return self._context.runtime_context
 
@@ -48,7 +49,7 @@ class OperatorTriggerContext(OnMergeContext):
         watermark: int = self._timers.watermark
         return watermark
 
-    def get_metric_group(self) -> Any:
+    def get_metric_group(self) -> object:
         """Return the operator's metrics."""
         return self._context.runtime_context.get_metrics_group()
 
@@ -107,7 +108,7 @@ class OperatorTriggerContext(OnMergeContext):
                 state.add(found)
 
 
-def _merge_accumulators(state: Any, key: Any, source: Any, target: Any, descriptor: Any) -> None:
+def _merge_accumulators(state: Any, key: Key, source: object, target: Any, descriptor: Any) -> None:
     if descriptor.ttl_config is not None:
         raise UnsupportedOperationError(
             f"aggregating state '{descriptor.name}' of a trigger cannot be merged if it has a TTL"
@@ -132,7 +133,7 @@ class StateStore:
         self._backend = backend
         self._namespaced = namespaced
 
-    def get_state(self, state_descriptor: Any) -> Any:
+    def get_state(self, state_descriptor: Any) -> object:
         """Return the state of a descriptor."""
         return self._backend.get_state(state_descriptor, namespaced=self._namespaced)
 
@@ -145,7 +146,7 @@ class StateStore:
 class NoWindowStateStore:
     """Rejects per-window state of merging windows."""
 
-    def get_state(self, state_descriptor: Any) -> Any:
+    def get_state(self, state_descriptor: Any) -> object:
         """Raise an error."""
         raise InvalidProgramError(
             f"window state '{state_descriptor.name}' is not supported in merging windows",
@@ -185,10 +186,10 @@ class WindowContext:
         watermark: int = self._context.timers.watermark
         return watermark
 
-    def window_state(self) -> Any:
+    def window_state(self) -> object:
         """Return the state store of this key and window."""
         return self._window_state
 
-    def global_state(self) -> Any:
+    def global_state(self) -> object:
         """Return the state store of this key."""
         return self._global_state

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from penstock.common.user_types import Key, StateValue
 from penstock.runtime.state.hashmap.table import HashMapTable
 from penstock.runtime.state.table import MISSING, TableDelta
 
@@ -55,7 +56,7 @@ class HashMapPaneTable(HashMapTable):
         if base is not None:
             self._dropped.append((namespace, base))
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the entry under `(key, namespace)`, or `default`."""
         inner, namespace = key
         for panes in (self.touched, self.data):
@@ -75,12 +76,12 @@ class HashMapPaneTable(HashMapTable):
         for key, value in zip(keys, values, strict=True):
             self.put(key, value)
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Write an entry."""
         inner, namespace = key
         self.pane(namespace)[0][inner] = value
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: Key) -> None:
         """Remove an entry if it exists."""
         inner, namespace = key
         for panes in (self.touched, self.data):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Any
 
+from penstock.common.user_types import Key, StateValue
 from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableDelta
 
 
@@ -25,14 +26,14 @@ class HashMapTable:
         self.data: dict[Any, Any] = {}
         self.touched: dict[Any, Any] = {}
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
         value = self.touched.get(key, MISSING)
         if value is MISSING:
             return self.data.get(key, default)
         return default if value is REMOVED else value
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Write an entry."""
         self.touched[key] = value
 

@@ -164,7 +164,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             self._write_out()
 
     def begin_snapshot(
-        self, state_io: Any, chain: Any, name: Any, *, force: bool
+        self, state_io: Any, chain: object, name: Any, *, force: bool
     ) -> Prepared | None:
         """Take the synchronous part of a snapshot: the immutable files of the database are linked later."""
         self._end_interval()
@@ -297,7 +297,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
                 self._import(state_io, database, owned, others)
         return None
 
-    def _open_snapshot(self, state_io: Any, handle: Any) -> None:
+    def _open_snapshot(self, state_io: object, handle: Any) -> None:
         local = self.place.find(handle.snapshot)
         if local is not None:
             with contextlib.suppress(CheckpointError, OSError):  # falls back to checkpoint storage

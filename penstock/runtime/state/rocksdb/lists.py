@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from penstock.common.user_types import Key, StateValue
 from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.rocksdb.key_codec import decode, is_exact, skip
 from penstock.runtime.state.rocksdb.store import after
@@ -102,7 +103,7 @@ class RocksDBListTable(RocksDBTable):
             known += elements
             self.touched[entry] = known
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Set a list."""
         self.appended.pop(key, None)
         self.touched[key] = value
@@ -249,7 +250,7 @@ class RocksDBListState(KeyedListState):
     __slots__ = ()
     table: RocksDBListTable
 
-    def add(self, value: Any) -> None:
+    def add(self, value: StateValue) -> None:
         """Append an element."""
         self.table.append(self.entry(), [value])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.user_types import Key, StateValue
 from penstock.runtime.state.rocksdb.tables import RocksDBMapTable
 from penstock.runtime.state.states import KeyedMapState
 from penstock.runtime.state.table import MISSING, TableDelta
@@ -19,12 +20,12 @@ class RocksDBMapState(KeyedMapState):
     def _read(self) -> dict[Any, Any]:
         return self.table.read(self.entry())
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: Key) -> StateValue:
         """Return the value under `key`, or None."""
         found = self.table.lookup(self.entry(), key)
         return None if found is MISSING else found
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Set one entry."""
         self.table.put_item(self.entry(), key, value)
 
@@ -79,7 +80,7 @@ class RocksDBTtlMapState(TtlState, RocksDBMapState):
             self.table.put_item(entry, key, (value, now))
         return (value,)
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: Key) -> StateValue:
         """Return the value under `key`, or None."""
         found = self._lookup(key)
         return None if found is None else found[0]
@@ -88,7 +89,7 @@ class RocksDBTtlMapState(TtlState, RocksDBMapState):
         """Whether there is an entry under `key`."""
         return self._lookup(key) is not None
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Set one entry."""
         self.table.put_item(self.entry(), key, (value, self.backend.clock()))
 

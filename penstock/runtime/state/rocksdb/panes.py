@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.common.user_types import Key, StateValue
 from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, order_of, skip
 from penstock.runtime.state.rocksdb.store import after
 from penstock.runtime.state.rocksdb.tables import StoredTable, TableOwner, dump, load
@@ -25,7 +26,7 @@ class StoredPane:
         self.prefix = table.encode_namespace(namespace)
         self.filled = filled
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the contents for a key, or `default`."""
         if not self.filled:
             return default
@@ -110,7 +111,7 @@ class RocksDBPaneTable(StoredTable):
         if stored is not None:
             self._dropped.append(stored.prefix)
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the entry under `(key, namespace)`, or `default`."""
         inner, namespace = key
         value = self.touched.get(namespace, {}).get(inner, MISSING)
@@ -119,12 +120,12 @@ class RocksDBPaneTable(StoredTable):
             return default if stored is None else stored.get(inner, default)
         return value
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Write an entry."""
         inner, namespace = key
         self.pane(namespace)[0][inner] = value
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: Key) -> None:
         """Remove an entry if it exists."""
         inner, namespace = key
         pane = self.touched.get(namespace)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from penstock.common.user_types import Key, StateValue
 from penstock.graph.key_groups import key_group_of
 from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, skip
@@ -97,11 +98,11 @@ class StoredTable:
         """Add the changes to a batch and clear them; return whether there were any."""
         raise NotImplementedError
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
         raise NotImplementedError
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Write an entry."""
         raise NotImplementedError
 
@@ -184,7 +185,7 @@ class RocksDBTable(StoredTable):
             return decode(data, start), decode(data, skip(data, start))
         return decode(data, start)
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
         value = self.touched.get(key, MISSING)
         if value is MISSING:
@@ -249,7 +250,7 @@ class RocksDBTable(StoredTable):
         self._ahead = {}
         self._count_ahead = self._count_wanted = self._count_read = 0
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Write an entry."""
         self.touched[key] = value
 
@@ -428,11 +429,11 @@ class RocksDBMapTable(StoredTable):
 
     # Table interface: an entry is a dictionary.
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return the items of an entry as a dictionary, or `default` if there are none."""
         return self.read(key) or default
 
-    def put(self, key: Any, value: dict[Any, Any]) -> None:
+    def put(self, key: Key, value: dict[Any, Any]) -> None:
         """Replace all items of an entry."""
         self.remove(key)
         self.touched[key] = dict(value)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from penstock.common.user_types import Key, StateValue
 from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.rocksdb.key_codec import (
     decode,
@@ -150,7 +151,7 @@ class RocksDBTimerTable(StoredTable):
 
     # Table interface.
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> StateValue:
         """Return True for a timer that is pending, else `default`."""
         inner, (namespace, timestamp) = key
         timer = (timestamp, inner, namespace)
@@ -161,12 +162,12 @@ class RocksDBTimerTable(StoredTable):
             return default
         return True
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: Key, value: StateValue) -> None:
         """Register a timer."""
         inner, (namespace, timestamp) = key
         self.register(timestamp, inner, namespace)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: Key) -> None:
         """Delete a timer."""
         inner, (namespace, timestamp) = key
         self.delete(timestamp, inner, namespace)

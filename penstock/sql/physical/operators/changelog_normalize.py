@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from penstock.graph.operator_specs.columnar.changes import ChangelogNormalizeSpec
 from penstock.graph.state_description import Text
@@ -46,7 +45,7 @@ class PhysicalChangelogNormalize(PhysicalUpdatingOperator):
         }
 
 
-def normalized(node: PhysicalNode, path: Any, context: PhysicalPlanContext) -> PhysicalNode:
+def normalized(node: PhysicalNode, path: object, context: PhysicalPlanContext) -> PhysicalNode:
     """Make a full changelog of upserts; and of changes that may come twice, if the options say so."""
     changes = node.traits.changes
     duplicates = context.settings.configuration.get(options.DUPLICATES)

@@ -183,7 +183,7 @@ def joined_schema(kind: str, left: PhysicalNode, right: PhysicalNode, *, timed: 
 def two_inputs(
     kind: type[PhysicalTwoInputJoin],
     node: LogicalJoin,
-    spec: Any,
+    spec: object,
     sides: JoinInputs,
     schema: Schema,
     traits: PhysicalTraits,

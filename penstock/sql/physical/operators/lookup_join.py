@@ -139,7 +139,7 @@ def _is_small(source: Any, scan: LogicalTableScan) -> bool:
     )
 
 
-def _provider(source: Any, keys: Sequence[str], names: Sequence[str]) -> Any:
+def _provider(source: Any, keys: Sequence[str], names: Sequence[str]) -> object:
     if hasattr(source, "lookup_provider"):
         return source.lookup_provider(keys, names)
     source.apply_projection(names)
@@ -270,7 +270,7 @@ def _operator(
 
 
 def _behaviour(
-    hints: dict[str, Any], source: Any, left: PhysicalNode, context: PhysicalPlanContext
+    hints: dict[str, Any], source: object, left: PhysicalNode, context: PhysicalPlanContext
 ) -> dict[str, Any]:
     """Return the asynchronous and retry settings of the LOOKUP hint and the options."""
     hint = hints.get("LOOKUP") or {}

@@ -234,7 +234,7 @@ def _physical_names(table: Any) -> list[str]:
 
 
 def _push_filters(
-    source: Any, filters: Sequence[Rex], allowed: bool
+    source: object, filters: Sequence[Rex], allowed: bool
 ) -> tuple[list[Rex], list[str]]:
     if not filters or not allowed or not hasattr(source, "apply_filters"):
         return list(filters), []
