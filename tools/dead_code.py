@@ -70,6 +70,8 @@ ALLOWED = {
         "pytest_collection",
         "pytest_collection_modifyitems",
         "pytest_deselected",
+        "pytest_runtest_logreport",
+        "pytest_runtestloop",
         "pytest_terminal_summary",
         "pytest_xdist_make_scheduler",
         "pytestmark",

@@ -258,6 +258,10 @@ class PlanRun:
                     self._running[place, subtask].operator.finish(ends_for_good=False)
         self.drain()
 
+    def harnesses(self, place: int) -> list[OperatorHarness]:
+        """Return the subtasks of a node that runs an operator, by its place in the plan."""
+        return [harness for (at, _), harness in self._running.items() if at == place]
+
     def restart(self, parallelism: int | None = None) -> None:
         """Drain, and go on from a snapshot, with this parallelism or the same."""
         self.drain()
