@@ -258,6 +258,11 @@ class PlanRun:
                     self._running[place, subtask].operator.finish(ends_for_good=False)
         self.drain()
 
+    @property
+    def watermark(self) -> int:
+        """The watermark that has come to the end of the plan, in its first subtask."""
+        return self._watermarks.get((self._places[id(self.plan.roots[0])], 0), MIN_WATERMARK)
+
     def harnesses(self, place: int) -> list[OperatorHarness]:
         """Return the subtasks of a node that runs an operator, by its place in the plan."""
         return [harness for (at, _), harness in self._running.items() if at == place]
