@@ -9,7 +9,7 @@ JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style lock bench clean
+.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style lock release bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ check-style:
 
 lock: ## write constraints.txt again, with the newest versions that pyproject.toml allows
 	@tools/setup.sh lock
+
+release: check ## build the sdist and the wheel into dist, and check all that a release needs; publishes nothing
+	@$(JAVA) $(PY) tools/release.py
 
 bench: setup ## measure against PyFlink, Flink SQL and others in the same run (BENCH="--help" for its options)
 	@tools/setup.sh bench
