@@ -16,9 +16,11 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from pipelined_recording import describe_channels, describe_messages, recording
 
 from penstock.checkpoint import manifest as manifests
 from penstock.common import Configuration, Duration, Encoder, Time, WatermarkStrategy
@@ -34,6 +36,8 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobCancelledError
 from penstock.graph.compiler import compile_program
 from penstock.graph.deployment import LevelDeployment
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.placement import lay_out
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.execution import execution_graph
 from penstock.jobmanager.job_master.job_master import JobMaster
@@ -50,6 +54,9 @@ INPUT = {
     "b.txt": "cid,1500\nbob,9000\nann,13000\n",
 }
 WIDTH = 108
+_RUNS = 10
+# Of all subtasks at the checkpoint: source 0, and those that follow source 1, because source 0 is idle.
+_WATERMARKS = {11_499, 11_999}
 KINDS = {
     getattr(messages, name): name
     for name in ("DATA", "WATERMARK", "STATUS", "BARRIER", "ACK", "FAILURE")
@@ -83,7 +90,7 @@ def build(env: StreamExecutionEnvironment, inbox: str, outbox: str) -> None:
     """The job of the page."""
     files = (
         FileSource.for_record_stream_format(StreamFormat.text_line_format(), inbox)
-        .monitor_continuously(Duration.of_seconds(1))
+        .monitor_continuously(Duration.of_minutes(1))  # a subtask without files becomes idle then
         .build()
     )
     watermarks = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
@@ -105,7 +112,8 @@ def build(env: StreamExecutionEnvironment, inbox: str, outbox: str) -> None:
 def blocks() -> dict[str, str]:
     """Return all generated blocks by name."""
     with tempfile.TemporaryDirectory() as directory:
-        return _plans(directory) | _run(directory)
+        found = _plans(directory) | _run(directory)
+    return found | _run_pipelined()
 
 
 def _environment(directory: str) -> StreamExecutionEnvironment:
@@ -136,7 +144,54 @@ def _plans(directory: str) -> dict[str, str]:
         "execution_graph": _json(running.to_json()["vertices"][0]),
         "stage_plan": _json(plans.stage_plan.to_json()),
         "explain": _fence("text", plans.stage_plan.explain()),
+        "placement": _fence("text", "\n".join(_placement(plans.job_graph))),
     }
+
+
+def _placement(graph: JobGraph) -> list[str]:
+    names = {vertex.id: vertex.name for vertex in graph.vertices}
+    return [
+        f"stage {stage.stage}, slot {slot}: {names[task.vertex]} [{task.subtask}]"
+        for stage in lay_out(graph, None)
+        for task, slot in sorted(stage.placement.items(), key=lambda item: item[1])
+    ]
+
+
+def _run_pipelined() -> dict[str, str]:
+    """Run the job in pipelined mode. On a slow machine, the first checkpoint may come before all input is read: run again."""
+    for _ in range(_RUNS):
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            recording() as found,
+            MiniCluster() as cluster,
+        ):
+            env = _environment(directory)
+            env.configure(Configuration.from_dict({"penstock.execution.mode": "pipelined"}))
+            client = env.execute_async("counts")
+            result = client.get_job_execution_result()
+            while not result.done() and not found.confirmed:
+                time.sleep(0.01)
+            master = cluster.masters[0]
+            first = master.store.read(1)
+            client.cancel().result()
+            try:
+                result.result()
+            except JobCancelledError:
+                """As it should be."""
+        if found.has_all_records and {ack.watermark for ack in found.acks} == _WATERMARKS:
+            attempts = {ack.attempt: f"slot {ack.attempt.rpartition('-')[2]}" for ack in found.acks}
+            return {
+                "ack": _fence("text", _describe_ack(found.acks, attempts)),
+                "manifest": _json(_shortened(master, first, attempts)),
+                "channels": _fence("text", "\n".join(describe_channels(found, _without_tokens))),
+                "messages": _fence("text", "\n".join(describe_messages(found, _short))),
+            }
+
+    raise RuntimeError(f"in {_RUNS} runs, the first checkpoint came before all input was read")
+
+
+def _without_tokens(text: str) -> str:
+    return re.sub(r"attempt='\w+-(\d)'", r"attempt='slot \1'", text)
 
 
 def _describe_transformations(transformations: Sequence[Any]) -> list[str]:
@@ -195,7 +250,6 @@ def _run(directory: str) -> dict[str, str]:
             result = client.get_job_execution_result()
             while not result.done() and master.store.latest() is None:
                 time.sleep(0.01)
-            first = master.store.read(1)
             client.cancel().result()
             try:
                 result.result()
@@ -203,11 +257,7 @@ def _run(directory: str) -> dict[str, str]:
                 """As it should be."""
     finally:
         thread_cluster.run_pipe_locally = before
-    return {
-        "rows": _fence("text", "\n".join(_describe_rows(recorder))),
-        "ack": _fence("text", _describe_ack(recorder)),
-        "manifest": _json(_shortened(master, first, recorder.attempts)),
-    }
+    return {"rows": _fence("text", "\n".join(_describe_rows(recorder)))}
 
 
 def _describe_rows(recorder: _Recorder) -> list[str]:
@@ -236,17 +286,16 @@ def _short(task: TaskId) -> str:
     return f"{task.vertex[:4]}...[{task.subtask}]"
 
 
-def _describe_ack(recorder: _Recorder) -> str:
-    acks = [pickle.loads(row.payload) for _, row in recorder.rows if row.kind == messages.ACK]
-    ack = next(ack for ack in acks if ack.committables)
-    name = recorder.attempts
+def _describe_ack(acks: Sequence[messages.TaskAck], name: Mapping[str, str]) -> str:
+    ack = min((ack for ack in acks if ack.committables), key=lambda ack: ack.task)
+    upstream = {_short(task): name[token] for task, token in sorted(ack.upstream.items())}
     (chain,) = ack.keyed.values()
     (handle,) = chain
     return "\n".join(
         [
             f"task         {_short(ack.task)}",
             f"attempt      {name[ack.attempt]}",
-            f"upstream     { {_short(task): name[token] for task, token in ack.upstream.items()} }",
+            f"upstream     {upstream}",
             f"keyed        a chain of one {handle.kind} snapshot of key groups {handle.key_groups}",
             "local        a pickle: the valve, the timer service's watermark, operator state",
             f"committables {sum(map(len, ack.committables.values()))} hidden file",
@@ -256,15 +305,17 @@ def _describe_ack(recorder: _Recorder) -> str:
     )
 
 
-def _shortened(master: JobMaster, manifest: manifests.Manifest, attempts: dict[str, str]) -> Any:
+def _shortened(master: JobMaster, manifest: manifests.Manifest, attempts: Mapping[str, str]) -> Any:
     text = manifests.encode(manifest).decode().splitlines()[1]
     text = text.replace(master.job.job_id, "<job id>")
     for attempt, name in attempts.items():
         text = text.replace(attempt, name)
     value = json.loads(text)
     value["created_ms"] = "<time>"
+    value["next_wakeup"] = _time(value["next_wakeup"])
     for vertex in value["vertices"].values():
         vertex["local"] = ["<pickle>"] * vertex["parallelism"]
+        vertex["next_wakeups"] = [_time(each) for each in vertex["next_wakeups"]]
     for source in value["sources"].values():
         source["enumerator"] = "<pickle>"
         source["splits"] = ["<pickle>"] * len(source["splits"])
@@ -275,6 +326,10 @@ def _shortened(master: JobMaster, manifest: manifests.Manifest, attempts: dict[s
                 handle.update({"crc32": "<checksum>", "size": "<bytes>"})
                 handle.update({"data": "<base64>"} if "data" in handle else {})
     return value
+
+
+def _time(value: int | None) -> str | None:
+    return None if value is None else "<time>"
 
 
 def _json(value: Any) -> str:
