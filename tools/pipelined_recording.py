@@ -52,7 +52,7 @@ class Recording:
             if local:
                 self.local.add(channel)
 
-    def told(self, slot: int, message: Any, *, to_driver: bool) -> None:
+    def exchanged(self, slot: int, message: Any, *, to_driver: bool) -> None:
         """Note a message between the driver and a slot."""
         with self._lock:
             self.messages.append((slot, to_driver, message))
@@ -61,10 +61,10 @@ class Recording:
     def confirmed(self) -> bool:
         """Whether all slots know that the first checkpoint is complete."""
         with self._lock:
-            told = {
+            exchanged = {
                 slot for slot, _, it in self.messages if isinstance(it, slots.ConfirmCheckpoint)
             }
-            return bool(told) and told == {slot for slot, _, _ in self.messages}
+            return bool(exchanged) and exchanged == {slot for slot, _, _ in self.messages}
 
     @property
     def acks(self) -> list[messages.TaskAck]:
@@ -103,11 +103,11 @@ def recording() -> Iterator[Recording]:
     def recorded_commands(network: Network) -> list[Any]:
         given = commands(network)
         for command in given:
-            found.told(network._slot, command, to_driver=False)
+            found.exchanged(network._slot, command, to_driver=False)
         return given
 
     def recorded_report(network: Network, message: Any) -> None:
-        found.told(network._slot, message, to_driver=True)
+        found.exchanged(network._slot, message, to_driver=True)
         report(network, message)
 
     _patch(recorded_send, recorded_commands, recorded_report)

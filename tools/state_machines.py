@@ -1,6 +1,6 @@
 """Finds the states and transitions of the pure cores, by feeding each one every event in every state it can reach.
 
-A core is not copied: it is built anew for each path of events, so nothing has to be known about its insides but a
+A core is not copied: it is built again for each path of events, so nothing has to be known about its insides but a
 fingerprint that tells its states apart.
 """
 
@@ -31,7 +31,7 @@ class Machine:
     """A core with everything that may happen to it.
 
     `events` by label; labels that begin with the same word and a colon are variants of one event. `state` is what the
-    picture shows, `fingerprint` what has to be explored. An event that the core rejects is no transition.
+    picture shows, `fingerprint` what has to be explored. An event that the core rejects leads nowhere.
     """
 
     create: Callable[[], Any]

@@ -37,7 +37,7 @@ def test_every_phase_can_be_reached(diagrams) -> None:
     assert {name: set(diagrams[name].explored.states) for name in phases} == phases
 
 
-class Turnstile:
+class CoinLock:
     """Locked until a coin is paid; a third coin breaks it."""
 
     def __init__(self) -> None:
@@ -58,8 +58,8 @@ class Turnstile:
 
 def test_exploring_finds_the_transitions_of_all_reachable_states() -> None:
     machine = machines.Machine(
-        create=Turnstile,
-        events={"pay": Turnstile.pay, "push": Turnstile.push},
+        create=CoinLock,
+        events={"pay": CoinLock.pay, "push": CoinLock.push},
         state=lambda core: "LOCKED" if core.locked else "OPEN",
         fingerprint=lambda core: (core.locked, core.coins),
         condition=lambda core: "last coin" if core.coins == 2 else "",
@@ -67,15 +67,15 @@ def test_exploring_finds_the_transitions_of_all_reachable_states() -> None:
     )
     step = machines.Transition
     assert set(machines.explore(machine).transitions) == {
-        step("LOCKED", "pay", "OPEN", ("Turnstile",)),
-        step("OPEN", "pay", "OPEN", ("Turnstile",)),
+        step("LOCKED", "pay", "OPEN", ("CoinLock",)),
+        step("OPEN", "pay", "OPEN", ("CoinLock",)),
         step("OPEN", "push", "LOCKED"),
     }
 
 
 def test_a_core_without_an_end_is_reported() -> None:
     machine = machines.Machine(
-        create=Turnstile,
+        create=CoinLock,
         events={"grow": lambda core: setattr(core, "coins", core.coins + 1)},
         state=lambda core: "LOCKED",
         fingerprint=lambda core: core.coins,
