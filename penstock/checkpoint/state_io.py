@@ -111,7 +111,7 @@ class CheckpointStateIO:
     def store_files(
         self, chain: StateChain | None, name: Any, directory: Path, settings: Any
     ) -> StateChain:
-        """Upload the files of a database that are not on storage yet; return the new chain."""
+        """Upload the files of a database: for an incremental checkpoint, only those that are not on storage yet."""
         base = chain.database if chain is not None else None
         handle = upload(
             CheckpointFileSystem(self.directory),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from functools import cache
 from pathlib import Path
 
@@ -52,10 +53,68 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert [link for link in local if _is_broken(link, page)] == []
 
 
+# Files and modules
+
+_FILE = re.compile(r"[\w./-]+\.(?:py|md|sh|svg|ts|js|toml|java)")
+_PATH = re.compile(r"(?:penstock|tools|tests|examples|benchmarks|docs)(?:/[\w.-]+)+/?")
+_MODULE = re.compile(r"penstock(?:\.\w+)+")
+# Scripts of Flink.
+_ELSEWHERE = {"sql-client.sh", "/docker-entrypoint.sh"}
+
+
+@cache
+def _names() -> frozenset[str]:
+    folders = ("penstock", "tools", "tests", "examples", "benchmarks", "docs")
+    return frozenset(path.name for folder in folders for path in (ROOT / folder).rglob("*.*"))
+
+
+def _is_there(name: str, page: Path) -> bool:
+    """Whether a file exists: below the repository, the package or the page; a bare name, anywhere."""
+    if "/" not in name and name in _names():
+        return True
+    return any((folder / name).exists() for folder in (ROOT, ROOT / "penstock", page.parent))
+
+
+def _is_module(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one; an option is as good."""
+    try:
+        check_key(name)
+    except ConfigurationError:
+        module, _, attribute = name.rpartition(".")
+        with suppress(ImportError):
+            importlib.import_module(name)
+            return True
+        with suppress(ImportError):
+            return hasattr(importlib.import_module(module), attribute)
+        return False
+    return True
+
+
+def _missing_files(page: Path) -> list[str]:
+    return [span for span in code_spans(page.read_text()) if _is_missing(span, page)]
+
+
+def _is_missing(span: str, page: Path) -> bool:
+    if _FILE.fullmatch(span) or _PATH.fullmatch(span):
+        return span not in _ELSEWHERE and not _is_there(span, page)
+    if (
+        not _MODULE.fullmatch(span) or page.name == "CHANGELOG.md"
+    ):  # it says what modules were called
+        return False
+    return (ROOT / "penstock" / span.split(".")[1]).is_dir() and not _is_module(span)
+
+
 @each_page
-def test_files_that_pages_name_exist(page: Path) -> None:
-    named = re.findall(r"`((?:penstock|tools|examples|tests)/[\w/.]+)`", page.read_text())
-    assert [name for name in named if not (ROOT / name).exists()] == []
+def test_files_and_modules_that_pages_name_exist(page: Path) -> None:
+    assert _missing_files(page) == []
+
+
+def test_moved_files_and_modules_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    there = "`penstock/graph/job_graph.py` `graph/job_graph.py` `page.md` `penstock.errors.PenstockError`"
+    moved = ["penstock/job_graph.py", "moved_graph.py", "penstock.errors.Gone", "penstock/moved"]
+    page.write_text(there + "".join(f" `{name}`" for name in moved))
+    assert _missing_files(page) == moved
 
 
 def test_the_picture_of_the_architecture_is_an_image() -> None:

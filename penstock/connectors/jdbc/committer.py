@@ -1,7 +1,7 @@
 """The committer of the database sink, on the driver.
 
 Each transaction writes its own name into the ledger table. So if a transaction is not prepared (any more), the ledger says
-whether it was committed, by a driver that died before it could report it, or lost. See docs/developers/design-notes.md.
+whether it was committed, by a driver that died before it could report it, or lost. See docs/developers/decisions/0021-ledger-of-committed-transactions.md.
 """
 
 from __future__ import annotations
