@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import MiniCluster
-from tests.builders.loading import load
+from tests.builders.loading import load, load_tool
 
 ROOT = Path(__file__).parents[2]
 GENERATOR = ROOT / "tools" / "gen_how_it_works.py"
@@ -17,6 +17,7 @@ GENERATOR = ROOT / "tools" / "gen_how_it_works.py"
 
 @pytest.fixture(scope="module")
 def generator():
+    load_tool("pipelined_recording")
     yield load(GENERATOR)
     del sys.modules["gen_how_it_works"]
 
