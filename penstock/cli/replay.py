@@ -97,9 +97,12 @@ def add_commands(commands: Commands) -> None:
 def run_command(given: argparse.Namespace) -> int:
     """Replay an interval; the exit code is 1 if it fails (again) or its state differs."""
     from penstock.cli.reach import directory_of
+    from penstock.logs.handler import show_lines
+    from penstock.logs.lines import TEXT
     from penstock.replay import Breakpoint, ReplayRequest, debug, replay
 
     _check(given)
+    show_lines(TEXT)
     job = directory_of(given.job)
     python_files = tuple(path for path in given.py_files.split(",") if path)
     if given.pdb:

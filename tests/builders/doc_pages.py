@@ -76,15 +76,16 @@ def anchors(page: str) -> set[str]:
 
 
 def commands(page: str, program: str) -> Iterator[list[str]]:
-    """Yield the arguments of each call of a program in the shell blocks of a page; `$ ` in other blocks begins one, too.
+    """Yield the arguments of each call of a program in the shell blocks of a page, and behind `$ `, which begins one in any block.
 
     >>> list(commands("```sh\\nA=1 x run -p \\\\\\n  4 'a b' | less  # c\\np=$(bin/x stop)\\n```", "x"))
     [['run', '-p', '4', 'a b'], ['stop']]
     """
     for block in code_blocks(page):
         lines = block.text.replace("\\\n", " ").splitlines()
-        if block.language not in _SHELLS:
-            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        if typed or block.language not in _SHELLS:
+            lines = typed
         for line in lines:
             yield from _calls(line, program)
 

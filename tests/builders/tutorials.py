@@ -6,7 +6,8 @@ terminal if there are several. In an output
 * `...` stands for any text;
 * inserted rows of a table may come in any order;
 * a last line `...` says that the command goes on: the reader turns to the next block. What the terminal prints afterwards is at the beginning of its
-  next block. There, `^C` alone is the key.
+  next block. There, `^C` alone is the key;
+* a traceback, or a line that begins with `error:`, says that the command fails.
 
 Other blocks are for reading only.
 """
@@ -47,7 +48,12 @@ class Step:
     @property
     def goes_on(self) -> bool:
         """Whether the command still runs when all of that was shown."""
-        return self.shown.rstrip().endswith(f"\n{_ANYTHING}") or self.shown.strip() == _ANYTHING
+        return f"\n{self.shown}".rstrip().endswith(f"\n{_ANYTHING}") and not self.fails
+
+    @property
+    def fails(self) -> bool:
+        """Whether the page shows that the command fails."""
+        return bool(_SHOWN_FAILURE.search(self.shown))
 
 
 def steps(block: str) -> Iterator[Step]:
@@ -135,7 +141,7 @@ class _Terminal:
         if step.typed == _CTRL_C:
             self._running = None
         elif not step.goes_on:
-            self._check_exit(fails=bool(_SHOWN_FAILURE.search(step.shown)))
+            self._check_exit(fails=step.fails)
 
     def finish(self) -> None:
         """Wait for the end of a command of which the page has shown the beginning."""

@@ -1,4 +1,4 @@
-"""docs/tutorials: a newcomer who does what a page says sees what it shows."""
+"""docs/tutorials, and pages of docs/how-to with steps: a reader who does what they say sees what they show."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ OTHERS = {"index", "spark-application", "kafka-to-postgresql"}
 PAGES = sorted(page for page in TUTORIALS.glob("*.md") if page.stem not in OTHERS)
 
 
+HOW_TO = [TUTORIALS.parent / "how-to" / f"{name}.md" for name in ("debug", "upgrade")]
+
+
 def _follow(page: Path, directory: Path) -> None:
     with Reader(directory) as reader:
         reader.follow(page.read_text())
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *HOW_TO], ids=lambda page: page.stem)
 def test_a_reader_sees_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     _follow(page, tmp_path)
 

@@ -291,6 +291,7 @@ def test_a_debugging_session_in_a_process_of_its_own(tmp_path, monkeypatch):
     assert "('the number is', 24)" in ran.stdout
     assert ran.returncode == 0
     assert "nothing failed" not in ran.stdout
+    assert ran.stderr == ""  # neither the failure again nor how the debugger was left
     missing = penstock_replay("--pdb")
     assert missing.returncode == 2
     assert "No module named 'job_to_debug'" in missing.stderr
