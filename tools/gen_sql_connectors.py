@@ -33,7 +33,7 @@ The options of `CREATE TABLE ... WITH (...)`. The planner rejects unknown option
 
 {summary}
 
-Other packages can bring connectors and formats: see "Add a connector" in [CONTRIBUTING.md](../../CONTRIBUTING.md#add-a-connector).
+Other packages can bring connectors and formats: see [how to write a connector](../how-to/write-a-connector.md).
 """
 _WATERMARKS = """
 ## Watermarks

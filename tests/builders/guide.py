@@ -1,4 +1,4 @@
-"""The packages that CONTRIBUTING.md writes, for tests that use them."""
+"""The packages that CONTRIBUTING.md and the page on connectors write, for tests that use them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from penstock.sql.expr.functions.definitions import DEFINITIONS
 from penstock.sql.physical.context import IMPLEMENTATIONS
 from penstock.sql.rules.optimizer import RULES
 
-GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
-BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-PROJECTS = re.findall(r"```toml\n# pyproject.toml of (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "how-to" / "write-a-connector.md")
+GUIDE = "\n".join(page.read_text() for page in PAGES)
+BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE, re.DOTALL)
+PROJECTS = re.findall(r"```toml\n# pyproject.toml of (\S+)\n(.*?)```", GUIDE, re.DOTALL)
 PACKAGES = sorted({module.partition("/")[0].removesuffix(".py") for module, _ in BLOCKS})
 
 
