@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.catalogs.tables import ResolvedTable, TablePath
-from penstock.datastream._unexecuted import Definitions
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.errors.argument_checks import check_instance, check_int
 from penstock.errors.not_implemented import not_implemented
 from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.sql.execution.explain_detail import ExplainDetail
 from penstock.sql.execution.query_scope import QueryScope, expanded
-from penstock.sql.logical.nodes import LogicalNode, LogicalSink
+from penstock.sql.logical.nodes import LogicalNode
 from penstock.sql.parse import statements as sql
 from penstock.sql.results.resolved_schema import ResolvedSchema
 from penstock.sql.results.table_schema import TableSchema
@@ -26,15 +24,23 @@ from penstock.sql.table_api.expression import (
     quoted_name,
 )
 from penstock.sql.table_api.windows import GroupWindow, OverWindow
-from penstock.sql.types import DataType, RowType
+from penstock.sql.types import RowType
+from penstock.table.grouped_tables import (
+    MANY_ROWS,
+    AggregatedTable,
+    GroupedTable,
+    GroupWindowedTable,
+    OverWindowedTable,
+    WindowGroupedTable,
+    call_of,
+    name_of,
+)
+from penstock.table.table_pipeline import TablePipeline
 
 if TYPE_CHECKING:
     from penstock.sql.results.table_result import TableResult
     from penstock.sql.table_api.table_descriptor import TableDescriptor
     from penstock.table.table_environment import TableEnvironment
-
-_RESULT = "$result"
-_MANY_ROWS = "table aggregate functions are not implemented"
 
 
 class Table:
@@ -43,7 +49,7 @@ class Table:
     In SQL it is known by the text that str() gives: sql_query(f"SELECT * FROM {table}").
     """
 
-    flat_aggregate = not_implemented(_MANY_ROWS, hint="use ROW_NUMBER() OVER (...)")
+    flat_aggregate = not_implemented(MANY_ROWS, hint="use ROW_NUMBER() OVER (...)")
     from_changelog = not_implemented("use from_changelog_stream to read changes")
     to_changelog = not_implemented("use to_changelog_stream to get changes")
 
@@ -150,7 +156,7 @@ class Table:
 
     def add_columns(self, *fields: Expression) -> Table:
         """Add columns behind the others."""
-        for name in map(_name_of, fields):
+        for name in map(name_of, fields):
             if name in self._names:
                 raise ValidationError(
                     f"column '{name}' already exists", hint="use add_or_replace_columns"
@@ -159,7 +165,7 @@ class Table:
 
     def add_or_replace_columns(self, *fields: Expression) -> Table:
         """Add columns, in the place of those with the same name."""
-        given = {_name_of(each): each for each in fields}
+        given = {name_of(each): each for each in fields}
         chosen: list[Any] = [given.pop(name, ColumnExpression(name)) for name in self._names]
         return self.select(*chosen, *given.values())
 
@@ -207,7 +213,7 @@ class Table:
 
     def flat_map(self, func: Any) -> Table:
         """Call a table function for each row and give its rows."""
-        call, names = _call_of(self._all_columns_call(func))
+        call, names = call_of(self._all_columns_call(func))
         lateral = self._lateral(call, names, "INNER JOIN")
         return self._query(f"SELECT `f`.* FROM {self}{lateral}")  # noqa: S608
 
@@ -225,7 +231,7 @@ class Table:
         return call.alias(*func.aliases) if func.aliases else call
 
     def _mapped(self, func: Any) -> Table:
-        call, names = _call_of(self._all_columns_call(func))
+        call, names = call_of(self._all_columns_call(func))
         made = self._select([f"{call.sql(self._scope())} AS `$row`"])
         kind = made.plan.schema[0].type
         if not isinstance(kind, RowType):
@@ -314,7 +320,7 @@ class Table:
         return self._join_lateral(table_function_call, "LEFT JOIN", join_predicate)
 
     def _join_lateral(self, given: Expression, word: str, predicate: Any) -> Table:
-        call, names = _call_of(given)
+        call, names = call_of(given)
         lateral = self._lateral(call, names, word, predicate)
         return self._query(f"SELECT * FROM {self}{lateral}")  # noqa: S608
 
@@ -388,7 +394,7 @@ class Table:
     def _shown(self, fields: Iterable[Any], scope: QueryScope | None = None) -> list[str]:
         scope = self._scope() if scope is None else scope
         shown = [
-            each.sql(scope) if _name_of(each) is not None else f"{each.sql(scope)} AS `_c{n}`"
+            each.sql(scope) if name_of(each) is not None else f"{each.sql(scope)} AS `_c{n}`"
             for n, each in enumerate(expanded(fields, self._names))
         ]
         if not shown:
@@ -448,193 +454,12 @@ class JoinedTable(Table):
         return self._query(text)
 
 
-class GroupedTable:
-    """A table whose rows are grouped."""
-
-    flat_aggregate = not_implemented(_MANY_ROWS, hint="use ROW_NUMBER() OVER (...)")
-
-    def __init__(
-        self, table: Table, keys: list[Expression], window: GroupWindow | None = None
-    ) -> None:
-        self._table = table
-        self._keys = keys
-        self._window = window
-
-    def select(self, *fields: Any) -> Table:
-        """Compute columns of keys and aggregates."""
-        table = self._table
-        scope = table._scope(window=self._window)  # noqa: SLF001 - its Table
-        rest = f" GROUP BY {scope.grouping(self._keys)}" if self._keys else ""
-        return table._select(table._shown(fields, scope), rest)  # noqa: SLF001 - its Table
-
-    def key_columns(self) -> list[Expression]:
-        """Return the keys that are columns; a window is none."""
-        window = None if self._window is None else self._window.name
-        return [key for key in self._keys if _name_of(key) not in {None, window}]
-
-    def aggregate(self, func: Any) -> AggregatedTable:
-        """Aggregate each group with one function; select says which columns are wanted."""
-        call = self._table._all_columns_call(func)  # noqa: SLF001 - its Table
-        return AggregatedTable(self, call)
-
-
-class AggregatedTable:
-    """Groups with one aggregate each, whose columns are still to be chosen."""
-
-    def __init__(self, grouped: GroupedTable, func: Any) -> None:
-        self._grouped = grouped
-        self._func = func
-
-    def select(self, *fields: Any) -> Table:
-        """Choose columns: keys and, by its alias, the aggregate, or the fields of the row that it gives. '*' is all of them.
-
-        Without an alias they have the names that Flink makes: TMP_0, or TMP_0$field for the fields of a row.
-        """
-        call, names = _call_of(self._func)
-        names = names or _names_without_alias(self._result_type(call))
-        fields = tuple(part for each in fields for part in self._all_of(each, names))
-        keys: list[Expression] = []
-        chosen: list[str] = []
-        for number, each in enumerate(expanded(fields, names)):
-            name = _name_of(each)
-            if isinstance(each, ColumnExpression) and each.name in names:
-                chosen.append(each.name)
-                continue
-            keys.append(each if name is not None else each.alias(f"_c{number}"))
-            chosen.append(name or f"_c{number}")
-        made = self._grouped.select(*keys, call.alias(_RESULT))
-        fields_of = _fields(made.plan.schema[-1].type, names)
-        return made._select(  # noqa: SLF001 - another Table
-            f"{fields_of.get(name, quoted_name(name))} AS {quoted_name(name)}" for name in chosen
-        )
-
-    def _result_type(self, call: Expression) -> DataType:
-        return self._grouped.select(call.alias(_RESULT)).plan.schema[-1].type
-
-    def _all_of(self, field: Any, names: Sequence[str]) -> list[Any]:
-        """Return the columns that '*' stands for, anything else as it is."""
-        shown = field.name if isinstance(field, ColumnExpression) else field
-        return (
-            [*self._grouped.key_columns(), *map(ColumnExpression, names)]
-            if shown == "*"
-            else [field]
-        )
-
-
-class GroupWindowedTable:
-    """A table with a window that group_by has to name."""
-
-    def __init__(self, table: Table, window: GroupWindow) -> None:
-        self._table = table
-        self._window = window
-
-    def group_by(self, *fields: Any) -> WindowGroupedTable:
-        """Group rows by the window and further expressions."""
-        keys = expanded(fields, [])
-        named = {each.name for each in keys if isinstance(each, ColumnExpression)}
-        if self._window.name not in named:
-            raise ArgumentError(
-                f"the window '{self._window.name}' must be one of the keys",
-                hint=f"write group_by(col('{self._window.name}'), ...)",
-            )
-        return WindowGroupedTable(self._table, keys, self._window)
-
-
-class WindowGroupedTable(GroupedTable):
-    """A table whose rows are grouped by a window."""
-
-
-class OverWindowedTable:
-    """A table with windows over rows."""
-
-    def __init__(self, table: Table, windows: dict[str, OverWindow]) -> None:
-        self._table = table
-        self._windows = windows
-
-    def select(self, *fields: Any) -> Table:
-        """Compute columns, aggregates over the windows among them."""
-        table = self._table
-        scope = table._scope(over=self._windows)  # noqa: SLF001 - its Table
-        return table._select(table._shown(fields, scope))  # noqa: SLF001 - its Table
-
-
-class TablePipeline:
-    """A table and where its rows go."""
-
-    compile_plan = not_implemented(
-        "plans are compiled again from the statement; a job resumes from its checkpoints"
-    )
-
-    def __init__(self, environment: TableEnvironment, write: LogicalSink) -> None:
-        self._environment = environment
-        self._write = write
-        self._unexecuted = Definitions("table pipeline")
-        self._unexecuted.add(f"INSERT INTO {write.table.path}")
-
-    def hand_over(self) -> LogicalSink:
-        """Return the logical plan to the object that executes it instead."""
-        self._unexecuted.done()
-        return self._write
-
-    def execute(self) -> TableResult:
-        """Start the job."""
-        from penstock.sql.execution.queries import write
-
-        return write(self._environment.context, [self.hand_over()])
-
-    def explain(self, *extra_details: ExplainDetail) -> str:
-        """Return the plans as text."""
-        from penstock.sql.execution.explaining import explain_plans
-
-        return explain_plans(self._environment.context, [self.hand_over()], extra_details)
-
-    def print_explain(self, *extra_details: ExplainDetail) -> None:
-        """Print the plans."""
-        print(self.explain(*extra_details))
-
-    def get_sink_identifier(self) -> TablePath | None:
-        """Return where the table is that is written; None if it has no name in a catalog."""
-        table: ResolvedTable = self._write.table
-        return None if table.path.name.startswith("*anonymous") else table.path
-
-
-def _fields(kind: DataType, names: Sequence[str]) -> dict[str, str]:
-    """Return the SQL names of the parts of an aggregate's result, by their names in the program."""
-    if not isinstance(kind, RowType):
-        return dict.fromkeys(names, quoted_name(_RESULT))
-    pairs = zip(names, kind.field_names(), strict=False)
-    return {name: f"{quoted_name(_RESULT)}.{quoted_name(field)}" for name, field in pairs}
-
-
-def _names_without_alias(kind: DataType) -> list[str]:
-    if isinstance(kind, RowType):
-        return [f"TMP_0${name}" for name in kind.field_names()]
-    return ["TMP_0"]
-
-
-def _call_of(given: Any) -> tuple[Expression, list[str]]:
-    """Return a call and the names that its columns are given."""
-    if isinstance(given, AliasExpression):
-        return given.expression, list(given.names)
-    if isinstance(given, Expression):
-        return given, []
-    raise ArgumentTypeError(
-        f"{given!r} is not a function call", hint="write f(col('a')).alias('b')"
-    )
-
-
 def _name(given: Any) -> str:
     if isinstance(given, str):
         return given
     if isinstance(given, ColumnExpression):
         return given.name
     raise ArgumentTypeError(f"{given!r} is not a column name")
-
-
-def _name_of(given: Any) -> str | None:
-    if isinstance(given, AliasExpression):
-        return given.names[0]
-    return given.name if isinstance(given, ColumnExpression) else None
 
 
 __all__ = [
