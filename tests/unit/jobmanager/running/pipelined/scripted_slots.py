@@ -336,3 +336,11 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
     yield make
     for each in made:
         each.driver.close()
+
+
+#: Options of a job that failed checkpoints do not fail.
+TOLERANT = {"execution.checkpointing.tolerable-failed-checkpoints": "5"}
+
+
+def silent(*_: object) -> None:
+    """Answer nothing when a checkpoint is triggered."""
