@@ -116,7 +116,7 @@ class PlanRun:
         for node in self._nodes:
             if isinstance(node, PhysicalTableScan) and node.table.path.name == table:
                 names = [each.name for each in node.table.columns]
-                chosen = [names.index(field.name) for field in node.schema]
+                chosen = [names.index(name) for name in node.scanned.names]
                 parts: dict[int, list[Change]] = {}
                 for kind, row in changes:
                     subtask = hash(row[by] or 0) % self.parallelism

@@ -97,9 +97,10 @@ def _group(
         zone=context.zone,
     )
     schema = _materialized(node)
-    # In BATCH mode results come at the end.
+    # In BATCH mode results come at the end. Where state expires, results that have not changed are emitted again, so that readers keep them.
     batch = context.settings.batch
-    changes = INSERTS if batch else ChangelogTraits(updates=bool(calls), deletes=retracts)
+    updates = bool(calls or ttl)
+    changes = INSERTS if batch else ChangelogTraits(updates=updates, deletes=retracts)
     traits = PhysicalTraits(changes, frozenset([frozenset(keys)]))
     return PhysicalGroupAggregate.of(spec, (sent,), schema, traits, single=not keys)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.sql.expr.nodes import AggregateCall, Rex
 from penstock.sql.logical.nodes import Field
+from penstock.sql.physical.lineage import Lineage
 from penstock.sql.physical.nodes import PhysicalNode, PhysicalOperator
 from penstock.sql.physical.planner import PhysicalPlan
 from penstock.sql.types import DataType
@@ -23,10 +24,21 @@ _OF_CALLS = frozenset({"function", "operands", "distinct", "filter", "type"})
 def details(plan: PhysicalPlan) -> str:
     """Return the nodes of a plan, each after its inputs."""
     numbers = {id(node): number for number, node in enumerate(plan.nodes)}
+    lineage = Lineage()
+    for node in plan.nodes:
+        lineage.columns(node)
     return "\n".join(
-        f"{number} {_line(node, [numbers[id(each)] for each in node.inputs])}"
+        f"{number} {_line(node, [numbers[id(each)] for each in node.inputs])}{_state(node, lineage)}"
         for number, node in enumerate(plan.nodes)
     )
+
+
+def _state(node: PhysicalNode, lineage: Lineage) -> str:
+    """What a restore compares."""
+    if not isinstance(node, PhysicalOperator):
+        return ""
+    description = node.state_description(lineage)
+    return "" if description is None else f" state {description}"
 
 
 def _line(node: PhysicalNode, inputs: list[int]) -> str:
