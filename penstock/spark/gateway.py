@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from penstock.dependencies.distribution import install_command
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.logs.standard_output import write_out
 from penstock.processes import temporary
@@ -118,7 +119,7 @@ def spark_home() -> Path:
     """Return the directory of the installed pyspark package."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise PenstockError("pyspark is not installed", hint="pip install pyspark")
+        raise PenstockError("pyspark is not installed", hint=install_command())
     return Path(spec.origin).parent
 
 

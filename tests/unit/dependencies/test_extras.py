@@ -128,3 +128,18 @@ for found in pkgutil.walk_packages(penstock.__path__, "penstock."):
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("library", "use"),
+    [
+        ("rocksdict", call("runtime.state.rocksdb.options:rocksdb_settings", Configuration())),
+        ("pyspark", call("spark.gateway:spark_home")),
+    ],
+)
+def test_a_dependency_that_is_missing_comes_with_penstock_again(library, use, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)  # it is not found
+    with pytest.raises(PenstockError, match=f"{library}.* is not installed") as caught:
+        use()
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("pip install penstock-stream")

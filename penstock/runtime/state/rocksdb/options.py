@@ -7,6 +7,7 @@ import re
 from typing import Any, Final
 
 from penstock import options
+from penstock.dependencies.distribution import install_command
 from penstock.errors import UnsupportedOperationError
 from penstock.options.config_options import ConfigOption
 from penstock.options.configuration import Configuration
@@ -36,7 +37,7 @@ def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
     if importlib.util.find_spec("rocksdict") is None:
         raise UnsupportedOperationError(
             "state backend 'rocksdb' needs the package rocksdict, which is not installed",
-            hint="pip install rocksdict, here and on the executors; or set state.backend.type to hashmap",
+            hint=f"{install_command()}, here and on the executors; or set state.backend.type to hashmap",
         )
     predefined = PREDEFINED[configuration.get(options.ROCKSDB_PREDEFINED)]
 
