@@ -19,7 +19,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         ca-certificates openjdk-17-jre-headless procps python3 tini \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 185 --gid 0 --create-home penstock
+    && useradd --system --uid 185 --gid 0 --create-home penstock
 COPY --from=build /opt/penstock /opt/penstock
 ENV PATH=/opt/penstock/bin:$PATH
 USER 185
