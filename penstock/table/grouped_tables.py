@@ -113,7 +113,8 @@ class GroupWindowedTable:
                 f"the window '{self._window.name}' must be one of the keys",
                 hint=f"write group_by(col('{self._window.name}'), ...)",
             )
-        return WindowGroupedTable(self._table, keys, self._window)
+        table, columns = self._table._with_keys(keys)  # noqa: SLF001 - its Table
+        return WindowGroupedTable(table, columns, self._window)
 
 
 class WindowGroupedTable(GroupedTable):

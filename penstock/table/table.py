@@ -365,7 +365,16 @@ class Table:
 
     def group_by(self, *fields: Any) -> GroupedTable:
         """Group rows by expressions."""
-        return GroupedTable(self, expanded(fields, self._names))
+        return GroupedTable(*self._with_keys(expanded(fields, self._names)))
+
+    def _with_keys(self, keys: Sequence[Expression]) -> tuple[Table, list[Expression]]:
+        """Return the table with a column for each key that has an alias, and the keys as columns of it."""
+        aliased = [each for each in keys if isinstance(each, AliasExpression)]
+        columns = [
+            ColumnExpression(each.names[0]) if isinstance(each, AliasExpression) else each
+            for each in keys
+        ]
+        return (self.add_columns(*aliased) if aliased else self), columns
 
     def aggregate(self, func: Any) -> AggregatedTable:
         """Aggregate all rows with one function."""

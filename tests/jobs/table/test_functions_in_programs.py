@@ -10,6 +10,7 @@ import pytest
 
 from penstock.common import Row
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.sql.errors import ValidationError
 from penstock.table import (
     AggregateFunction,
     DataTypes,
@@ -173,6 +174,15 @@ def test_an_aggregate_of_whole_rows_gives_a_row(env: StreamTableEnvironment) -> 
     made = t.group_by(t.word).aggregate(function.alias("n", "s")).select(t.word, col("n"), col("s"))
     found = made.to_pandas().itertuples(index=False, name=None)
     assert sorted(found) == [("be", 1, 2), ("or", 1, 3), ("to", 2, 5)]
+
+
+def test_a_key_may_be_an_expression_with_a_name(env: StreamTableEnvironment) -> None:
+    t = env.from_path("words")
+    initials = t.group_by(t.word.substring(1, 1).alias("initial"))
+    made = initials.select(col("initial"), t.id.count.alias("n")).to_pandas()
+    assert sorted(made.itertuples(index=False, name=None)) == [("b", 1), ("o", 1), ("t", 2)]
+    with pytest.raises(ValidationError, match="column 'word' already exists"):
+        t.group_by(t.word.substring(1, 1).alias("word"))
 
 
 def test_aggregate_functions_aggregate(env: StreamTableEnvironment) -> None:
