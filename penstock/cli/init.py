@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
@@ -112,7 +113,7 @@ def add_commands(commands: Commands) -> None:
 def _init(given: argparse.Namespace) -> int:
     directory = Path(given.directory)
     written = create_project(directory, given.template)
-    steps = ["uv run pytest", f"uv run {TEMPLATES[given.template].try_it}"]
+    steps = _next_steps(TEMPLATES[given.template])
     if given.json:
         facts = {"directory": str(directory.absolute()), "template": given.template}
         print_json({**facts, "files": written, "next": steps})
@@ -122,6 +123,13 @@ def _init(given: argparse.Namespace) -> int:
     for step in (f"cd {directory}", *steps):
         print_line(f"  {step}")
     return 0
+
+
+def _next_steps(template: Template) -> list[str]:
+    """Return the commands that test and try a project: with uv, which installs what they need, if it is there."""
+    if shutil.which("uv") is not None:
+        return ["uv run pytest", f"uv run {template.try_it}"]
+    return [f"pip install '{_requirement(template)}' pytest", "pytest", template.try_it]
 
 
 def create_project(directory: Path, template: str) -> list[str]:
@@ -151,17 +159,21 @@ def create_project(directory: Path, template: str) -> list[str]:
 
 
 def _values(name: str, template: Template) -> dict[str, str]:
-    extra = f"[{template.extra}]" if template.extra else ""
     return {
         "name": name,
         "description": template.text,
         "distribution": DISTRIBUTION,
-        "requirement": f"{DISTRIBUTION}{extra}>={penstock.__version__}",
+        "requirement": _requirement(template),
         "files": "\n".join(f"| `{path}` | {text} |" for path, text in template.files),
         "try": template.try_it,
         "run": template.run,
         "more": template.more,
     }
+
+
+def _requirement(template: Template) -> str:
+    extra = f"[{template.extra}]" if template.extra else ""
+    return f"{DISTRIBUTION}{extra}>={penstock.__version__}"
 
 
 def _files(template: str) -> Iterator[tuple[str, str]]:

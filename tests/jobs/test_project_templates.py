@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -118,6 +119,12 @@ def test_a_new_project_requires_this_version_with_the_extra(project, template):
     assert not extra or extra in own["optional-dependencies"]
 
 
+@pytest.fixture
+def with_uv(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+
+
+@pytest.mark.usefixtures("with_uv")
 def test_init_says_what_it_created_and_what_is_next(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["init", "clicks"]) == 0
@@ -126,6 +133,20 @@ def test_init_says_what_it_created_and_what_is_next(tmp_path, monkeypatch, capsy
     assert "  cd clicks\n  uv run pytest\n" in output
 
 
+def test_without_uv_pip_installs_what_a_project_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert main(["init", "orders", "--template", "kafka"]) == 0
+    steps = [line.strip() for line in capsys.readouterr().out.partition("next:\n")[2].splitlines()]
+    assert steps == [
+        "cd orders",
+        f"pip install '{DISTRIBUTION}[kafka]>={penstock.__version__}' pytest",
+        "pytest",
+        "penstock run --no-spark job.py --sample data/orders.jsonl",
+    ]
+
+
+@pytest.mark.usefixtures("with_uv")
 def test_init_as_json(tmp_path, capsys):
     assert main(["init", str(tmp_path / "shop"), "--template", "sql", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
