@@ -428,7 +428,7 @@ def _marker(name: str, colour: str) -> str:
 def _head(width: float, height: float, title: str, graph: Graph) -> str:
     count = len(cycles(graph.at_import()))
     note = (
-        "a box imports what it stands above; arrows that a longer way stands for are left out"
+        "boxes import boxes below them; arrows that follow from others are omitted"
         if not count
         else "red boxes import each other in a circle"
     )
