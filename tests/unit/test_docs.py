@@ -97,6 +97,8 @@ def _missing_files(page: Path) -> list[str]:
 def _is_missing(span: str, page: Path) -> bool:
     if page.parent.name == "tutorials" and not span.startswith("penstock/"):
         return False  # files that the reader writes
+    if span in {block.title for block in code_blocks(page.read_text())}:
+        return False
     if _FILE.fullmatch(span) or _PATH.fullmatch(span):
         return span not in _ELSEWHERE and not _is_there(span, page)
     if (
