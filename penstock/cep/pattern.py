@@ -138,7 +138,7 @@ class Pattern:
         parts = before.parts if isinstance(before, AllOf) else (before,)
         return self._change(condition=AllOf((*parts, added)))
 
-    def or_(self, condition: Any) -> Pattern:
+    def or_(self, condition: object) -> Pattern:
         """Accept also events for which this function is true, regardless of earlier conditions."""
         self._refuse_group()
         added = to_condition(condition, "or_")
@@ -157,7 +157,7 @@ class Pattern:
         added = IsInstance(kind)
         return self._change(condition=added if before is None else AllOf((added, before)))
 
-    def until(self, condition: Any) -> Pattern:
+    def until(self, condition: object) -> Pattern:
         """End the loop at the first event for which a function is true; that event is not part of it.
 
         A group ends immediately: an incomplete iteration is discarded.
@@ -188,7 +188,7 @@ class Pattern:
         optional = from_times == 0 or self._last.optional
         return self._quantify(max(from_times, 1), most, optional, window_time)
 
-    def times_or_more(self, times: int, window_time: Any = None) -> Pattern:
+    def times_or_more(self, times: int, window_time: object = None) -> Pattern:
         """Take `times` events or more; `window_time` limits the time from the previous event to each of them."""
         if isinstance(times, bool) or not isinstance(times, int):
             raise ArgumentTypeError(f"times_or_more() needs an int, got {type(times).__name__}")
@@ -196,7 +196,7 @@ class Pattern:
             raise refuse("times", f"times_or_more({times})")
         return self._quantify(times, None, self._last.optional, window_time)
 
-    def one_or_more(self, window_time: Any = None) -> Pattern:
+    def one_or_more(self, window_time: object = None) -> Pattern:
         """Take one event or more; `window_time` limits the time from the previous event to each of them."""
         return self._quantify(1, None, self._last.optional, window_time)
 
@@ -262,7 +262,9 @@ class Pattern:
 
     # Time.
 
-    def within(self, duration: Any, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Pattern:
+    def within(
+        self, duration: object, within_type: WithinType = WithinType.FIRST_AND_LAST
+    ) -> Pattern:
         """Limit the time of a match, or from the previous event to one of this pattern. The limit is exclusive."""
         millis = to_millis(duration, "the time of within")
         if millis <= 0:

@@ -76,7 +76,7 @@ class ExecutionConfig:
         return self._set_millis(options.AUTO_WATERMARK_INTERVAL, interval, "interval")
 
     def _set_millis(
-        self, option: ConfigOption[Duration], value: Any, what: str, minimum: int | None = 0
+        self, option: ConfigOption[Duration], value: object, what: str, minimum: int | None = 0
     ) -> ExecutionConfig:
         return self._set(option, Duration.of_millis(to_millis(value, what, minimum=minimum)))
 

@@ -156,7 +156,7 @@ class RestartStrategies:
         return FallBack()
 
     @staticmethod
-    def fixed_delay_restart(restart_attempts: int, delay_between_attempts: Any) -> FixedDelay:
+    def fixed_delay_restart(restart_attempts: int, delay_between_attempts: object) -> FixedDelay:
         """Start again a number of times, each after the same delay."""
         warn_of_short_time(options.FIXED_DELAY_DELAY.key, delay_between_attempts)
         return FixedDelay(
@@ -166,7 +166,7 @@ class RestartStrategies:
 
     @staticmethod
     def failure_rate_restart(
-        failure_rate: int, failure_interval: Any, delay_interval: Any
+        failure_rate: int, failure_interval: object, delay_interval: object
     ) -> FailureRate:
         """Restart unless more than `failure_rate` failures occur within an interval."""
         warn_of_short_time(options.FAILURE_RATE_DELAY.key, delay_interval)
@@ -178,10 +178,10 @@ class RestartStrategies:
 
     @staticmethod
     def exponential_delay_restart(
-        initial_backoff: Any = 1000,
-        max_backoff: Any = 60_000,
+        initial_backoff: object = 1000,
+        max_backoff: object = 60_000,
         backoff_multiplier: float = 1.5,
-        reset_backoff_threshold: Any = 3_600_000,
+        reset_backoff_threshold: object = 3_600_000,
         jitter_factor: float = 0.1,
         attempts_before_reset_backoff: int | None = None,
     ) -> ExponentialDelay:

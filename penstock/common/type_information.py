@@ -67,7 +67,7 @@ class TypeInformation:
         return type(self).__name__
 
 
-def short_repr(value: Any, limit: int = 200) -> str:
+def short_repr(value: object, limit: int = 200) -> str:
     """Return the repr of a value, cut where it is too long for a message."""
     try:
         text = repr(value)
@@ -76,7 +76,7 @@ def short_repr(value: Any, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def shorten(value: Any, limit: int = 100) -> str:
+def shorten(value: object, limit: int = 100) -> str:
     """Return a short repr of a value, with its class, for an error message."""
     text = short_repr(value, limit)
     return text if value is None else f"{text} ({type(value).__name__})"
@@ -156,7 +156,7 @@ def _check_double(value: Any) -> float:
     return float(value)
 
 
-def _check_float(value: Any) -> float:
+def _check_float(value: object) -> float:
     return array("f", (_check_double(value),))[0]  # beyond 32 bits: infinity
 
 

@@ -162,7 +162,7 @@ class WatermarkStrategy:
     watermark_alignment: WatermarkAlignment | None = None
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Any) -> WatermarkStrategy:
+    def for_bounded_out_of_orderness(max_out_of_orderness: object) -> WatermarkStrategy:
         """Trail the highest timestamp by a bound: records that are later than that are late."""
         bound = to_millis(max_out_of_orderness, "max_out_of_orderness", minimum=0, number=False)
         return WatermarkStrategy(_BoundedSupplier(bound), max_out_of_orderness_ms=bound)
@@ -204,13 +204,16 @@ class WatermarkStrategy:
             )
         return dataclasses.replace(self, timestamp_assigner=timestamp_assigner)
 
-    def with_idleness(self, idle_timeout: Any) -> WatermarkStrategy:
+    def with_idleness(self, idle_timeout: object) -> WatermarkStrategy:
         """Mark a split as idle if it produced no record for this long, so that it does not hold back the watermark."""
         timeout = to_millis(idle_timeout, "idle_timeout", minimum=1, number=False)
         return dataclasses.replace(self, idle_timeout_ms=timeout)
 
     def with_watermark_alignment(
-        self, watermark_group: str, max_allowed_watermark_drift: Any, update_interval: Any = None
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: object,
+        update_interval: object = None,
     ) -> WatermarkStrategy:
         """Pause the splits of a source that are ahead of the slowest of its group by more than the allowed drift.
 

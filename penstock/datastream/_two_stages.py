@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from typing import Any, Self
+from typing import Self
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.user_types import Key, Record
@@ -106,7 +106,7 @@ def _refused(detail: str, hint: str) -> InvalidProgramError:
     )
 
 
-def _has_merge(function: Any) -> bool:
+def _has_merge(function: object) -> bool:
     """Whether `merge` is implemented: many programs have an empty one, because only session windows needed it.
 
     A body that uses no argument and returns None, or raises NotImplementedError, counts as empty.

@@ -62,7 +62,7 @@ class WindowSettings:
         self._evictor = evictor
         return self
 
-    def allowed_lateness(self, time_ms: Any) -> Self:
+    def allowed_lateness(self, time_ms: object) -> Self:
         """Set how many milliseconds after its end a window still accepts late elements.
 
         Only for event-time windows; other windows have no late elements.

@@ -112,7 +112,7 @@ class AsyncDataStream:
 def _add(
     stream: DataStream,
     function: AsyncFunction[Any, Any],
-    timeout: Any,
+    timeout: object,
     strategy: AsyncRetryStrategy[Any],
     capacity: int,
     output_type: Any,
@@ -163,7 +163,7 @@ def _check_function(function: Any) -> None:
         )
 
 
-def _check_async(function: Any, name: str) -> None:
+def _check_async(function: object, name: str) -> None:
     method: Callable[..., Any] = getattr(function, name)
     if not inspect.iscoroutinefunction(method):
         raise ArgumentTypeError(

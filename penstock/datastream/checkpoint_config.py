@@ -201,7 +201,7 @@ class CheckpointConfig:
         self._configuration.set(option, value)
         return self
 
-    def _set_millis(self, option: Any, value: Any, what: str, minimum: int) -> CheckpointConfig:
+    def _set_millis(self, option: Any, value: object, what: str, minimum: int) -> CheckpointConfig:
         # Programs with several checkpoints per second also give the other settings in milliseconds.
         often = _PLAUSIBLE_MS <= self.get_checkpoint_interval() < _SECOND_MS
         if option is options.CHECKPOINT_INTERVAL or not often:

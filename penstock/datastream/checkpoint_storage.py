@@ -164,7 +164,7 @@ def _check_threshold(threshold: int) -> int:
     return threshold
 
 
-def _refuse_java(given: Any, name: str) -> None:
+def _refuse_java(given: object, name: str) -> None:
     if given is not None:
         raise UnsupportedOperationError(
             f"{name} does not accept JVM objects", hint="use FileSystemCheckpointStorage(path)"

@@ -201,7 +201,7 @@ def _common_environment(first: DataStream, second: DataStream) -> StreamExecutio
     return environment
 
 
-def _check_pair(func: Any, kind: type, methods: tuple[str, str]) -> None:
+def _check_pair(func: object, kind: type, methods: tuple[str, str]) -> None:
     check_object(
         func, kind, methods, hint=f"derive a class from {kind.__name__} and pass an object of it"
     )

@@ -62,7 +62,7 @@ class IntervalJoin:
             hint="remove in_processing_time() and assign timestamps",
         )
 
-    def between(self, lower_bound: Any, upper_bound: Any) -> IntervalJoined:
+    def between(self, lower_bound: object, upper_bound: object) -> IntervalJoined:
         """Set how much earlier or later the right element may be than the left one; both bounds are inclusive.
 
         `lower_bound <= right timestamp - left timestamp <= upper_bound` (Time, Duration, timedelta or milliseconds).

@@ -194,7 +194,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
         """The context of `process_broadcast_element`."""
 
         @abstractmethod
-        def apply_to_keyed_state(self, state_descriptor: Any, function: Any) -> None:
+        def apply_to_keyed_state(self, state_descriptor: object, function: object) -> None:
             """Call `function(key, state)` for every key that has this state."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):

@@ -10,7 +10,7 @@ class KeyedStateStore(ABC):
     """Returns keyed state by descriptor."""
 
     @abstractmethod
-    def get_state(self, state_descriptor: Any) -> Any:
+    def get_state(self, state_descriptor: object) -> Any:
         """Return the ValueState of a ValueStateDescriptor."""
 
     @abstractmethod
@@ -18,15 +18,15 @@ class KeyedStateStore(ABC):
         """Return the ListState of a ListStateDescriptor."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: Any) -> Any:
+    def get_map_state(self, state_descriptor: object) -> Any:
         """Return the MapState of a MapStateDescriptor."""
 
     @abstractmethod
-    def get_reducing_state(self, state_descriptor: Any) -> Any:
+    def get_reducing_state(self, state_descriptor: object) -> Any:
         """Return the ReducingState of a ReducingStateDescriptor."""
 
     @abstractmethod
-    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+    def get_aggregating_state(self, state_descriptor: object) -> Any:
         """Return the AggregatingState of an AggregatingStateDescriptor."""
 
 

@@ -127,7 +127,7 @@ class CustomStateBackend(StateBackend):
         _refuse_java(j_custom_state_backend or "a custom state backend", "CustomStateBackend")
 
 
-def _refuse_java(given: Any, name: str) -> None:
+def _refuse_java(given: object, name: str) -> None:
     if given is not None:
         raise UnsupportedOperationError(
             f"{name} does not accept JVM objects",

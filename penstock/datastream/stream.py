@@ -504,11 +504,11 @@ def _add_sink(stream: DataStream, name: str, sink: Any) -> DataStreamSink:
     return DataStreamSink.create(environment, name, sink, stream.transformation)
 
 
-def _declared(kind: Any) -> bool:
+def _declared(kind: object) -> bool:
     return kind is not None and not isinstance(kind, PickledBytesTypeInfo)
 
 
-def check_key_selector(key_selector: Any) -> None:
+def check_key_selector(key_selector: object) -> None:
     """Reject a value that is not a key selector."""
     if isinstance(key_selector, str | int) and not isinstance(key_selector, bool):
         raise ArgumentTypeError(

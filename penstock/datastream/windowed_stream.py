@@ -170,7 +170,7 @@ class _Windowed(WindowSettings):
             description=type(function).__name__,
         )
 
-    def _check_other_kind(self, function: Any, wanted: type) -> None:
+    def _check_other_kind(self, function: object, wanted: type) -> None:
         """Reject the function class of the other kind of windowed stream, or of the other method."""
         kinds = (WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction)
         for kind in kinds:

@@ -137,14 +137,14 @@ class LineReceiver(socketserver.ThreadingTCPServer):
         self._free = threading.BoundedSemaphore(_CONNECTIONS)
         threading.Thread(target=self.serve_forever, name="penstock-logs", daemon=True).start()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Any, client_address: object) -> None:
         """Serve a connection in a thread of its own, unless there are as many as there may be."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Any, client_address: object) -> None:
         """Serve a connection until it ends."""
         try:
             super().process_request_thread(request, client_address)

@@ -243,7 +243,7 @@ class _CallCounter(ReplayWatcher):
         """Stop counting."""
         sys.settrace(None)
 
-    def _trace(self, frame: FrameType, event: str, argument: Any) -> None:
+    def _trace(self, frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
         users = self._users.get(code)
         if users is None:
@@ -283,7 +283,7 @@ class _CallWatcher(ReplayWatcher):
         """Stop watching."""
         sys.settrace(None)
 
-    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
         if event != "call" or frame.f_code.co_firstlineno != self._place[2]:
             return None
         if _place(frame.f_code) != self._place or not _begins(frame):
@@ -359,7 +359,7 @@ class _RecordWatcher(ReplayWatcher):
                 return at
         return None
 
-    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
         if event != "call" or not _is_programs(frame.f_code):
             return None
         self.stopped = True

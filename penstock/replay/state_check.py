@@ -78,7 +78,7 @@ class ReplayStateIO:
         with _explaining():
             yield from self._inner.load(*arguments, **options)
 
-    def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
+    def fetch_files(self, handle: Any, directory: Path, settings: object) -> None:
         """Read the files of a database."""
         with _explaining():
             self._inner.fetch_files(handle, directory, settings)
@@ -255,7 +255,7 @@ def _compare_table(
     return TableComparison(operator, subtask, name, len(ours), tuple(differences))
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(one: object, other: object) -> bool:
     """Whether two values are equal, or consist of equal parts: a class may not define equality.
 
     >>> equal([1, {"a": 2.0}], [1, {"a": 2}]), equal(range(3), [0, 1, 2])

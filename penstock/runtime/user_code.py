@@ -81,7 +81,7 @@ def is_checkpointed(function: object) -> bool:
     )
 
 
-def open_function(function: Any, runtime_context: Any) -> None:
+def open_function(function: object, runtime_context: Any) -> None:
     """Restore the state of a CheckpointedFunction, then call `open` if the function has it."""
     if is_checkpointed(function):
         runtime_context.initialize_function(function)

@@ -41,11 +41,11 @@ class TupleCodec(Codec):
         """A struct."""
         return pa.struct([(f"f{i}", field.arrow_type) for i, field in enumerate(self.fields)])
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return _struct(self.arrow_type, values, self.fields, values)
 
-    def decode(self, array: object) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         return _each(array, zip(*_parts(array, self.fields), strict=True), tuple)
 
@@ -82,7 +82,7 @@ class RowCodec(Codec):
     def _all_fields(self) -> tuple[Codec, ...]:
         return (*self.fields, scalars.STR) if self.kinds else self.fields
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         parts: list[Any] = [None if row is None else list(row) for row in values]
         if self.kinds:
@@ -91,7 +91,7 @@ class RowCodec(Codec):
                     part.append(row.get_row_kind().short_string)
         return _struct(self.arrow_type, values, self._all_fields(), parts)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         names: Any = self.names
 
@@ -146,14 +146,14 @@ class SequenceCodec(Codec):
         """A list."""
         return pa.list_(self.element.arrow_type)
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         elements = self.element.encode(
             list(chain.from_iterable(v for v in values if v is not None))
         )
         return pa.ListArray.from_arrays(_offsets(values), elements, type=self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         make = _CONTAINERS[self.kind]
         pieces, (elements,) = _pieces(array, [array.values], [self.element])
@@ -191,7 +191,7 @@ class DictCodec(Codec):
         key = pa.string() if self.key == NULL else self.key.arrow_type  # NULL: all are empty
         return pa.map_(key, self.value.arrow_type)
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         present = [value for value in values if value is not None]
         keys = list(chain.from_iterable(present))
@@ -202,7 +202,7 @@ class DictCodec(Codec):
             encoded = pa.array([], pa.string()) if self.key == NULL else self.key.encode(keys)
         return pa.MapArray.from_arrays(_offsets(values), encoded, items, type=self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         pieces, (keys, items) = _pieces(
             array,
@@ -355,11 +355,11 @@ def _struct(
     return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
 
 
-def _parts(array: Any, fields: Sequence[Codec]) -> list[list[Any]]:
+def _parts(array: pa.Array, fields: Sequence[Codec]) -> list[list[Any]]:
     return [field.decode(array.field(i)) for i, field in enumerate(fields)]
 
 
-def _each(array: Any, parts: Any, make: Callable[[Any], Any]) -> list[Any]:
+def _each(array: pa.Array, parts: Any, make: Callable[[Any], Any]) -> list[Any]:
     if array.null_count == 0:
         return [make(part) for part in parts]
     valid = array.is_valid().to_pylist()
@@ -374,7 +374,7 @@ def _offsets(values: Sequence[Any]) -> object:
 
 
 def _pieces(
-    array: Any, children: Sequence[Any], codecs: Sequence[Codec]
+    array: pa.Array, children: Sequence[Any], codecs: Sequence[Codec]
 ) -> tuple[list[slice | None], list[list[Any]]]:
     """Return the element ranges of each value, and the elements."""
     offsets = array.offsets.to_pylist()

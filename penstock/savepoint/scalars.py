@@ -35,11 +35,11 @@ class Codec:
         """The Arrow type of the array."""
         raise NotImplementedError
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return pa.array(values, self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         values: list[Any] = array.to_pylist()
         return values
@@ -76,11 +76,11 @@ class PickleCodec(Codec):
         """Bytes."""
         return pa.binary()
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return pa.array([None if v is None else dumps(v) for v in values], pa.binary())
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         return [None if data is None else pickle.loads(data) for data in array.to_pylist()]
 
@@ -126,11 +126,11 @@ class DatetimeCodec(Codec):
         """A timestamp in microseconds."""
         return pa.timestamp("us", self.zone)
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return pa.array([None if v is None else _microseconds(v) for v in values], self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         zone = None if self.zone is None else _zone_of(self.zone)
         numbers = array.cast(pa.int64()).to_pylist()
@@ -152,12 +152,12 @@ class TimedeltaCodec(Codec):
         """A duration in microseconds."""
         return pa.duration("us")
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         numbers = [None if v is None else v // _MICROSECOND for v in values]
         return pa.array(numbers, self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         numbers = array.cast(pa.int64()).to_pylist()
         return [None if n is None else dt.timedelta(microseconds=n) for n in numbers]
@@ -198,11 +198,11 @@ class DecimalTextCodec(Codec):
         """Text."""
         return pa.string()
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return pa.array([None if v is None else str(v) for v in values], pa.string())
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         return [None if text is None else Decimal(text) for text in array.to_pylist()]
 
@@ -222,11 +222,11 @@ class UuidCodec(Codec):
         """16 bytes."""
         return pa.binary(16)
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return pa.array([None if v is None else v.bytes for v in values], self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         return [None if data is None else uuid.UUID(bytes=data) for data in array.to_pylist()]
 
@@ -242,12 +242,12 @@ class TimeWindowCodec(Codec):
         """Start (inclusive) and end (exclusive) in epoch milliseconds."""
         return pa.struct([("start", pa.int64()), ("end", pa.int64())])
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         found = [None if v is None else {"start": v[0], "end": v[1]} for v in values]
         return pa.array(found, self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         starts, ends = array.field(0).to_pylist(), array.field(1).to_pylist()
         valid = array.is_valid().to_pylist()
@@ -268,11 +268,11 @@ class CountWindowCodec(Codec):
         """The number of the window."""
         return pa.struct([("id", pa.int64())])
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return pa.array([None if v is None else {"id": v[0]} for v in values], self.arrow_type)
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         ids, valid = array.field(0).to_pylist(), array.is_valid().to_pylist()
         return [
@@ -291,11 +291,11 @@ class GlobalWindowCodec(Codec):
         """True: there is only one such window."""
         return pa.bool_()
 
-    def encode(self, values: Sequence[Any]) -> Any:
+    def encode(self, values: Sequence[Any]) -> pa.Array:
         """Return an array of values."""
         return pa.array([None if value is None else True for value in values], pa.bool_())
 
-    def decode(self, array: Any) -> list[Any]:
+    def decode(self, array: pa.Array) -> list[Any]:
         """Return the values of an array."""
         return [None if there is None else GlobalWindow() for there in array.to_pylist()]
 

@@ -171,7 +171,7 @@ def _row_groups(
 
 
 def _row_maker(header: TableHeader, max_parallelism: int) -> Callable[[Any, Any], tuple[Any, ...]]:
-    def timer(entry: Any, _: Any) -> tuple[Any, ...]:
+    def timer(entry: Any, _: object) -> tuple[Any, ...]:
         key, (namespace, timestamp) = entry
         return key_group_of(key, max_parallelism), key, namespace, timestamp
 
@@ -303,7 +303,7 @@ class TableFile:
             if delta.written:
                 yield delta
 
-    def _delta(self, table: Any) -> TableDelta:
+    def _delta(self, table: pa.Table) -> TableDelta:
         header = self.header
         columns = []
         for name in header.columns:
@@ -413,14 +413,14 @@ def _is_between(groups: tuple[int, int], owned: range) -> bool:
     return groups[0] < owned.stop and owned.start < groups[1]
 
 
-def _overlaps(column: Any, owned: range) -> bool:
+def _overlaps(column: pq.ColumnChunkMetaData, owned: range) -> bool:
     found = column.statistics
     if found is None or not found.has_min_max:
         return True
     return _is_between((found.min, found.max + 1), owned)
 
 
-def _only(table: Any, owned: range) -> object:
+def _only(table: pa.Table, owned: range) -> pa.Table:
     """Return the rows of some key groups; rows are sorted by them, so they are contiguous."""
     import pyarrow.compute as pc
 

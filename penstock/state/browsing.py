@@ -106,7 +106,7 @@ def page(
     return Page(table.columns, found, more=False, incomplete=False)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     plain = as_json(value)
     if plain is None or isinstance(plain, bool | int | float):
         return plain

@@ -225,7 +225,7 @@ def find_state(operator: OperatorInfo, wanted: str, states: Sequence[StateInfo])
     raise unknown("state", wanted, names, f"operator '{operator.label}'")
 
 
-def unknown(what: str, wanted: Any, names: Iterable[str], owner: str) -> ArgumentError:
+def unknown(what: str, wanted: object, names: Iterable[str], owner: str) -> ArgumentError:
     """Return the error for an unknown name, with similar ones."""
     known = list(dict.fromkeys(names))
     near = difflib.get_close_matches(str(wanted), known, n=3, cutoff=0.6)

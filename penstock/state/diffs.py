@@ -135,7 +135,7 @@ def _row(
     return label, state, key, window, "changed", old, new
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     """Whether two values are the same: equal, or, if a class defines no equality, with the same pickle."""
     if type(one) is not type(other):
         return False

@@ -98,7 +98,7 @@ class TransformEntries:
                 with_times(changed, self.kind, newest(stored, self.kind)) if self.ttl else changed,
             )
 
-    def _check_type(self, before: Any, after: Any, key: Key) -> None:
+    def _check_type(self, before: object, after: object, key: Key) -> None:
         """Reject a value of another type than the state's; state does not enforce it, so existing values may differ."""
         if self.declared is None or (reason := mismatch(after, self.declared)) is None:
             return
@@ -122,7 +122,7 @@ class SwitchTtl:
         """Return the entries of one subtask after the change; `owns` returns whether a key belongs to it."""
         return ((entry, self.switched(stored)) for entry, stored in entries)
 
-    def switched(self, stored: Any) -> Any:
+    def switched(self, stored: object) -> Any:
         """Return one converted value."""
         if self.ttl:
             return with_times(stored, self.kind, self.now)

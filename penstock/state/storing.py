@@ -74,7 +74,7 @@ class _EditedStateIO:
         edit = self._writer.operators[operator]
         yield from _edited_tables(edit, int(subtask))
 
-    def fetch_files(self, handle: StateHandle, directory: Path, settings: Any) -> None:
+    def fetch_files(self, handle: StateHandle, directory: Path, settings: object) -> None:
         """Download the files of a database into a directory."""
         assert self._original is not None
         self._original.fetch_files(handle, directory, settings)

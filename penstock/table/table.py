@@ -230,7 +230,7 @@ class Table:
         call = UserFunctionExpression(func.taking_row(self._names), operands)
         return call.alias(*func.aliases) if func.aliases else call
 
-    def _mapped(self, func: Any) -> Table:
+    def _mapped(self, func: object) -> Table:
         call, names = call_of(self._all_columns_call(func))
         made = self._select([f"{call.sql(self._scope())} AS `$row`"])
         kind = made.plan.schema[0].type
@@ -325,7 +325,7 @@ class Table:
         return self._query(f"SELECT * FROM {self}{lateral}")  # noqa: S608
 
     def _lateral(
-        self, call: Expression, names: Sequence[str], word: str, predicate: Any = None
+        self, call: Expression, names: Sequence[str], word: str, predicate: object = None
     ) -> str:
         scope = self._scope()
         condition = "TRUE" if predicate is None else as_expression(predicate).sql(scope)

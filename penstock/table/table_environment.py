@@ -159,7 +159,7 @@ class TableEnvironment:
 
     def from_pandas(
         self,
-        pdf: Any,
+        pdf: object,
         schema: DataType | Sequence[str] | Sequence[DataType] | None = None,
         splits_num: int = 1,
     ) -> Table:
@@ -344,7 +344,7 @@ class TableEnvironment:
 
     # Functions
 
-    def create_temporary_system_function(self, name: str, function: Any) -> None:
+    def create_temporary_system_function(self, name: str, function: object) -> None:
         """Register a function that statements can call in any catalog."""
         from penstock.sql.table_api.udf import as_user_function
 

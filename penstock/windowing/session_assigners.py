@@ -104,7 +104,7 @@ class EventTimeSessionWindows(_FixedGap[T], _EventTimeSessions[T]):
     """Event-time sessions with a fixed gap."""
 
     @staticmethod
-    def with_gap(size: Any) -> EventTimeSessionWindows[T]:
+    def with_gap(size: object) -> EventTimeSessionWindows[T]:
         """Return the assigner for a gap (Time, Duration or timedelta)."""
         return EventTimeSessionWindows(to_millis(size, "session gap", number=False))
 
@@ -118,7 +118,7 @@ class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTimeSessions[T]):
     """Processing-time sessions with a fixed gap."""
 
     @staticmethod
-    def with_gap(size: Any) -> ProcessingTimeSessionWindows[T]:
+    def with_gap(size: object) -> ProcessingTimeSessionWindows[T]:
         """Return the assigner for a gap (Time, Duration or timedelta)."""
         return ProcessingTimeSessionWindows(to_millis(size, "session gap", number=False))
 
@@ -146,11 +146,11 @@ class DynamicProcessingTimeSessionWindows(_GapPerElement[T], _ProcessingTimeSess
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
-def _extract_method(extractor: Any) -> Callable[[Any], int]:
+def _extract_method(extractor: object) -> Callable[[Any], int]:
     method = getattr(extractor, "extract", extractor)
     if not callable(method):
         raise ArgumentTypeError(
             f"a session gap extractor must be callable, got {type(extractor).__name__}",
             hint="pass a SessionWindowTimeGapExtractor or a function that returns milliseconds",
         )
-    return method  # type: ignore[no-any-return]
+    return method

@@ -79,7 +79,7 @@ class _ProcessingTimeWindows(_AlignedWindows[T]):
         return False
 
 
-def _offset_millis(offset: Any) -> int:
+def _offset_millis(offset: object) -> int:
     return 0 if offset is None else to_millis(offset, "window offset", number=False)
 
 

@@ -33,7 +33,7 @@ def check_text(name: str, value: Any) -> str:
     return value
 
 
-def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+def check_one_of(name: str, value: object, allowed: tuple[Any, ...]) -> Any:
     """Return a value after checking that it is one of those allowed."""
     if value not in allowed:
         names = ", ".join(str(each) for each in allowed)
@@ -41,7 +41,7 @@ def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     return value
 
 
-def check_callable(name: str, value: Any, takes: str) -> Any:
+def check_callable(name: str, value: object, takes: str) -> Any:
     """Return a value after checking that it is callable."""
     if not callable(value):
         raise ArgumentTypeError(

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from penstock.common.user_types import StateValue
 from penstock.connectors.base.retrying import retry
@@ -35,6 +35,10 @@ from penstock.connectors.lake.data_files import (
 )
 from penstock.errors import ArgumentError
 from penstock.formats.base.field_types import arrow_schema, row_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 # Metadata of a commit in the table's history.
 _APPLICATION = "penstock.application"
@@ -111,7 +115,7 @@ def _declared_schema(given: object) -> object:
     return arrow_schema(row_type(given), utc_timestamp=True)
 
 
-def _show(schema: Any) -> str:
+def _show(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 

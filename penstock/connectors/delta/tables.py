@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.dependencies.extras import optional_module
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def deltalake(part: str = "") -> Any:
@@ -64,7 +67,7 @@ def _unreachable(uri: str, error: Exception) -> PenstockError:
     )
 
 
-def arrow_schema_of(table: Any) -> Any:
+def arrow_schema_of(table: Any) -> pa.Schema:
     """Return a Delta table's schema as a pyarrow schema."""
     import pyarrow as pa
 

@@ -166,7 +166,7 @@ def _checked(bucket: str) -> str:
     return bucket
 
 
-def _refuse(bucket: Any, why: str) -> str:
+def _refuse(bucket: object, why: str) -> str:
     raise RecordError(
         "invalid bucket id",
         detail=f"{bucket!r}: {why}",

@@ -128,7 +128,7 @@ class IcebergLayout(TableLayout):
         """Return nothing: the table derives them from the file."""
         return ()
 
-    def path_of(self, partition: Any, name: str) -> str:
+    def path_of(self, partition: object, name: str) -> str:
         """Return a path in the table's data location."""
         location: str = self._table.location_provider().new_data_location(
             f"{uuid.uuid4().hex}-{name}"

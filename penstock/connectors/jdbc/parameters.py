@@ -69,7 +69,7 @@ class Parameters:
             return self._checked(tuple(value), value)
         return self._checked(value, value)
 
-    def _checked(self, row: Any, value: Any) -> Sequence[Any]:
+    def _checked(self, row: Any, value: object) -> Sequence[Any]:
         if isinstance(row, tuple | list) and len(row) == self.count:
             return row
         if self.count == 1 and not isinstance(row, tuple | list):

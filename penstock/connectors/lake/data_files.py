@@ -8,12 +8,16 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from penstock.connectors.base.sink import CheckpointContext, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.formats.base.arrow_rows import ArrowRows
 from penstock.formats.base.field_types import row_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 TARGET_FILE_SIZE: Final = 128 << 20
 _ROWS_PER_GROUP: Final = 64 << 10
@@ -39,8 +43,8 @@ class DataFile:
 class TableLayout(ABC):
     """Schema and location of a table's files; created in the task."""
 
-    schema: Any  # of records
-    file_schema: Any  # of files
+    schema: pa.Schema  # of records
+    file_schema: pa.Schema  # of files
 
     @abstractmethod
     def partition_keys(self, table: object) -> list[Hashable] | None:
@@ -127,7 +131,7 @@ class LakeWriter(SinkWriter):
         for key, found in places.items():
             self._write(key, table.take(found))
 
-    def _write(self, partition: Any, table: Any) -> None:
+    def _write(self, partition: Any, table: pa.Table) -> None:
         file = self._open.get(partition)
         if file is None:
             if len(self._open) >= _MOST_OPEN:
@@ -159,7 +163,7 @@ class LakeWriter(SinkWriter):
 class _OpenFile:
     """A Parquet file that is being written."""
 
-    def __init__(self, path: str, stream: IO[bytes], schema: Any) -> None:
+    def __init__(self, path: str, stream: IO[bytes], schema: pa.Schema) -> None:
         import pyarrow.parquet as pq
 
         self.path = path
@@ -171,7 +175,7 @@ class _OpenFile:
     def size(self) -> int:
         return int(self._stream.tell())
 
-    def write(self, table: Any) -> None:
+    def write(self, table: pa.Table) -> None:
         self._writer.write_table(table)
 
     def finish(self) -> tuple[Any, int]:

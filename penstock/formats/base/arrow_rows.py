@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import RecordError
 from penstock.formats.base.field_types import FieldType
 from penstock.formats.base.rows import field_values, row_of, rows_of
 from penstock.formats.base.storing import storing
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 class ArrowRows:
     """Converts records to tables of one schema: Rows, tuples, dicts or objects with the fields of a row type."""
 
-    def __init__(self, row: FieldType, schema: Any, *, sized_text: bool = False) -> None:
+    def __init__(self, row: FieldType, schema: pa.Schema, *, sized_text: bool = False) -> None:
         self._row = row
         self._schema = schema
         # None: values are stored unchanged
@@ -25,7 +28,7 @@ class ArrowRows:
         names = self._row.names
         return [field_values(record, names) for record in records]
 
-    def table(self, rows: Sequence[Sequence[Any]]) -> Any:
+    def table(self, rows: Sequence[Sequence[Any]]) -> pa.Table:
         """Return a table of rows that `values` returned."""
         import pyarrow as pa
 
@@ -45,12 +48,12 @@ class ArrowRows:
         return pa.table(arrays, schema=self._schema)
 
 
-def to_rows(batch: Any) -> list[Any]:
+def to_rows(batch: pa.RecordBatch | pa.Table) -> list[Any]:
     """Return the rows of an Arrow batch or table as Rows."""
     return rows_of(batch.schema.names, zip(*map(python_values, batch.columns), strict=True))
 
 
-def python_values(column: Any) -> list[Any]:
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return the values of a column as Python values."""
     import pyarrow as pa
 
@@ -62,7 +65,7 @@ def python_values(column: Any) -> list[Any]:
     return values
 
 
-def _from_arrow(value: Any, kind: Any) -> Any:
+def _from_arrow(value: Any, kind: pa.DataType) -> Any:
     """Return a nested value as a Python value: structs are Rows, maps are dicts."""
     import pyarrow as pa
 

@@ -21,7 +21,7 @@ def decimal_fitter(precision: int, scale: int) -> Callable[[Any], decimal.Decima
     )
     quantum = decimal.Decimal(1).scaleb(-scale)
 
-    def fit(value: Any) -> decimal.Decimal | None:
+    def fit(value: object) -> decimal.Decimal | None:
         number = to_decimal(value)
         try:
             rounded = number.quantize(quantum, context=context)

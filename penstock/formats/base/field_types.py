@@ -5,9 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _PYTHON_TYPES = {
     str: "STRING",
@@ -86,7 +90,7 @@ def field_type(given: Any) -> FieldType:
     return _from_object(given)
 
 
-def row_type(given: Any) -> FieldType:
+def row_type(given: object) -> FieldType:
     """Convert a type that must be a row type."""
     found = field_type(given)
     if found.kind != "ROW":
@@ -98,11 +102,11 @@ def row_type(given: Any) -> FieldType:
     return found
 
 
-def arrow_type(field: FieldType, *, utc_timestamp: bool = True) -> Any:
+def arrow_type(field: FieldType, *, utc_timestamp: bool = True) -> pa.DataType:
     """Return the Arrow type that stores a column."""
     import pyarrow as pa
 
-    def nested(inner: FieldType) -> Any:
+    def nested(inner: FieldType) -> pa.DataType:
         return arrow_type(inner, utc_timestamp=utc_timestamp)
 
     kind = field.kind
@@ -146,7 +150,7 @@ def decimal_size(field: FieldType) -> tuple[int, int]:
     return (38, 18) if field.precision is None else (field.precision, field.scale or 0)
 
 
-def arrow_schema(row: FieldType, *, utc_timestamp: bool = False) -> Any:
+def arrow_schema(row: FieldType, *, utc_timestamp: bool = False) -> pa.Schema:
     """Return the Arrow schema of a row type."""
     import pyarrow as pa
 
@@ -159,7 +163,7 @@ def _simple(kind: str) -> FieldType:
     return FieldType(kind)
 
 
-def _unknown(given: Any) -> ArgumentTypeError:
+def _unknown(given: object) -> ArgumentTypeError:
     return ArgumentTypeError(
         "unknown column type",
         detail=f"got {given!r}",
@@ -215,11 +219,11 @@ def _from_object(given: Any) -> FieldType:
     raise _unknown(given)
 
 
-def _map(key: Any, value: Any) -> FieldType:
+def _map(key: object, value: object) -> FieldType:
     return FieldType("MAP", (("key", field_type(key)), ("value", field_type(value))))
 
 
-def _from_arrow(given: Any) -> FieldType:
+def _from_arrow(given: pa.DataType | pa.Schema) -> FieldType:
     import pyarrow as pa
 
     if isinstance(given, pa.Schema):

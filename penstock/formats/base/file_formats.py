@@ -197,7 +197,7 @@ class StreamFormat(FileFormat):
         return TextLineFormat(charset_name, on_error)
 
     @staticmethod
-    def of_deserialization_schema(schema: Any, on_error: str = "fail") -> StreamFormat:
+    def of_deserialization_schema(schema: object, on_error: str = "fail") -> StreamFormat:
         """Read each line with `schema.deserialize(bytes)`."""
         return DeserializedLinesFormat(schema, on_error)
 

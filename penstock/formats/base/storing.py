@@ -119,5 +119,5 @@ def _moment(value: Any) -> Any:
     return value
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value

@@ -141,5 +141,5 @@ def _number(field: Any, value: Any) -> Any:
     raise ValueError(f"{field.enum_type.full_name} has no value {value!r}")
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value

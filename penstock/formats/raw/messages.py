@@ -166,7 +166,7 @@ def _in_row(read: Callable[[bytes], Any], names: tuple[str, ...]) -> Callable[[b
     return lambda message: make_row(names, [read(message)], RowKind.INSERT)
 
 
-def _of_class(value: Any, kind: Any) -> Any:
+def _of_class(value: object, kind: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"its type is {type(value).__qualname__}")
     return value

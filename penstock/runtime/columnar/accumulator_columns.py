@@ -15,6 +15,7 @@ import polars as pl
 
 from penstock.runtime.columnar.state import is_empty, read_many
 from penstock.runtime.columnar.values import with_numbers
+from penstock.runtime.state.table import StateTable
 
 Slots = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -160,7 +161,7 @@ class SlotStore:
 
     def __init__(
         self,
-        table: Any,
+        table: StateTable,
         columns: Mapping[str, tuple[pl.DataType, Any]],
         *,
         ttl_ms: int = 0,

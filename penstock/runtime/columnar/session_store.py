@@ -15,6 +15,7 @@ import polars as pl
 from penstock.graph.operator_specs.columnar.common import column
 from penstock.runtime.columnar.keys import keys_of, physical, series_of_keys
 from penstock.runtime.columnar.window_names import END, START, TIME
+from penstock.runtime.state.table import StateTable
 
 _MERGE_AT: Final = 16
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -35,7 +36,7 @@ class SessionStore:
 
     def __init__(
         self,
-        table: Any,
+        table: StateTable,
         key_types: Sequence[pl.DataType],
         main: dict[str, pl.DataType],
         merged: Sequence[pl.Expr],

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from penstock.common.user_types import Key
-from penstock.runtime.state.table import MISSING
+from penstock.runtime.state.table import MISSING, StateTable
 
 BOUND: Final = 500_000  # entries
 
 
-def read_many(table: Any, keys: Sequence[Any], default: Any = None) -> list[Any]:
+def read_many(table: StateTable, keys: Sequence[Any], default: object = None) -> list[Any]:
     """Return the entries under many keys, read in one go where the backend can."""
     found: list[Any] = table.get_many(keys, default)
     return found
 
 
-def is_empty(table: Any) -> bool:
+def is_empty(table: StateTable) -> bool:
     """Whether a table has no entries: then a working set that has let nothing go knows all there is."""
     return next(iter(table.items()), None) is None
 
@@ -43,7 +43,7 @@ class KeyedCache:
 
     __slots__ = ("_bound", "_dirty", "_live", "_table")
 
-    def __init__(self, table: Any, bound: int = BOUND) -> None:
+    def __init__(self, table: StateTable, bound: int = BOUND) -> None:
         self._table = table
         self._bound = bound
         self._live: dict[Any, Any] = {}  # MISSING for keys that are known to have no entry

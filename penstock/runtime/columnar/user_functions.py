@@ -12,7 +12,7 @@ from penstock.runtime.user_code import open_function
 from penstock.sql.expr.nodes import Rex, UserCall, walk
 
 
-def open_functions(expressions: Iterable[Rex | None], runtime_context: Any) -> list[Any]:
+def open_functions(expressions: Iterable[Rex | None], runtime_context: object) -> list[Any]:
     """Open all functions that expressions call, each once; return them, to be closed at the end."""
     calls = {
         id(each.function): each

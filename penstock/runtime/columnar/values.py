@@ -137,7 +137,7 @@ def fields_of(value: object, names: Sequence[str]) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value
 
 

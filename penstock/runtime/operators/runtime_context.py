@@ -118,7 +118,7 @@ class StreamingRuntimeContext:
         for function in self._checkpointed:
             function.snapshot_state(StateSnapshotContext(checkpoint_id, now))
 
-    def _keyed(self, descriptor: Any, kind: str) -> object:
+    def _keyed(self, descriptor: object, kind: str) -> object:
         if self._keyed_state is None:
             raise InvalidProgramError(
                 f"state '{getattr(descriptor, 'name', descriptor)}' needs a keyed stream",

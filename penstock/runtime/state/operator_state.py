@@ -80,7 +80,7 @@ class OperatorStateBackend:
         self._classes = {name: found for name, found in (classes or {}).items() if self.get(name)}
         self._used: set[str] = set()
 
-    def get(self, name: str, default: Any = None) -> StateValue:
+    def get(self, name: str, default: object = None) -> StateValue:
         """Return a value."""
         return self._values.get(name, default)
 

@@ -44,7 +44,7 @@ class StateTable(Protocol):
 
     namespaced: bool
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
 
     def put(self, key: Key, value: StateValue) -> None:

@@ -32,7 +32,7 @@ class QueryScope:
         self._window = window
         self._over = over or {}
 
-    def function(self, function: Any) -> str:
+    def function(self, function: object) -> str:
         """Return the name of a function of the program, which is registered when it is first used."""
         return self._context.name_function(function)
 

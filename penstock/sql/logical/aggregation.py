@@ -156,7 +156,7 @@ def read_keys(block: QueryBlock, group: Any) -> Keys:
     return keys
 
 
-def _sets_of(block: QueryBlock, keys: Keys, tree: object) -> list[tuple[int, ...]]:
+def _sets_of(block: QueryBlock, keys: Keys, tree: exp.Expr) -> list[tuple[int, ...]]:
     """Return the grouping sets that one part of GROUP BY is."""
     if isinstance(tree, exp.GroupingSets):
         return [
@@ -183,7 +183,7 @@ def _sets_of(block: QueryBlock, keys: Keys, tree: object) -> list[tuple[int, ...
     return [_element(block, keys, tree)]
 
 
-def _element(block: QueryBlock, keys: Keys, tree: object) -> tuple[int, ...]:
+def _element(block: QueryBlock, keys: Keys, tree: exp.Expr) -> tuple[int, ...]:
     if isinstance(tree, exp.Paren):
         return _element(block, keys, tree.this)
     parts = tree.expressions if isinstance(tree, exp.Tuple) else [tree]
@@ -251,7 +251,7 @@ def never_null(call: AggregateCall) -> AggregateCall:
     return replace(call, type=call.type.not_null())
 
 
-def _json_aggregate(block: Expressions, tree: Any, options: dict[str, Any]) -> AggregateCall:
+def _json_aggregate(block: Expressions, tree: exp.Expr, options: dict[str, Any]) -> AggregateCall:
     if isinstance(tree, trees.JsonObject):
         rexes = [block.convert(part) for pair in tree.expressions for part in pair.expressions]
         name, default = "JSON_OBJECTAGG", "NULL"
@@ -264,7 +264,7 @@ def _json_aggregate(block: Expressions, tree: Any, options: dict[str, Any]) -> A
 
 def _resolved(
     block: Expressions,
-    tree: object,
+    tree: exp.Expr,
     name: str,
     operands: Sequence[Rex],
     distinct: bool,
@@ -276,7 +276,7 @@ def _resolved(
         raise block.context.wrapped(tree, error) from None
 
 
-def _order(block: Expressions, tree: Any) -> tuple[tuple[Rex, bool], ...]:
+def _order(block: Expressions, tree: exp.Expr) -> tuple[tuple[Rex, bool], ...]:
     return tuple((block.convert(each.this), not each.args.get("desc")) for each in tree.expressions)
 
 
@@ -286,7 +286,7 @@ def _order(block: Expressions, tree: Any) -> tuple[tuple[Rex, bool], ...]:
 def grouping_calls(
     block: QueryBlock,
     base: Expressions,
-    tree: object,
+    tree: exp.Expr,
     keys: Keys,
     projection: Projection,
     calls: list[AggregateCall],
@@ -314,7 +314,7 @@ def grouping_calls(
 
 
 def window_marks(
-    block: QueryBlock, base: Expressions, tree: object, keys: Keys
+    block: QueryBlock, base: Expressions, tree: exp.Expr, keys: Keys
 ) -> list[tuple[Any, str]]:
     """Find TUMBLE_START and its kin in an expression."""
     marks = []
@@ -336,5 +336,5 @@ def window_marks(
     return marks
 
 
-def _name(tree: object) -> str:
+def _name(tree: exp.Expr) -> str:
     return trees.function_path(tree)[-1].upper() if isinstance(tree, exp.Anonymous) else ""

@@ -96,7 +96,7 @@ class QueryBlock(Expressions):
 
     # names
 
-    def find(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+    def find(self, tree: exp.Expr, parts: Sequence[str]) -> Rex | None:
         """Return the column of a name; behind GROUP BY it must be one of the keys."""
         alias = self.aliases.get(parts[0]) if len(parts) == 1 else None
         if alias is not None and self.aliases_first:
@@ -110,7 +110,7 @@ class QueryBlock(Expressions):
                 self.not_grouped(tree)
         return self.unaliased(alias) if found is None and alias is not None else found
 
-    def unaliased(self, tree: object) -> Rex:
+    def unaliased(self, tree: exp.Expr) -> Rex:
         """Resolve an alias of SELECT; such names are not visible within SELECT."""
         aliases, self.aliases = self.aliases, {}
         try:
@@ -118,7 +118,7 @@ class QueryBlock(Expressions):
         finally:
             self.aliases = aliases
 
-    def not_grouped(self, tree: object) -> None:
+    def not_grouped(self, tree: exp.Expr) -> None:
         """Reject a column that is neither aggregated nor a key."""
         shown = ".".join(trees.name_parts(tree))
         self.fail(
@@ -127,7 +127,7 @@ class QueryBlock(Expressions):
             hint=f"add {shown} to GROUP BY, or aggregate it, as in MAX({shown})",
         )
 
-    def outer_reference(self, tree: object, parts: Sequence[str]) -> Rex | None:
+    def outer_reference(self, tree: exp.Expr, parts: Sequence[str]) -> Rex | None:
         """Resolve a name for a subquery of this block."""
         found = self.find(tree, parts)
         if found is None:
@@ -141,7 +141,7 @@ class QueryBlock(Expressions):
 
     # trees that mean something here
 
-    def intercept(self, tree: Any) -> Rex | None:
+    def intercept(self, tree: exp.Expr) -> Rex | None:
         """Return expressions that are already columns, and GROUP BY keys that are expressions."""
         if id(tree) in self.replaced:
             return self.replaced[id(tree)]
@@ -163,7 +163,7 @@ class QueryBlock(Expressions):
 
     # filters
 
-    def filter(self, tree: Any, where: str) -> None:
+    def filter(self, tree: exp.Expr, where: str) -> None:
         """Keep the rows for which a condition is TRUE. EXISTS and IN become semi and anti joins."""
         plain: list[Any] = []
         others: list[Any] = []
@@ -182,15 +182,15 @@ class QueryBlock(Expressions):
 
     # subqueries
 
-    def visit_subquery(self, tree: object) -> Rex:
+    def visit_subquery(self, tree: exp.Expr) -> Rex:
         """A scalar subquery, or IN, as a value."""
         return subqueries.value(self, tree)
 
-    def visit_exists(self, tree: object) -> Rex:
+    def visit_exists(self, tree: exp.Expr) -> Rex:
         """EXISTS as a value."""
         return subqueries.value(self, tree)
 
-    def binary(self, name: str, tree: Any) -> Rex:
+    def binary(self, name: str, tree: exp.Expr) -> Rex:
         """An operator; with ANY and ALL, over a subquery."""
         if isinstance(tree.expression, exp.Any | exp.All):
             return subqueries.value(self, tree)
@@ -219,7 +219,7 @@ def with_inferred_join_type(node: LogicalNode, conditions: Sequence[Rex]) -> Log
     )
 
 
-def _has_query(tree: Any) -> bool:
+def _has_query(tree: exp.Expr) -> bool:
     return any(isinstance(each, exp.Query) for each in tree.walk())
 
 
@@ -239,7 +239,7 @@ def is_aggregate(context: LogicalPlanContext, tree: object) -> bool:
     return len(path) == 1 and functions.is_aggregate(name) and name not in GROUPING
 
 
-def own_parts(tree: Any) -> Iterator[Any]:
+def own_parts(tree: exp.Expr) -> Iterator[Any]:
     """Go through a tree, outer ones first, without the queries inside of it."""
     yield tree
     if isinstance(tree, exp.Query):
@@ -248,7 +248,7 @@ def own_parts(tree: Any) -> Iterator[Any]:
         yield from own_parts(each)
 
 
-def aggregates_in(context: LogicalPlanContext, tree: Any) -> Iterator[Any]:
+def aggregates_in(context: LogicalPlanContext, tree: exp.Expr) -> Iterator[Any]:
     """Go through the aggregates of an expression, from left to right; those of OVER are none."""
     if isinstance(tree, exp.Query):
         return
@@ -267,7 +267,7 @@ def aggregates_in(context: LogicalPlanContext, tree: Any) -> Iterator[Any]:
         yield from aggregates_in(context, each)
 
 
-def _arguments(tree: Any) -> Iterator[tuple[str, Any]]:
+def _arguments(tree: exp.Expr) -> Iterator[tuple[str, Any]]:
     for key, value in tree.args.items():
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, exp.Expression):

@@ -24,7 +24,7 @@ def field_access(rex: Rex, position: int) -> Rex:
     return Call(found, "FIELD", (rex, Literal(IntType(nullable=False), position)))
 
 
-def tree_conjuncts(tree: object) -> Iterator[Any]:
+def tree_conjuncts(tree: exp.Expr) -> Iterator[Any]:
     """Go through the parts of a condition that AND connects."""
     waiting = [tree]
     while waiting:

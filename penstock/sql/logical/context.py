@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from sqlglot import exp
+
 from penstock.catalogs.reader import CatalogReader
 from penstock.errors import PenstockError
 from penstock.sql.errors import SqlError, ValidationError
@@ -27,7 +29,7 @@ class PlanSettings:
 class OuterQuery(Protocol):
     """A block of a query that others are inside of."""
 
-    def outer_reference(self, tree: object, parts: Sequence[str]) -> Rex | None:
+    def outer_reference(self, tree: exp.Expr, parts: Sequence[str]) -> Rex | None:
         """The expression that a name means there, as one of OuterRefs; None if it means nothing."""
 
 
@@ -61,7 +63,7 @@ class LogicalPlanContext:
             statement=self.text or None,
         )
 
-    def place(self, tree: Any) -> SqlLocation | None:
+    def place(self, tree: exp.Expr | None) -> SqlLocation | None:
         """Return where a part of the query is written, if that is known."""
         position = trees.position_of(tree)
         return position and SqlLocation(position, trees.length_of(tree), self.text or None)
@@ -88,11 +90,11 @@ class LogicalPlanContext:
         """The context of a view's query, which knows nothing of the query that uses it."""
         return LogicalPlanContext(catalog, self.settings, text, views=(*self.views, name))
 
-    def find_outer(self, tree: object, parts: Sequence[str]) -> Rex | None:
+    def find_outer(self, tree: exp.Expr, parts: Sequence[str]) -> Rex | None:
         """Resolve a name in the outer queries."""
         return None if self.around is None else self.around.outer_reference(tree, parts)
 
-    def implicit_cast(self, tree: object, rex: Rex, wanted: DataType, what: str) -> Rex:
+    def implicit_cast(self, tree: exp.Expr, rex: Rex, wanted: DataType, what: str) -> Rex:
         """Return an expression cast as may happen without CAST; refuse it otherwise."""
         if not typing.can_widen(rex.type, wanted):
             raise self.error(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.sql.logical.relations import FromClause
 
 
-def lateral(clause: FromClause, tree: object, kind: str, joined: object) -> None:
+def lateral(clause: FromClause, tree: exp.Expr, kind: str, joined: object) -> None:
     """Add a relation to FROM that depends on the relations to its left."""
     if kind not in {"INNER", "LEFT"}:
         raise clause.context.error(
@@ -60,7 +60,7 @@ def lateral(clause: FromClause, tree: object, kind: str, joined: object) -> None
     correlate(clause, tree, kind, joined)
 
 
-def correlate(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
+def correlate(clause: FromClause, tree: exp.Expr, kind: str, joined: Any) -> None:
     """Add UNNEST or a table function."""
     context = clause.context
     assert clause.node is not None
@@ -119,7 +119,7 @@ def _named_after(fields: Schema, name: str) -> Schema:
 Read = tuple[str, tuple[Rex, ...], Schema, UserFunction | None]
 
 
-def _unnest(inside: Expressions, tree: Any) -> Read:
+def _unnest(inside: Expressions, tree: exp.Expr) -> Read:
     operands = tuple(inside.convert(each) for each in tree.expressions)
     if len(operands) != 1:
         inside.unsupported(tree, "UNNEST needs exactly one array, map or multiset")
@@ -130,7 +130,7 @@ def _unnest(inside: Expressions, tree: Any) -> Read:
     return ("UNNEST WITH ORDINALITY" if ordinality else "UNNEST"), operands, fields, None
 
 
-def unnested(inside: Expressions, tree: object, kind: DataType) -> Schema:
+def unnested(inside: Expressions, tree: exp.Expr, kind: DataType) -> Schema:
     """Return the columns that UNNEST makes of a value: the fields of rows, key and value of maps, or one column."""
     if isinstance(kind, MapType):
         return (Field("KEY", kind.key_type), Field("VALUE", kind.value_type))
@@ -145,7 +145,7 @@ def unnested(inside: Expressions, tree: object, kind: DataType) -> Schema:
     return (Field("EXPR$0", element),)
 
 
-def _table_call(inside: Expressions, call: object) -> Read:
+def _table_call(inside: Expressions, call: exp.Expr) -> Read:
     """LATERAL TABLE(f(x)): a user function, or UNNEST."""
     path = trees.function_path(call)
     if len(path) == 1 and path[0].upper() == "UNNEST":
@@ -172,7 +172,7 @@ def _default_names(types: Sequence[DataType]) -> list[str]:
     return ["EXPR$0"] if len(types) == 1 else [f"f{index}" for index in range(len(types))]
 
 
-def user_table(context: LogicalPlanContext, call: object) -> LogicalNode:
+def user_table(context: LogicalPlanContext, call: exp.Expr) -> LogicalNode:
     """Return FROM TABLE(f(constants)): the rows of a table function without a left side."""
     inside = Expressions(context, NameScope())
     function, operands, fields, user = _table_call(inside, call)

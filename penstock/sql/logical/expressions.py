@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from penstock.sql.logical.context import LogicalPlanContext
 
 # trees of sqlglot with two operands -> the name of the function
-BINARY = {
+BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -109,7 +109,7 @@ class Expressions:
         found: Rex = visit(tree)
         return found
 
-    def condition(self, tree: Any, where: str) -> Rex:
+    def condition(self, tree: exp.Expr, where: str) -> Rex:
         """Return a condition; anything that is not BOOLEAN is refused."""
         rex = self.convert(tree)
         if isinstance(rex.type, NullType):
@@ -118,18 +118,18 @@ class Expressions:
             self.fail(tree, f"{where} must be BOOLEAN, got {rex.type}")
         return rex
 
-    def check_order(self, tree: object, kind: DataType) -> None:
+    def check_order(self, tree: exp.Expr, kind: DataType) -> None:
         """Reject to order rows by values that have no order."""
         if not is_ordered(kind):
             self.fail(tree, f"cannot order by values of type {kind.nullable()}")
 
-    def intercept(self, tree: object) -> Rex | None:
+    def intercept(self, tree: exp.Expr) -> Rex | None:
         """Convert trees that have a special meaning in this scope; None for all others."""
         return None
 
     def call(
         self,
-        tree: Any,
+        tree: exp.Expr,
         name: str,
         operands: Sequence[Rex],
         *,
@@ -144,7 +144,7 @@ class Expressions:
 
     # names
 
-    def visit_column(self, tree: object) -> Rex:
+    def visit_column(self, tree: exp.Expr) -> Rex:
         """A column, or a field of one."""
         parts = trees.name_parts(tree)
         if parts[-1] == "*":
@@ -156,7 +156,7 @@ class Expressions:
             self.unknown_column(tree, parts)
         return rex
 
-    def find(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+    def find(self, tree: exp.Expr, parts: Sequence[str]) -> Rex | None:
         """Return the column of a name, here or in a query around; None if there is none."""
         try:
             found = self.scope.find(parts)
@@ -174,7 +174,7 @@ class Expressions:
         """Return the expression that reads a column."""
         return InputRef(found.field.type, found.index)
 
-    def unknown_column(self, tree: object, parts: Sequence[str]) -> NoReturn:
+    def unknown_column(self, tree: exp.Expr, parts: Sequence[str]) -> NoReturn:
         """Reject a name."""
         known = self.scope.names()
         if len(parts) > 1 and (relation := self.scope.find_relation(parts[:-1])) is not None:
@@ -191,7 +191,7 @@ class Expressions:
             or _columns([f.name for _, f in self.scope.columns()]),
         )
 
-    def fields_of(self, tree: object, rex: Rex, names: Sequence[str]) -> Rex:
+    def fields_of(self, tree: exp.Expr, rex: Rex, names: Sequence[str]) -> Rex:
         """Return a field inside of rows."""
         for name in names:
             kind = rex.type
@@ -206,17 +206,17 @@ class Expressions:
             rex = field_access(rex, kind.names.index(name))
         return rex
 
-    def visit_dot(self, tree: Any) -> Rex:
+    def visit_dot(self, tree: exp.Expr) -> Rex:
         """A field of a ROW expression."""
         return self.fields_of(tree, self.convert(tree.this), trees.name_parts(tree.expression))
 
     # literals
 
-    def visit_literal(self, tree: Any) -> Rex:
+    def visit_literal(self, tree: exp.Expr) -> Rex:
         """A number or a text."""
         return text_literal(str(tree.this)) if tree.is_string else self.number(tree, str(tree.this))
 
-    def number(self, tree: Any, text: str) -> Rex:
+    def number(self, tree: exp.Expr, text: str) -> Rex:
         """Return a number as Flink types it: INT, BIGINT, DECIMAL; DOUBLE with an exponent."""
         if "e" in text.lower():
             return Literal(DoubleType(nullable=False), float(text))
@@ -234,20 +234,20 @@ class Expressions:
             self.fail(tree, f"the number {text} has more than 38 digits")
         return Literal(DecimalType(precision, scale, nullable=False), value)
 
-    def visit_null(self, tree: object) -> Rex:
+    def visit_null(self, tree: exp.Expr) -> Rex:
         """NULL."""
         del tree
         return Literal(NullType(), None)
 
-    def visit_boolean(self, tree: Any) -> Rex:
+    def visit_boolean(self, tree: exp.Expr) -> Rex:
         """TRUE or FALSE."""
         return Literal(BooleanType(nullable=False), bool(tree.this))
 
-    def visit_typedliteral(self, tree: object) -> Rex:
+    def visit_typedliteral(self, tree: exp.Expr) -> Rex:
         """DATE '...' and the like."""
         return self.literal_of(tree)
 
-    def visit_interval(self, tree: object) -> Rex:
+    def visit_interval(self, tree: exp.Expr) -> Rex:
         """INTERVAL '...' unit."""
         return self.literal_of(tree)
 
@@ -258,14 +258,14 @@ class Expressions:
         except PenstockError as error:
             raise self.context.wrapped(tree, error) from None
 
-    def visit_hexliteral(self, tree: Any) -> Rex:
+    def visit_hexliteral(self, tree: exp.Expr) -> Rex:
         """X'1F'."""
         value = bytes.fromhex(str(tree.this))
         return Literal(BinaryType(max(len(value), 1), nullable=False), value)
 
     # operators
 
-    def binary(self, name: str, tree: Any) -> Rex:
+    def binary(self, name: str, tree: exp.Expr) -> Rex:
         """An operator with two operands; ANY and ALL of a subquery are for those who know subqueries."""
         left, right = self.convert(tree.this), self.convert(tree.expression)
         if name == "+" and is_text(left.type) and trees.joins_texts(tree) and _has_text(right.type):
@@ -273,28 +273,28 @@ class Expressions:
             return self.call(tree, "||", [left, appended])
         return self.call(tree, name, [left, right])
 
-    def visit_difference(self, tree: Any) -> Rex:
+    def visit_difference(self, tree: exp.Expr) -> Rex:
         """(a - b) DAY TO SECOND."""
         operands = [self.convert(tree.this), self.convert(tree.expression)]
         return self.call(tree, "-", operands, symbols={"type": interval_type(tree.args["unit"])})
 
-    def visit_paren(self, tree: Any) -> Rex:
+    def visit_paren(self, tree: exp.Expr) -> Rex:
         """(expression)."""
         return self.convert(tree.this)
 
-    def visit_tuple(self, tree: Any) -> Rex:
+    def visit_tuple(self, tree: exp.Expr) -> Rex:
         """(a, b): a row."""
         return self.call(tree, "ROW", [self.convert(each) for each in tree.expressions])
 
-    def visit_and(self, tree: object) -> Rex:
+    def visit_and(self, tree: exp.Expr) -> Rex:
         """AND: a flat call, however many there are."""
         return self.connected(tree, "AND", exp.And)
 
-    def visit_or(self, tree: object) -> Rex:
+    def visit_or(self, tree: exp.Expr) -> Rex:
         """OR."""
         return self.connected(tree, "OR", exp.Or)
 
-    def connected(self, tree: object, name: str, kind: type[Any]) -> Rex:
+    def connected(self, tree: exp.Expr, name: str, kind: type[Any]) -> Rex:
         """Return conditions connected by AND or OR, as one call."""
         parts: list[Any] = []
         waiting = [tree]
@@ -308,7 +308,7 @@ class Expressions:
             tree, name, [self.condition(each, f"an operand of {name}") for each in parts]
         )
 
-    def visit_not(self, tree: Any) -> Rex:
+    def visit_not(self, tree: exp.Expr) -> Rex:
         """NOT, also as in NOT LIKE; IS NOT NULL and its kin have names of their own."""
         inner = tree.this
         while isinstance(inner, exp.Paren):
@@ -317,11 +317,11 @@ class Expressions:
             return self.is_test(inner, negated=True)
         return self.call(tree, "NOT", [self.condition(tree.this, "the operand of NOT")])
 
-    def visit_is(self, tree: object) -> Rex:
+    def visit_is(self, tree: exp.Expr) -> Rex:
         """IS NULL, IS TRUE, ..."""
         return self.is_test(tree, negated=False)
 
-    def is_test(self, tree: Any, *, negated: bool) -> Rex:
+    def is_test(self, tree: exp.Expr, *, negated: bool) -> Rex:
         """Return IS [NOT] NULL, TRUE, FALSE."""
         what = tree.expression
         if isinstance(what, exp.Null):
@@ -333,20 +333,20 @@ class Expressions:
         name = f"IS NOT {word}" if negated else f"IS {word}"
         return self.call(tree, name, [self.convert(tree.this)])
 
-    def visit_neg(self, tree: Any) -> Rex:
+    def visit_neg(self, tree: exp.Expr) -> Rex:
         """-a; of a literal, a literal."""
         inner = tree.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return self.number(tree, f"-{inner.this}")
         return self.call(tree, "NEGATE", [self.convert(inner)])
 
-    def visit_escape(self, tree: Any) -> Rex:
+    def visit_escape(self, tree: exp.Expr) -> Rex:
         """LIKE ... ESCAPE."""
         like = tree.this
         operands = [self.convert(each) for each in (like.this, like.expression, tree.expression)]
         return self.call(tree, BINARY[type(like)], operands)
 
-    def visit_between(self, tree: Any) -> Rex:
+    def visit_between(self, tree: exp.Expr) -> Rex:
         """BETWEEN: two comparisons."""
         value, low, high = (self.convert(tree.args[each]) for each in ("this", "low", "high"))
         if tree.args.get("symmetric"):
@@ -363,14 +363,14 @@ class Expressions:
             tree, "AND", [self.call(tree, ">=", [value, low]), self.call(tree, "<=", [value, high])]
         )
 
-    def visit_in(self, tree: Any) -> Rex:
+    def visit_in(self, tree: exp.Expr) -> Rex:
         """IN (a, b, c)."""
         if tree.args.get("query") is not None:
             return self.visit_subquery(tree)
         operands = [self.convert(tree.this), *(self.convert(each) for each in tree.expressions)]
         return self.call(tree, "IN", operands)
 
-    def visit_case(self, tree: Any) -> Rex:
+    def visit_case(self, tree: exp.Expr) -> Rex:
         """CASE with or without a value to compare."""
         operands: list[Rex] = []
         value = None if tree.this is None else self.convert(tree.this)
@@ -384,15 +384,15 @@ class Expressions:
         operands.append(Literal(NullType(), None) if default is None else self.convert(default))
         return self.call(tree, "CASE", operands)
 
-    def visit_cast(self, tree: object) -> Rex:
+    def visit_cast(self, tree: exp.Expr) -> Rex:
         """CAST."""
         return self.cast(tree, "CAST")
 
-    def visit_trycast(self, tree: object) -> Rex:
+    def visit_trycast(self, tree: exp.Expr) -> Rex:
         """TRY_CAST."""
         return self.cast(tree, "TRY_CAST")
 
-    def cast(self, tree: Any, name: str) -> Rex:
+    def cast(self, tree: exp.Expr, name: str) -> Rex:
         """Return a cast to the type that is written."""
         value = self.convert(tree.this)
         rex = self.call(tree, name, [value], to=tree.args["to"].data_type)
@@ -400,54 +400,54 @@ class Expressions:
             return Call(rex.type, name, (rex,))  # a time attribute is an ordinary timestamp then
         return rex
 
-    def visit_bracket(self, tree: Any) -> Rex:
+    def visit_bracket(self, tree: exp.Expr) -> Rex:
         """a[i]: an element of an array, a value of a map, a field of a row."""
         value = self.convert(tree.this)
         for each in tree.expressions:
             value = self.call(tree, "ITEM", [value, self.convert(each)])
         return value
 
-    def visit_extract(self, tree: Any) -> Rex:
+    def visit_extract(self, tree: exp.Expr) -> Rex:
         """EXTRACT(unit FROM x)."""
         return self.call(tree, "EXTRACT", [self.convert(tree.this), self.convert(tree.expression)])
 
-    def visit_overlaps(self, tree: Any) -> Rex:
+    def visit_overlaps(self, tree: exp.Expr) -> Rex:
         """(start, end or interval) OVERLAPS (start, end or interval)."""
         pairs = [side.expressions for side in (tree.this, tree.expression)]
         return self.call(tree, "OVERLAPS", [self.convert(each) for pair in pairs for each in pair])
 
-    def visit_var(self, tree: Any) -> Rex:
+    def visit_var(self, tree: exp.Expr) -> Rex:
         """A keyword."""
         return Symbol(NullType(), str(tree.this).upper())
 
-    def visit_trim(self, tree: Any) -> Rex:
+    def visit_trim(self, tree: exp.Expr) -> Rex:
         """TRIM(BOTH 'x' FROM y)."""
         what = tree.args.get("expression")
         characters = text_literal(" ") if what is None else self.convert(what)
         place = Symbol(NullType(), str(tree.args["position"]).upper())
         return self.call(tree, "TRIM", [place, characters, self.convert(tree.this)])
 
-    def visit_isjson(self, tree: Any) -> Rex:
+    def visit_isjson(self, tree: exp.Expr) -> Rex:
         """IS JSON."""
         return self.call(
             tree, "IS JSON", [self.convert(tree.this)], symbols={"kind": tree.args["kind"]}
         )
 
-    def visit_jsonexists(self, tree: Any) -> Rex:
+    def visit_jsonexists(self, tree: exp.Expr) -> Rex:
         """JSON_EXISTS."""
         operands = [self.convert(tree.this), self.convert(tree.args["path"])]
         symbols = _given({"on_error": tree.args.get("on_error")})
         return self.call(tree, "JSON_EXISTS", operands, symbols=symbols)
 
-    def visit_jsonvalue(self, tree: object) -> Rex:
+    def visit_jsonvalue(self, tree: exp.Expr) -> Rex:
         """JSON_VALUE."""
         return self.json_access(tree, "JSON_VALUE", {})
 
-    def visit_jsonquery(self, tree: Any) -> Rex:
+    def visit_jsonquery(self, tree: exp.Expr) -> Rex:
         """JSON_QUERY."""
         return self.json_access(tree, "JSON_QUERY", {"wrapper": tree.args.get("wrapper")})
 
-    def json_access(self, tree: Any, name: str, symbols: dict[str, Any]) -> Rex:
+    def json_access(self, tree: exp.Expr, name: str, symbols: dict[str, Any]) -> Rex:
         """Return JSON_VALUE or JSON_QUERY with its ON EMPTY and ON ERROR behaviour."""
         returning = tree.args.get("returning")
         symbols["returning"] = None if returning is None else returning.data_type
@@ -457,14 +457,14 @@ class Expressions:
         operands = [self.convert(tree.this), self.convert(tree.args["path"])]
         return self.call(tree, name, operands, symbols=_given(symbols))
 
-    def visit_jsonobject(self, tree: Any) -> Rex:
+    def visit_jsonobject(self, tree: exp.Expr) -> Rex:
         """JSON_OBJECT."""
         operands = [self.convert(part) for pair in tree.expressions for part in pair.expressions]
         return self.call(
             tree, "JSON_OBJECT", operands, symbols=_given({"on_null": tree.args.get("on_null")})
         )
 
-    def visit_jsonarray(self, tree: Any) -> Rex:
+    def visit_jsonarray(self, tree: exp.Expr) -> Rex:
         """JSON_ARRAY."""
         operands = [self.convert(each) for each in tree.expressions]
         return self.call(
@@ -473,7 +473,7 @@ class Expressions:
 
     # calls
 
-    def visit_anonymous(self, tree: Any) -> Rex:
+    def visit_anonymous(self, tree: exp.Expr) -> Rex:
         """A call of a function, built-in or the user's."""
         path = trees.function_path(tree)
         user = self.context.catalog.find_function(path)
@@ -514,7 +514,7 @@ class Expressions:
             hint="put conditions on aggregates into HAVING",
         )
 
-    def operand(self, tree: object) -> Rex:
+    def operand(self, tree: exp.Expr) -> Rex:
         """Return an operand of a function."""
         if isinstance(tree, exp.Distinct):
             self.fail(tree, "DISTINCT is only allowed in aggregate functions")
@@ -522,7 +522,7 @@ class Expressions:
             self.fail(tree, "'*' is only allowed in COUNT(*)")
         return self.convert(tree)
 
-    def user_call(self, tree: Any, user: Any) -> Rex:
+    def user_call(self, tree: exp.Expr, user: Any) -> Rex:
         """Return a call of a user's scalar function."""
         if user.kind != "SCALAR":
             self.fail(
@@ -542,7 +542,7 @@ class Expressions:
             user.deterministic,
         )
 
-    def user_operands(self, tree: Any, user: Any) -> tuple[Rex, ...]:
+    def user_operands(self, tree: exp.Expr, user: Any) -> tuple[Rex, ...]:
         """Return the operands of a user function, cast to its parameter types."""
         operands = [self.operand(each) for each in tree.expressions]
         wanted = user.input_types
@@ -561,7 +561,7 @@ class Expressions:
 
     # only supported in blocks of queries
 
-    def visit_subquery(self, tree: object) -> Rex:
+    def visit_subquery(self, tree: exp.Expr) -> Rex:
         """A subquery outside of a query."""
         self.unsupported(tree, "a subquery is not allowed here")
 
@@ -569,7 +569,7 @@ class Expressions:
     visit_any = visit_subquery
     visit_all = visit_subquery
 
-    def visit_window(self, tree: object) -> Rex:
+    def visit_window(self, tree: exp.Expr) -> Rex:
         """OVER, where it is not allowed."""
         self.fail(
             tree,
@@ -577,7 +577,7 @@ class Expressions:
             hint="compute it in a subquery and filter in the outer query",
         )
 
-    def visit_filter(self, tree: Any) -> Rex:
+    def visit_filter(self, tree: exp.Expr) -> Rex:
         """FILTER (WHERE ...) around an aggregate."""
         self.misplaced(tree, _words(tree.this))
 
@@ -608,7 +608,7 @@ def _has_text(kind: DataType) -> bool:
     return isinstance(kind, AtomicType) and not isinstance(kind, BitmapType)
 
 
-def _words(tree: object) -> str:
+def _words(tree: exp.Expr) -> str:
     """Describe a tree for messages."""
     if isinstance(tree, exp.Anonymous):
         return str(tree.this).upper()

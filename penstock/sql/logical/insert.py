@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlglot import exp
 
@@ -77,7 +76,7 @@ def _constant(context: LogicalPlanContext, value: object) -> Literal:
 
 def _given(
     context: LogicalPlanContext,
-    tree: object,
+    tree: exp.Expr,
     statement: InsertStatement,
     table: ResolvedTable,
     target: Sequence[Field],
@@ -126,7 +125,7 @@ def _given(
 
 def _column(
     context: LogicalPlanContext,
-    tree: Any,
+    tree: exp.Expr,
     statement: InsertStatement,
     column: Field,
     given: Sequence[str],

@@ -43,7 +43,7 @@ REFERENCE = "PATTERN REF"
 _REFUSED = {"CLASSIFIER", "MATCH_NUMBER", "NEXT", "RUNNING"}
 
 
-def match_recognize(clause: FromClause, tree: Any) -> LogicalNode:
+def match_recognize(clause: FromClause, tree: exp.Expr) -> LogicalNode:
     """Return the plan of relation MATCH_RECOGNIZE (...)."""
     context = clause.context
     node, _ = clause.relation(tree.this)
@@ -97,7 +97,7 @@ def _measure_field(name: str, rex: Rex) -> Field:
 # the pattern
 
 
-def pattern_of(tree: Any) -> RowPattern:
+def pattern_of(tree: exp.Expr) -> RowPattern:
     """Return a pattern as a tree of nodes."""
     if isinstance(tree, trees.PatternVariable):
         return RowPattern("VARIABLE", variable=str(tree.this))
@@ -118,7 +118,7 @@ def pattern_of(tree: Any) -> RowPattern:
     if isinstance(tree, trees.PatternExclusion):
         inner = pattern_of(tree.this)
         return RowPattern("CONCAT", parts=(inner,), excluded=True)
-    kinds = {
+    kinds: dict[type[exp.Expr], str] = {
         trees.PatternSequence: "CONCAT",
         trees.PatternChoice: "ALTER",
         trees.PatternPermutation: "PERMUTE",
@@ -133,7 +133,7 @@ def _variables(pattern: RowPattern) -> Iterator[str]:
         yield from _variables(each)
 
 
-def _check_shape(context: LogicalPlanContext, tree: Any) -> None:
+def _check_shape(context: LogicalPlanContext, tree: exp.Expr) -> None:
     """Reject clauses that are not supported on streams, as Flink does."""
     if tree.args.get("start") or tree.args.get("end"):
         raise _refused(context, tree, "the anchors ^ and $ are not supported in a PATTERN")
@@ -156,13 +156,13 @@ def _check_shape(context: LogicalPlanContext, tree: Any) -> None:
 
 
 def _refused(
-    context: LogicalPlanContext, tree: object, message: str, hint: str | None = None
+    context: LogicalPlanContext, tree: exp.Expr, message: str, hint: str | None = None
 ) -> PenstockError:
     return context.error(tree, message, hint=hint, kind=UnsupportedQueryError)
 
 
 def _subsets(
-    context: LogicalPlanContext, tree: Any, variables: Sequence[str]
+    context: LogicalPlanContext, tree: exp.Expr, variables: Sequence[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     found = []
     for each in tree.args.get("subsets") or ():
@@ -174,7 +174,7 @@ def _subsets(
 
 
 def _check_variable(
-    context: LogicalPlanContext, tree: object, name: str, variables: Sequence[str]
+    context: LogicalPlanContext, tree: exp.Expr, name: str, variables: Sequence[str]
 ) -> None:
     if name not in variables:
         raise context.error(
@@ -194,7 +194,7 @@ def _after(context: LogicalPlanContext, tree: Any, known: Sequence[str]) -> tupl
     return str(tree.this), None
 
 
-def _column(plain: Expressions, tree: Any) -> int:
+def _column(plain: Expressions, tree: exp.Expr) -> int:
     rex = plain.convert(tree)
     if not isinstance(rex, InputRef):
         plain.unsupported(tree, "PARTITION BY and ORDER BY of MATCH_RECOGNIZE only support columns")
@@ -217,7 +217,7 @@ def _order(plain: Expressions, tree: Any, schema: Schema) -> tuple[SortKey, ...]
 
 
 def _definitions(
-    inside: PatternExpressions, tree: Any, variables: Sequence[str]
+    inside: PatternExpressions, tree: exp.Expr, variables: Sequence[str]
 ) -> list[tuple[str, Rex]]:
     found: dict[str, Rex] = {}
     for each in tree.args.get("define") or ():
@@ -240,7 +240,7 @@ class PatternExpressions(Expressions):
         self.time = time
         self.measuring = False
 
-    def find(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+    def find(self, tree: exp.Expr, parts: Sequence[str]) -> Rex | None:
         """Return a column of a variable."""
         variable = "*"
         if len(parts) > 1 and parts[0] in self.variables:
@@ -250,7 +250,7 @@ class PatternExpressions(Expressions):
             return None
         return self.fields_of(tree, _reference(variable, self.reference(found)), found.rest)
 
-    def visit_anonymous(self, tree: Any) -> Rex:
+    def visit_anonymous(self, tree: exp.Expr) -> Rex:
         """FIRST, LAST, aggregates and the like mean something else here."""
         path = trees.function_path(tree)
         name = path[-1].upper()
@@ -268,7 +268,7 @@ class PatternExpressions(Expressions):
             return self.aggregate(tree, name)
         return super().visit_anonymous(tree)
 
-    def navigation(self, tree: Any, name: str) -> Rex:
+    def navigation(self, tree: exp.Expr, name: str) -> Rex:
         """FIRST(A.x, n) and LAST(A.x, n): of the rows of A; PREV(x, n): of all rows."""
         if not 1 <= len(tree.expressions) <= 2:
             self.fail(tree, f"{name} needs a column and an offset")
@@ -282,7 +282,7 @@ class PatternExpressions(Expressions):
                 self.fail(tree, f"the offset of {name} must be a constant number")
         return Call(value.type.nullable(), name, (value, offset))
 
-    def match_time(self, tree: object, name: str) -> Rex:
+    def match_time(self, tree: exp.Expr, name: str) -> Rex:
         """The time of a match, which is a time attribute."""
         if not self.measuring:
             self.fail(tree, f"{name} is only allowed in MEASURES")
@@ -296,7 +296,7 @@ class PatternExpressions(Expressions):
             )
         return Call(self.time.type.not_null(), name, ())
 
-    def aggregate(self, tree: Any, name: str) -> Rex:
+    def aggregate(self, tree: exp.Expr, name: str) -> Rex:
         """SUM(A.x) and the like: over the rows of a variable."""
         operands = [*tree.expressions]
         if len(operands) == 1 and isinstance(operands[0], exp.Distinct):
@@ -320,7 +320,7 @@ class PatternExpressions(Expressions):
             raise self.context.wrapped(tree, error) from None
         return Call(call.type, call.function, call.operands)
 
-    def star(self, tree: object) -> Rex | None:
+    def star(self, tree: exp.Expr) -> Rex | None:
         """Return what COUNT(A.*) counts: rows."""
         parts = trees.name_parts(tree) if isinstance(tree, exp.Column | exp.Star) else ()
         if not parts or parts[-1] != "*":
@@ -333,7 +333,7 @@ class PatternExpressions(Expressions):
         """FILTER and the like around an aggregate."""
         self.unsupported(tree, f"{name} with FILTER is not supported in MATCH_RECOGNIZE")
 
-    def check_matched(self, tree: object, name: str, rex: Rex) -> None:
+    def check_matched(self, tree: exp.Expr, name: str, rex: Rex) -> None:
         """Reject PREV in MEASURES: rows outside of the match are gone."""
         if any(isinstance(each, Call) and each.function == "PREV" for each in walk(rex)):
             self.unsupported(tree, f"PREV is only allowed in DEFINE, but measure '{name}' uses it")

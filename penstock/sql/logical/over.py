@@ -89,7 +89,7 @@ def _build(
     block.node = node
 
 
-def _windows_in(tree: Any) -> Iterator[Any]:
+def _windows_in(tree: exp.Expr) -> Iterator[Any]:
     if isinstance(tree, exp.Query):
         return
     if isinstance(tree, exp.Window):
@@ -100,7 +100,7 @@ def _windows_in(tree: Any) -> Iterator[Any]:
 
 
 def _read(
-    block: QueryBlock, tree: Any, named: Mapping[str, Any], projection: Projection
+    block: QueryBlock, tree: exp.Expr, named: Mapping[str, Any], projection: Projection
 ) -> tuple[LogicalOverWindow, AggregateCall]:
     partition, order, spec = _specification(block, tree, named, ())
     call = aggregate_call(block, tree.this, over=True)
@@ -126,7 +126,7 @@ def _read(
     return LogicalOverWindow(keys, sort, rows, preceding, following), call
 
 
-def _check(block: QueryBlock, tree: Any, call: AggregateCall, *, ordered: bool) -> None:
+def _check(block: QueryBlock, tree: exp.Expr, call: AggregateCall, *, ordered: bool) -> None:
     """Reject functions whose place or number means nothing."""
     name = call.function
     if name in _ORDERED and not ordered:
@@ -144,7 +144,7 @@ def _check(block: QueryBlock, tree: Any, call: AggregateCall, *, ordered: bool) 
         block.fail(written, f"{what} of {name} must be a constant number, at least {least}")
 
 
-def direction(ordered: Any) -> tuple[bool, bool]:
+def direction(ordered: exp.Expr) -> tuple[bool, bool]:
     """Return whether a part of ORDER BY ascends, and whether NULLs come first: they are the lowest values by default."""
     ascending = not ordered.args.get("desc")
     nulls_first = ordered.args.get("nulls_first")
@@ -152,7 +152,7 @@ def direction(ordered: Any) -> tuple[bool, bool]:
 
 
 def _specification(
-    block: QueryBlock, tree: Any, named: Mapping[str, Any], seen: tuple[str, ...]
+    block: QueryBlock, tree: exp.Expr, named: Mapping[str, Any], seen: tuple[str, ...]
 ) -> tuple[list[Any], list[Any], Any]:
     """Return PARTITION BY, ORDER BY and the frame; a window that is based on a named one completes it."""
     partition = [*(tree.args.get("partition_by") or ())]
@@ -208,6 +208,6 @@ def _bound(block: QueryBlock, spec: Any, which: str, rows: bool) -> int | None:
     return -distance if side == "PRECEDING" else distance
 
 
-def named_windows(tree: Any) -> dict[str, Any]:
+def named_windows(tree: exp.Expr) -> dict[str, Any]:
     """Return the windows of the clause WINDOW w AS (...)."""
     return {trees.name_parts(each.this)[-1]: each for each in tree.args.get("windows") or ()}

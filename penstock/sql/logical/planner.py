@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from sqlglot import exp
 
 from penstock.catalogs.reader import CatalogReader
 from penstock.sql.expr.nodes import Rex
@@ -22,7 +22,7 @@ class LogicalPlanner:
         self.catalog = catalog
         self.settings = settings or PlanSettings()
 
-    def query(self, tree: object, text: str = "") -> LogicalNode:
+    def query(self, tree: exp.Expr, text: str = "") -> LogicalNode:
         """Return the plan of a query; `text` is the statement, for errors."""
         return query(self._context(text), tree)
 
@@ -34,7 +34,7 @@ class LogicalPlanner:
         """Return the plan that writes rows of another plan, as INSERT would."""
         return inserts.write(self._context(statement.source or statement.text), statement, node)
 
-    def expression(self, tree: Any, schema: Schema, text: str = "") -> Rex:
+    def expression(self, tree: exp.Expr, schema: Schema, text: str = "") -> Rex:
         """Return an expression over columns: of a computed column, a watermark, the Table API."""
         return Expressions(self._context(text), scope_of(schema)).convert(tree)
 

@@ -33,10 +33,14 @@ from penstock.sql.logical.scope import NameScope, scope_of
 from penstock.sql.parse import trees
 from penstock.sql.types import DataType
 
-_SET_OPERATIONS = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
+_SET_OPERATIONS: dict[type[exp.Expr], str] = {
+    exp.Union: "UNION",
+    exp.Intersect: "INTERSECT",
+    exp.Except: "EXCEPT",
+}
 
 
-def query(context: LogicalPlanContext, tree: Any) -> LogicalNode:
+def query(context: LogicalPlanContext, tree: exp.Expr) -> LogicalNode:
     """Return the plan of a query."""
     with_ = tree.args.get("with_") or tree.args.get("with")
     if with_ is not None:
@@ -58,7 +62,7 @@ def query(context: LogicalPlanContext, tree: Any) -> LogicalNode:
     raise context.error(tree, "not a query", kind=UnsupportedQueryError)
 
 
-def _with(context: LogicalPlanContext, tree: Any) -> LogicalPlanContext:
+def _with(context: LogicalPlanContext, tree: exp.Expr) -> LogicalPlanContext:
     if tree.args.get("recursive"):
         raise context.error(
             tree, "WITH RECURSIVE is not supported over streams", kind=UnsupportedQueryError
@@ -81,7 +85,7 @@ def _with(context: LogicalPlanContext, tree: Any) -> LogicalPlanContext:
     return context
 
 
-def _tail(context: LogicalPlanContext, tree: Any, node: LogicalNode) -> LogicalNode:
+def _tail(context: LogicalPlanContext, tree: exp.Expr, node: LogicalNode) -> LogicalNode:
     """Return ORDER BY, OFFSET and LIMIT behind a set operation, VALUES or parentheses."""
     from penstock.sql.logical.select import ordinal, sorted_rows
 
@@ -108,7 +112,7 @@ def _tail(context: LogicalPlanContext, tree: Any, node: LogicalNode) -> LogicalN
 # VALUES
 
 
-def values(context: LogicalPlanContext, tree: Any) -> LogicalNode:
+def values(context: LogicalPlanContext, tree: exp.Expr) -> LogicalNode:
     """Return the rows of VALUES; types are the common types of all rows."""
     inside = Expressions(context, NameScope())
     rows = [[inside.convert(part) for part in _parts(each)] for each in tree.expressions]
@@ -130,7 +134,7 @@ def values(context: LogicalPlanContext, tree: Any) -> LogicalNode:
     )
 
 
-def _parts(tree: Any) -> list[Any]:
+def _parts(tree: exp.Expr) -> list[Any]:
     if isinstance(tree, exp.Tuple):
         return list(tree.expressions)
     if isinstance(tree, exp.Paren):
@@ -141,7 +145,7 @@ def _parts(tree: Any) -> list[Any]:
 
 
 def _common(
-    context: LogicalPlanContext, tree: object, types: Sequence[DataType], what: str
+    context: LogicalPlanContext, tree: exp.Expr, types: Sequence[DataType], what: str
 ) -> DataType:
     found = typing.common_type(types)
     if found is None:
@@ -153,7 +157,7 @@ def _common(
 # set operations
 
 
-def set_operation(context: LogicalPlanContext, tree: Any) -> LogicalNode:
+def set_operation(context: LogicalPlanContext, tree: exp.Expr) -> LogicalNode:
     """Return UNION, INTERSECT or EXCEPT; chains of the same are one node."""
     kind = _SET_OPERATIONS[type(tree)]
     everything = tree.args.get("distinct") is False
@@ -190,7 +194,7 @@ def set_operation(context: LogicalPlanContext, tree: Any) -> LogicalNode:
     )
 
 
-def _operands(tree: Any, everything: bool) -> list[Any]:
+def _operands(tree: exp.Expr, everything: bool) -> list[Any]:
     """The parts of a chain: a UNION ALL b UNION ALL c has three. EXCEPT is not associative, so it has two."""
     sides: list[Any] = []
     for side in (tree.this, tree.expression):

@@ -52,7 +52,7 @@ class FromClause:
         """The names so far."""
         return NameScope(list(self.relations))
 
-    def read(self, tree: Any) -> None:
+    def read(self, tree: exp.Expr) -> None:
         """Take the relations of a SELECT."""
         first = tree.args.get("from_") or tree.args.get("from")
         if first is None:
@@ -64,7 +64,7 @@ class FromClause:
         for each in tree.args.get("laterals") or ():
             self.lateral(each, "INNER", None)
 
-    def add(self, tree: Any) -> None:
+    def add(self, tree: exp.Expr) -> None:
         """Add the first relation, with the joins that follow it."""
         if isinstance(tree, _LATERAL):
             self.node = one_row()
@@ -84,7 +84,7 @@ class FromClause:
 
     # single relations
 
-    def relation(self, tree: object) -> tuple[LogicalNode, list[Relation]]:
+    def relation(self, tree: exp.Expr) -> tuple[LogicalNode, list[Relation]]:
         """Return the plan of a relation and the names that it brings."""
         if isinstance(tree, exp.Table):
             return self.table(tree)
@@ -102,7 +102,7 @@ class FromClause:
             return self.named(tree, match_recognize(self, tree))
         raise self.context.error(tree, "unsupported expression in FROM", kind=UnsupportedQueryError)
 
-    def table(self, tree: Any) -> tuple[LogicalNode, list[Relation]]:
+    def table(self, tree: exp.Expr) -> tuple[LogicalNode, list[Relation]]:
         """A table, a view, or a name of WITH."""
         name = trees.name_parts(tree)
         named = self.context.named.get(name[0]) if len(name) == 1 else None
@@ -121,7 +121,7 @@ class FromClause:
             )
         return self.named(tree, node, name[-1], name)
 
-    def subquery(self, tree: Any) -> tuple[LogicalNode, list[Relation]]:
+    def subquery(self, tree: exp.Expr) -> tuple[LogicalNode, list[Relation]]:
         """A query in parentheses, or joins in parentheses."""
         inner = tree.this
         if isinstance(inner, exp.Query) and not isinstance(inner, exp.Table):
@@ -141,7 +141,11 @@ class FromClause:
         return self.named(tree, inside.node)
 
     def named(
-        self, tree: Any, node: LogicalNode, name: str | None = None, path: tuple[str, ...] = ()
+        self,
+        tree: exp.Expr,
+        node: LogicalNode,
+        name: str | None = None,
+        path: tuple[str, ...] = (),
     ) -> tuple[LogicalNode, list[Relation]]:
         """Return a relation under the alias that it is given."""
         alias = tree.args.get("alias")
@@ -166,7 +170,7 @@ class FromClause:
 
     # joins
 
-    def join(self, tree: Any) -> None:
+    def join(self, tree: exp.Expr) -> None:
         """Take another relation."""
         kind = self.join_kind(tree)
         other = tree.this
@@ -181,7 +185,7 @@ class FromClause:
             node, relations = inside.node, inside.relations
         self.combine(tree, kind, node, relations)
 
-    def join_kind(self, tree: Any) -> str:
+    def join_kind(self, tree: exp.Expr) -> str:
         """Return INNER, LEFT, RIGHT, FULL, SEMI or ANTI."""
         side = str(tree.args.get("side") or "").upper()
         kind = str(tree.args.get("kind") or "").upper()
@@ -190,7 +194,7 @@ class FromClause:
         return side or "INNER"
 
     def combine(
-        self, tree: Any, kind: str, node: LogicalNode, relations: Sequence[Relation]
+        self, tree: exp.Expr, kind: str, node: LogicalNode, relations: Sequence[Relation]
     ) -> None:
         """Join the current relation with another one."""
         left = self.node
@@ -240,7 +244,7 @@ class FromClause:
             for each in relations
         ]
 
-    def check_names(self, tree: Any, more: Sequence[Relation]) -> None:
+    def check_names(self, tree: exp.Expr, more: Sequence[Relation]) -> None:
         """Reject a relation whose name is taken."""
         taken = {each.name for each in self.relations if each.name}
         for each in more:
@@ -251,7 +255,7 @@ class FromClause:
                     hint="give one of them an alias",
                 )
 
-    def temporal(self, tree: Any) -> Rex | None:
+    def temporal(self, tree: exp.Expr) -> Rex | None:
         """Return the time that FOR SYSTEM_TIME AS OF says, over the columns of the left side."""
         version = tree.this.args.get("version") if isinstance(tree.this, exp.Table) else None
         if version is None:
@@ -268,7 +272,7 @@ class FromClause:
             )
         return rex
 
-    def merged_names(self, tree: Any, relations: Sequence[Relation]) -> list[str]:
+    def merged_names(self, tree: exp.Expr, relations: Sequence[Relation]) -> list[str]:
         """Return the names of USING or NATURAL."""
         if tree.args.get("using"):
             return [trees.name_parts(each)[-1] for each in tree.args["using"]]
@@ -279,7 +283,7 @@ class FromClause:
 
     def merge(
         self,
-        tree: Any,
+        tree: exp.Expr,
         kind: str,
         node: LogicalNode,
         right: Sequence[Relation],
@@ -315,7 +319,7 @@ class FromClause:
         ]
         self.settle([front, *others])
 
-    def only(self, tree: Any, scope: NameScope, name: str) -> Rex:
+    def only(self, tree: exp.Expr, scope: NameScope, name: str) -> Rex:
         """Return the column of USING in one of the sides."""
         found = scope.find([name])
         if found is None:
@@ -339,12 +343,12 @@ class FromClause:
 
     # relations that depend on the columns to their left
 
-    def lateral(self, tree: object, kind: str, joined: object) -> None:
+    def lateral(self, tree: exp.Expr, kind: str, joined: object) -> None:
         """Take UNNEST, LATERAL TABLE or LATERAL (query)."""
         correlates.lateral(self, tree, kind, joined)
 
 
-def options_of(tree: object) -> dict[str, str]:
+def options_of(tree: exp.Expr) -> dict[str, str]:
     """Return the OPTIONS hints of a relation."""
     found: dict[str, str] = {}
     for hint in trees.hints_of(tree):
@@ -382,6 +386,6 @@ def _own_name(name: str | None) -> str:
     return str(name).rpartition(".")[2].lower()
 
 
-def _has_tail(tree: Any) -> bool:
+def _has_tail(tree: exp.Expr) -> bool:
     """Whether parentheses have ORDER BY, LIMIT or WITH of their own."""
     return any(tree.args.get(each) for each in ("order", "limit", "offset", "with_", "with"))

@@ -38,7 +38,7 @@ class SelectItem:
     rex: Rex | None = None
 
 
-def select(context: LogicalPlanContext, tree: Any) -> LogicalNode:
+def select(context: LogicalPlanContext, tree: exp.Expr) -> LogicalNode:
     """Return the plan of a SELECT with its ORDER BY and LIMIT."""
     hints = trees.hints_of(tree)
     clause = FromClause(context, hints)
@@ -101,20 +101,20 @@ def _items(block: QueryBlock, expressions: Sequence[Any]) -> list[SelectItem]:
     return found
 
 
-def _is_star(tree: object) -> bool:
+def _is_star(tree: exp.Expr) -> bool:
     return (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star)) or (
         isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Star)
     )
 
 
-def _star(block: QueryBlock, tree: object) -> list[SelectItem]:
+def _star(block: QueryBlock, tree: exp.Expr) -> list[SelectItem]:
     columns = list(block.scope.columns())
     if not columns:
         block.fail(tree, "'*' needs a FROM")
     return [SelectItem(field.name, rex=InputRef(field.type, index)) for index, field in columns]
 
 
-def _qualified_star(block: QueryBlock, tree: object) -> list[SelectItem]:
+def _qualified_star(block: QueryBlock, tree: exp.Expr) -> list[SelectItem]:
     """Return the columns of `table.*`, or the fields of `row.*`."""
     if isinstance(tree, exp.Dot):
         row = block.convert(tree.this)
@@ -144,7 +144,7 @@ def _qualified_star(block: QueryBlock, tree: object) -> list[SelectItem]:
     ]
 
 
-def _own_name(tree: object) -> str | None:
+def _own_name(tree: exp.Expr) -> str | None:
     """The name that a column has without AS."""
     if isinstance(tree, exp.Column):
         return str(trees.name_parts(tree)[-1])
@@ -153,7 +153,7 @@ def _own_name(tree: object) -> str | None:
     return None
 
 
-def _regrouped(block: QueryBlock, items: Sequence[SelectItem], tree: Any) -> list[SelectItem]:
+def _regrouped(block: QueryBlock, items: Sequence[SelectItem], tree: exp.Expr) -> list[SelectItem]:
     """Return columns of `*` behind GROUP BY, where they must be keys."""
     found = []
     for item in items:
@@ -175,7 +175,7 @@ def _regrouped(block: QueryBlock, items: Sequence[SelectItem], tree: Any) -> lis
 
 
 def _finish(
-    block: QueryBlock, tree: Any, items: Sequence[SelectItem], order: Sequence[Any]
+    block: QueryBlock, tree: exp.Expr, items: Sequence[SelectItem], order: Sequence[Any]
 ) -> LogicalNode:
     aliases, block.aliases = block.aliases, {}
     rexes = [item.rex if item.rex is not None else block.convert(item.tree) for item in items]
@@ -207,7 +207,7 @@ def _finish(
 
 
 def _sort_column(
-    block: QueryBlock, ordered: Any, rexes: Sequence[Rex], names: Sequence[str]
+    block: QueryBlock, ordered: exp.Expr, rexes: Sequence[Rex], names: Sequence[str]
 ) -> Rex | int:
     """Return the column of SELECT that ORDER BY means, or an expression that is none of them."""
     tree = ordered.this
@@ -223,7 +223,7 @@ def _sort_column(
     return rexes.index(rex) if rex in rexes else rex
 
 
-def ordinal(block: QueryBlock, tree: Any, count: int) -> int:
+def ordinal(block: QueryBlock, tree: exp.Expr, count: int) -> int:
     """Return the column that a number in ORDER BY means."""
     text = str(tree.this)
     if not text.isdigit() or not 1 <= int(text) <= count:
@@ -244,7 +244,7 @@ def distinct_rows(node: LogicalNode) -> LogicalNode:
 
 
 def sorted_rows(
-    block: QueryBlock, tree: Any, node: LogicalNode, keys: tuple[SortKey, ...]
+    block: QueryBlock, tree: exp.Expr, node: LogicalNode, keys: tuple[SortKey, ...]
 ) -> LogicalNode:
     """Return rows with ORDER BY, OFFSET and LIMIT of a query."""
     limit = _count(block, tree.args.get("limit"), "LIMIT")
@@ -252,7 +252,8 @@ def sorted_rows(
     if not keys and limit is None and not offset:
         return node
     order = tree.args.get("order")
-    for each, key in zip(order.expressions if keys else (), keys, strict=True):
+    items: Sequence[exp.Expr] = order.expressions if order is not None and keys else ()
+    for each, key in zip(items, keys, strict=True):
         block.check_order(each.this, node.schema[key.index].type)
     return LogicalSort(
         schema=node.schema,
@@ -260,7 +261,7 @@ def sorted_rows(
         order=keys,
         offset=offset,
         limit=limit,
-        place=block.context.place(order.expressions[0] if keys else tree.args.get("limit")),
+        place=block.context.place(items[0] if keys else tree.args.get("limit")),
     )
 
 

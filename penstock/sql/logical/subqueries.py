@@ -70,7 +70,7 @@ def filter_by(block: QueryBlock, tree: Any) -> bool:
     return False
 
 
-def value(block: QueryBlock, tree: Any) -> Rex:
+def value(block: QueryBlock, tree: exp.Expr) -> Rex:
     """Return a subquery as a value: its result is joined to the rows of the block."""
     if isinstance(tree, exp.Exists):
         return _exists_value(block, tree)
@@ -94,20 +94,20 @@ def value(block: QueryBlock, tree: Any) -> Rex:
 # plans of subqueries
 
 
-def _plan(block: QueryBlock, tree: Any) -> LogicalNode:
+def _plan(block: QueryBlock, tree: exp.Expr) -> LogicalNode:
     from penstock.sql.logical.queries import query
 
     return query(block.context.inside_of(block), tree)
 
 
-def _pulled(block: QueryBlock, tree: object, node: LogicalNode) -> DecorrelatedNode:
+def _pulled(block: QueryBlock, tree: exp.Expr, node: LogicalNode) -> DecorrelatedNode:
     try:
         return pulled(node, OuterBlock(block.level, block.node))
     except TooComplexError as error:
         _refuse(block, tree, error)
 
 
-def _refuse(block: QueryBlock, tree: object, error: TooComplexError) -> NoReturn:
+def _refuse(block: QueryBlock, tree: exp.Expr, error: TooComplexError) -> NoReturn:
     block.unsupported(
         tree,
         f"this correlated subquery is not supported: {error}",
@@ -158,7 +158,9 @@ def _semi(
 # conditions
 
 
-def _columns(block: QueryBlock, tree: Any, node: LogicalNode, left: Sequence[Rex]) -> list[Rex]:
+def _columns(
+    block: QueryBlock, tree: exp.Expr, node: LogicalNode, left: Sequence[Rex]
+) -> list[Rex]:
     """Return the columns of a subquery, to compare with as many values."""
     if len(node.schema) != len(left):
         block.fail(
@@ -170,7 +172,7 @@ def _columns(block: QueryBlock, tree: Any, node: LogicalNode, left: Sequence[Rex
 
 
 def _filter_in(
-    block: QueryBlock, tree: Any, left: Sequence[Rex], operator: str, *, negated: bool
+    block: QueryBlock, tree: exp.Expr, left: Sequence[Rex], operator: str, *, negated: bool
 ) -> None:
     query_tree = tree.args["query"] if isinstance(tree, exp.In) else tree.expression.this
     node = _plan(block, query_tree)
@@ -192,7 +194,7 @@ def _unless_false(comparison: Rex) -> Rex:
     return simple_call("OR", [comparison, *missing]) if missing else comparison
 
 
-def _filter_compared(block: QueryBlock, tree: Any, *, negated: bool) -> None:
+def _filter_compared(block: QueryBlock, tree: exp.Expr, *, negated: bool) -> None:
     """X > ANY (query): some row is so; x > ALL (query): no row is not."""
     name = BINARY[type(tree)]
     if name not in _NEGATED:
@@ -218,7 +220,7 @@ def _column(block: QueryBlock, index: int) -> InputRef:
     return InputRef(block.node.schema[index].type, index)
 
 
-def _scalar(block: QueryBlock, tree: object) -> Rex:
+def _scalar(block: QueryBlock, tree: exp.Expr) -> Rex:
     node = _plan(block, tree)
     if len(node.schema) != 1:
         block.fail(
@@ -306,7 +308,7 @@ def _empty(call: AggregateCall) -> Rex:
     return Literal(call.type, 0 if call.function == "COUNT" else None)
 
 
-def _exists_value(block: QueryBlock, tree: Any) -> Rex:
+def _exists_value(block: QueryBlock, tree: exp.Expr) -> Rex:
     inner = _pulled(block, tree, _without_output(_plan(block, tree.this)))
     count = _counted(block, inner, ())
     return simple_call("IS NOT NULL", [_column(block, count)])
@@ -344,7 +346,7 @@ def _counted(
     return _extend(block, node, condition) + len(keys)
 
 
-def _in_value(block: QueryBlock, tree: object, left: Sequence[Rex], query_tree: object) -> Rex:
+def _in_value(block: QueryBlock, tree: exp.Expr, left: Sequence[Rex], query_tree: exp.Expr) -> Rex:
     """Return IN as TRUE, FALSE or NULL: whether there are rows, NULLs among them, and an equal one."""
     node = _plan(block, query_tree)
     if len(node.schema) != len(left):
@@ -384,7 +386,7 @@ def _as_outer(block: QueryBlock, rex: Rex) -> Rex:
 # scalar subqueries
 
 
-def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
+def lateral_query(clause: FromClause, tree: exp.Expr, kind: str, joined: Any) -> None:
     """Add LATERAL (query) to FROM: for each row to its left, the rows of a query that may use that row."""
     from penstock.sql.logical.blocks import QueryBlock
     from penstock.sql.logical.expressions import Expressions

@@ -34,7 +34,7 @@ SOURCE_WATERMARK = "SOURCE_WATERMARK"
 
 
 def find(
-    context: LogicalPlanContext, tree: Any, name: Sequence[str]
+    context: LogicalPlanContext, tree: exp.Expr, name: Sequence[str]
 ) -> ResolvedTable | ResolvedView:
     """Return the table or view of a name, or refuse the query."""
     found = context.catalog.find_table(name)
@@ -49,7 +49,7 @@ def find(
 
 
 def read(
-    context: LogicalPlanContext, tree: Any, name: Sequence[str], options: dict[str, str]
+    context: LogicalPlanContext, tree: exp.Expr, name: Sequence[str], options: dict[str, str]
 ) -> LogicalNode:
     """Return the plan that reads a table or view."""
     found = find(context, tree, name)
@@ -73,7 +73,7 @@ def _bound(found: ResolvedTable | ResolvedView) -> LogicalNode:
     return node
 
 
-def _read_view(context: LogicalPlanContext, tree: object, view: ResolvedView) -> LogicalNode:
+def _read_view(context: LogicalPlanContext, tree: exp.Expr, view: ResolvedView) -> LogicalNode:
     from penstock.sql.logical.queries import query
 
     if view.bound is not None:
@@ -96,7 +96,7 @@ def _read_view(context: LogicalPlanContext, tree: object, view: ResolvedView) ->
 
 
 def read_table(
-    context: LogicalPlanContext, tree: object, table: ResolvedTable, options: dict[str, str]
+    context: LogicalPlanContext, tree: Any, table: ResolvedTable, options: dict[str, str]
 ) -> LogicalNode:
     """Return the scan of a table, its computed columns and its watermark."""
     key = set(table.primary_key or ())
@@ -116,7 +116,7 @@ def read_table(
 
 
 def _with_computed(
-    context: LogicalPlanContext, tree: object, table: ResolvedTable, scan: LogicalNode
+    context: LogicalPlanContext, tree: exp.Expr, table: ResolvedTable, scan: LogicalNode
 ) -> LogicalNode:
     positions = {each.name: index for index, each in enumerate(scan.schema)}
     expressions: list[Rex] = []
@@ -131,7 +131,11 @@ def _with_computed(
 
 
 def _table_expression(
-    context: LogicalPlanContext, tree: object, what: str, column: ComputedColumn, node: LogicalNode
+    context: LogicalPlanContext,
+    tree: exp.Expr,
+    what: str,
+    column: ComputedColumn,
+    node: LogicalNode,
 ) -> Rex:
     own = replace(context, text=column.text, around=None)
     try:
@@ -143,7 +147,7 @@ def _table_expression(
 
 
 def _with_watermark(
-    context: LogicalPlanContext, tree: object, table: ResolvedTable, node: LogicalNode
+    context: LogicalPlanContext, tree: exp.Expr, table: ResolvedTable, node: LogicalNode
 ) -> LogicalNode:
     assert table.watermark is not None
     name, expression, text = table.watermark

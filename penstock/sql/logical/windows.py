@@ -37,7 +37,7 @@ GROUP_WINDOWS = {
 }
 
 
-def table_function(clause: FromClause, tree: Any) -> LogicalNode:
+def table_function(clause: FromClause, tree: exp.Expr) -> LogicalNode:
     """Return TABLE(f(...)) as a plan: a window table function, or a table function of the user's."""
     call = tree.this
     name = trees.function_path(call)[-1].upper()
@@ -48,7 +48,7 @@ def table_function(clause: FromClause, tree: Any) -> LogicalNode:
     return user_table(clause.context, call)
 
 
-def window_table(clause: FromClause, call: object, name: str) -> LogicalNode:
+def window_table(clause: FromClause, call: exp.Expr, name: str) -> LogicalNode:
     """Return TUMBLE(TABLE t, DESCRIPTOR(ts), ...) and the like."""
     context = clause.context
     operands = named_operands(context, call, name)
@@ -90,7 +90,7 @@ def window_table(clause: FromClause, call: object, name: str) -> LogicalNode:
     return LogicalTableFunctionScan(schema=schema, input=node, window=definition, proctime=proctime)
 
 
-def named_operands(context: LogicalPlanContext, call: Any, name: str) -> dict[str, Any]:
+def named_operands(context: LogicalPlanContext, call: exp.Expr, name: str) -> dict[str, Any]:
     """Return the operands of a window table function by their names."""
     names = PARAMETERS[name]
     found: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def check_time(context: LogicalPlanContext, tree: object, field: Field) -> None:
         )
 
 
-def _column(context: LogicalPlanContext, tree: Any, node: LogicalNode) -> int:
+def _column(context: LogicalPlanContext, tree: exp.Expr, node: LogicalNode) -> int:
     name = trees.name_parts(tree)[-1]
     names = [each.name for each in node.schema]
     if name not in names:
@@ -148,13 +148,13 @@ def _column(context: LogicalPlanContext, tree: Any, node: LogicalNode) -> int:
     return names.index(name)
 
 
-def milliseconds(context: LogicalPlanContext, tree: object, what: str) -> int:
+def milliseconds(context: LogicalPlanContext, tree: exp.Expr, what: str) -> int:
     """Return the length of an interval of days and seconds."""
     rex = Expressions(context, scope_of(())).convert(tree)
     return constant_ms(context, tree, rex, what)
 
 
-def constant_ms(context: LogicalPlanContext, tree: object, rex: Rex, what: str) -> int:
+def constant_ms(context: LogicalPlanContext, tree: exp.Expr, rex: Rex, what: str) -> int:
     """Return the length of a constant interval."""
     if not isinstance(rex, Literal) or not isinstance(rex.value, timedelta):
         raise context.error(
@@ -209,7 +209,7 @@ class GroupWindowCall:
     sizes: dict[str, int]
 
 
-def group_window(expressions: Expressions, tree: object) -> GroupWindowCall | None:
+def group_window(expressions: Expressions, tree: exp.Expr) -> GroupWindowCall | None:
     """Return the window that a part of GROUP BY is; None if it is none."""
     if not isinstance(tree, exp.Anonymous):
         return None
@@ -219,7 +219,7 @@ def group_window(expressions: Expressions, tree: object) -> GroupWindowCall | No
     return read_group_window(expressions, tree, path[0].upper())
 
 
-def read_group_window(expressions: Expressions, tree: Any, kind: str) -> GroupWindowCall:
+def read_group_window(expressions: Expressions, tree: exp.Expr, kind: str) -> GroupWindowCall:
     """Return the window that the operands of a group window, or of one of its auxiliary functions, say."""
     context = expressions.context
     names = GROUP_WINDOWS[kind]

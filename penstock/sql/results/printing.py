@@ -68,7 +68,7 @@ def _boolean(value: object, _kind: object, _zone: str) -> str:
     return "TRUE" if value else "FALSE"
 
 
-def _float(value: Any, kind: Any, _zone: str) -> str:
+def _float(value: Any, kind: object, _zone: str) -> str:
     if value != value:  # noqa: PLR0124 - only NaN is not itself
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -92,7 +92,7 @@ def _shortest(value: float, *, single: bool) -> str:
     return str(np.float32(value))
 
 
-def _decimal(value: Any, kind: Any, _zone: str) -> str:
+def _decimal(value: object, kind: Any, _zone: str) -> str:
     return f"{value:.{kind.scale}f}"
 
 

@@ -58,5 +58,5 @@ def _entries(key: Convert | None, item: Convert | None) -> Convert | None:
     return lambda value: {key_of(name): item_of(each) for name, each in value.items()}
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value

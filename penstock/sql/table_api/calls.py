@@ -36,7 +36,7 @@ def col(name: str) -> Expression:
     return ColumnExpression(name)
 
 
-def lit(v: Any, data_type: DataType | None = None) -> Expression:
+def lit(v: object, data_type: DataType | None = None) -> Expression:
     """Return a constant."""
     return ValueExpression(v, data_type)
 

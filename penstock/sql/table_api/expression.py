@@ -27,7 +27,7 @@ _INT_MAX = 2**31 - 1
 class ExpressionScope(Protocol):
     """Context in which expressions are rendered as SQL: functions and tables of the program, windows of the query."""
 
-    def function(self, function: Any) -> str:
+    def function(self, function: object) -> str:
         """The name under which the query may call a function of the program."""
 
     def table(self, table: Any) -> str:
@@ -192,7 +192,7 @@ class Expression:
             f"({{}} IN ({', '.join(['{}'] * len(elements))}))", self, *elements
         )
 
-    def then(self, if_true: Any, if_false: Any) -> Expression:
+    def then(self, if_true: Any, if_false: object) -> Expression:
         """Give one value where this is TRUE, else another."""
         return TemplateExpression("(CASE WHEN {} THEN {} ELSE {} END)", self, if_true, if_false)
 
@@ -238,7 +238,7 @@ class Expression:
             "OVERLAY({} PLACING {} FROM {} FOR {})", self, new_string, starting, length
         )
 
-    def concat(self, other: Any) -> Expression:
+    def concat(self, other: object) -> Expression:
         """Put two arrays, or texts, one after another."""
         return TemplateExpression("CONCAT({}, {})", self, other)
 
@@ -595,7 +595,7 @@ def _index(known: Sequence[str], name: Any) -> int:
 class _Shown:
     """The scope of an expression that is only looked at."""
 
-    def function(self, function: Any) -> str:
+    def function(self, function: object) -> str:
         return str(getattr(function, "name", function))
 
     def table(self, table: Any) -> str:
@@ -618,7 +618,7 @@ def quoted_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _operator(word: str, left: Any, right: Any) -> Expression:
+def _operator(word: str, left: object, right: object) -> Expression:
     return TemplateExpression(f"({{}} {word} {{}})", left, right)
 
 

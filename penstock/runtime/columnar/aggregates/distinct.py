@@ -15,6 +15,7 @@ from penstock.runtime.columnar.aggregates.marked import MarkedValues
 from penstock.runtime.columnar.aggregates.plan import AggregatePlan, DistinctValues
 from penstock.runtime.columnar.keys import keys_of, values_of
 from penstock.runtime.columnar.state import is_empty, read_many
+from penstock.runtime.state.table import StateTable
 
 _BITS: Final = "$bits"
 BOUND: Final = 2_000_000
@@ -28,7 +29,7 @@ class DistinctState:
     """
 
     def __init__(
-        self, plan: AggregatePlan, group: DistinctValues, table: Any, ttl_ms: int = 0
+        self, plan: AggregatePlan, group: DistinctValues, table: StateTable, ttl_ms: int = 0
     ) -> None:
         self._plan = plan
         self._group = group
@@ -196,7 +197,7 @@ class DistinctState:
 class SeenValues:
     """Entries of a state table, kept as objects under (key, value, ...): 0 is none. The table has them under (key, (set, value, ...))."""
 
-    def __init__(self, table: Any, number: int, bound: int = BOUND) -> None:
+    def __init__(self, table: StateTable, number: int, bound: int = BOUND) -> None:
         self._table = table
         self._number = number
         self._bound = bound

@@ -14,6 +14,7 @@ from penstock.runtime.columnar.store.groups import Numbers
 from penstock.runtime.columnar.store.growing_array import GrowingArray
 from penstock.runtime.columnar.store.integers import NumberTable
 from penstock.runtime.columnar.store.key_index import KeyIndex
+from penstock.runtime.state.table import StateTable
 
 BOUND: Final = 4_000_000
 _SLOT: Final = "$slot"
@@ -27,7 +28,7 @@ class MarkedValues:
     0.3 us for each, where a dictionary of tuples took 1.5 us, and a quarter of the memory.
     """
 
-    def __init__(self, table: Any, number: int, width: int, bound: int = BOUND) -> None:
+    def __init__(self, table: StateTable, number: int, width: int, bound: int = BOUND) -> None:
         self._table = table
         self._number = number
         self._single = width == 1  # whether a value is one column

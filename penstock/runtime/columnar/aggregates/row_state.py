@@ -15,6 +15,7 @@ from penstock.runtime.columnar.dtypes import dtype_of
 from penstock.runtime.columnar.keys import keys_of
 from penstock.runtime.columnar.state import KeyedCache
 from penstock.runtime.columnar.values import column_of, listed
+from penstock.runtime.state.table import StateTable
 
 Lists = dict[Any, tuple[list[tuple[Any, ...]], list[int]]]  # key -> rows, signs
 
@@ -22,7 +23,7 @@ Lists = dict[Any, tuple[list[tuple[Any, ...]], list[int]]]  # key -> rows, signs
 class RowState:
     """One list of accumulators per key, one for each call."""
 
-    def __init__(self, calls: Sequence[RowCall], table: Any, context: Any) -> None:
+    def __init__(self, calls: Sequence[RowCall], table: StateTable, context: Any) -> None:
         self._calls = list(calls)
         self._cache = KeyedCache(table)
         for call in self._calls:

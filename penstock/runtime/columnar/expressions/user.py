@@ -38,7 +38,7 @@ def compile_user_call(compiler: ExpressionCompiler, call: UserCall) -> pl.Expr:
     made = _whole_series(call) if call.pandas else _each_row(call)
 
     # Polars passes the type if the function accepts it, else it calls again, with the first error as the context of later ones.
-    def run(series: Sequence[pl.Series], return_dtype: Any = None) -> pl.Series:  # noqa: ARG001
+    def run(series: Sequence[pl.Series], return_dtype: object = None) -> pl.Series:  # noqa: ARG001
         columns, height = _columns(series), len(series[0])
         return _where(columns[0], columns[1:], made) if guards else made(columns, height)
 

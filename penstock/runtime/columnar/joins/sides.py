@@ -14,6 +14,7 @@ from penstock.runtime.columnar.store.growing_array import GrowingArray
 from penstock.runtime.columnar.store.key_index import KeyIndex, RowIndex
 from penstock.runtime.columnar.store.rows import RowStore, only
 from penstock.runtime.columnar.store.spilled import SpilledRows
+from penstock.runtime.state.keyed import KeyedStateBackend
 
 TIME = "$time"  # when a row was written, where rows expire
 _PARTNERS = "$partners"  # how many partners a row has, where partners expire
@@ -30,7 +31,7 @@ class JoinSide:
     def __init__(
         self,
         name: str,
-        backend: Any,
+        backend: KeyedStateBackend,
         slots: KeyIndex,
         schema: dict[str, pl.DataType],
         keys: Sequence[int],

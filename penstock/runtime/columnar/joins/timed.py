@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from penstock.runtime.columnar.store.growing_array import GrowingArray
 from penstock.runtime.columnar.store.key_index import KeyIndex, RowIndex
 from penstock.runtime.columnar.store.rows import RowStore, only
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
+from penstock.runtime.state.keyed import KeyedStateBackend
 
 _TIME: Final = "$time"
 _MET: Final = "$met"  # whether a row has had a partner
@@ -24,7 +25,7 @@ class TimedSide:
     def __init__(
         self,
         name: str,
-        backend: Any,
+        backend: KeyedStateBackend,
         slots: KeyIndex,
         schema: dict[str, pl.DataType],
         keys: tuple[int, ...],

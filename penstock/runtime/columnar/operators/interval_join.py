@@ -201,5 +201,5 @@ class ColumnarIntervalJoinOperator(StreamOperator, UsesProcessingTime):
         return super().barrier()
 
 
-def _no_timer(time: int, key: Key, namespace: Any) -> None:
+def _no_timer(time: int, key: Key, namespace: object) -> None:
     """Ignore timers: this operator has none."""

@@ -159,5 +159,5 @@ class SessionAggregateOperator(StreamOperator, UsesProcessingTime):
         self._functions.close()
 
 
-def _no_timer(time: int, key: Key, window: Any) -> None:
+def _no_timer(time: int, key: Key, window: object) -> None:
     """Ignore timers: these windows have none."""

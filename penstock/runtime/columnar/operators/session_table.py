@@ -173,5 +173,5 @@ class SessionTableFunctionOperator(StreamOperator, UsesProcessingTime):
         return super().barrier()
 
 
-def _no_timer(time: int, key: Key, window: Any) -> None:
+def _no_timer(time: int, key: Key, window: object) -> None:
     """Ignore timers: these windows have none."""

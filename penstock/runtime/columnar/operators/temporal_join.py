@@ -264,5 +264,5 @@ def _last_versions(at: Numbers, versions: Numbers, begins: Numbers) -> tuple[Num
     return at[last], versions[last]
 
 
-def _no_timer(time: int, key: Key, namespace: Any) -> None:
+def _no_timer(time: int, key: Key, namespace: object) -> None:
     """Ignore timers: this operator has none."""

@@ -419,5 +419,5 @@ def _by(part: SlicePart, names: list[str]) -> Iterable[tuple[tuple[Any, ...], Sl
         )
 
 
-def _no_timer(time: int, key: Key, window: Any) -> None:
+def _no_timer(time: int, key: Key, window: object) -> None:
     """Ignore timers: these windows have none."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from penstock.errors import InvalidProgramError
 from penstock.graph.operator_specs.columnar.common import column
 from penstock.runtime.columnar.store.groups import Numbers, group_keys, key_groups
 from penstock.runtime.columnar.store.growing_array import GrowingArray
+from penstock.runtime.state.table import StateTable
 
 _NUMBER: Final = "$number"  # the column that rows are known by in the state
 _GROUP: Final = "$group"
@@ -50,7 +51,7 @@ class RowStore:
 
     def __init__(
         self,
-        table: Any,
+        table: StateTable,
         schema: Mapping[str, pl.DataType],
         keys: Sequence[int],
         max_parallelism: int,

@@ -11,6 +11,7 @@ import polars as pl
 from penstock.runtime.columnar.state import read_many
 from penstock.runtime.columnar.store.groups import Numbers
 from penstock.runtime.columnar.values import numbers_dtype
+from penstock.runtime.state.keyed import KeyedStateBackend
 
 Row = tuple[Any, ...]
 
@@ -21,7 +22,9 @@ _MOST_IN_USE: Final = 50_000
 class SpilledRows:
     """Lists of rows by key. Rows are tuples of physical values, so that times are numbers."""
 
-    def __init__(self, backend: Any, name: str, schema: Mapping[str, pl.DataType]) -> None:
+    def __init__(
+        self, backend: KeyedStateBackend, name: str, schema: Mapping[str, pl.DataType]
+    ) -> None:
         self._backend = backend
         self._table = table = backend.table(name)
         self._in_use = 0  # rows that the table may have as objects

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from penstock.runtime.columnar.store.groups import Numbers
 from penstock.runtime.columnar.store.growing_array import GrowingArray
 from penstock.runtime.columnar.store.rows import RowStore
+from penstock.runtime.state.table import StateTable
 
 _DUE = "$due"
 
@@ -20,7 +20,7 @@ class WaitingRows:
 
     def __init__(
         self,
-        table: Any,
+        table: StateTable,
         schema: Mapping[str, pl.DataType],
         keys: Sequence[int],
         max_parallelism: int,

@@ -72,7 +72,7 @@ class _StepSelector(selectors.BaseSelector):
         """Stop watching a file."""
         return self._inner.unregister(fileobj)
 
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+    def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Change the watched events of a file."""
         return self._inner.modify(fileobj, events, data)
 

@@ -133,7 +133,7 @@ class StateStore:
         self._backend = backend
         self._namespaced = namespaced
 
-    def get_state(self, state_descriptor: Any) -> object:
+    def get_state(self, state_descriptor: object) -> object:
         """Return the state of a descriptor."""
         return self._backend.get_state(state_descriptor, namespaced=self._namespaced)
 

@@ -56,7 +56,7 @@ class HashMapPaneTable(HashMapTable):
         if base is not None:
             self._dropped.append((namespace, base))
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the entry under `(key, namespace)`, or `default`."""
         inner, namespace = key
         for panes in (self.touched, self.data):

@@ -26,7 +26,7 @@ class HashMapTable:
         self.data: dict[Any, Any] = {}
         self.touched: dict[Any, Any] = {}
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
         value = self.touched.get(key, MISSING)
         if value is MISSING:

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.errors import CheckpointError
 from penstock.processes import temporary
@@ -53,6 +53,10 @@ from penstock.runtime.state.states import KeyedState
 from penstock.runtime.state.table import MISSING, TableDelta
 from penstock.runtime.state.timers import TIMER_PREFIX, Timers
 from penstock.runtime.state.ttl import TtlState
+
+if TYPE_CHECKING:
+    from rocksdict import WriteBatch
+
 
 _TABLE: Final = b"\0table/"  # a table's name -> (namespaced, schema)
 _CURSOR: Final = b"\0cursor/"  # a table's name -> position of the search for expired entries
@@ -242,7 +246,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         if len(batch):
             store.write(batch)
 
-    def _describe(self, batch: Any, name: str, table: Any) -> None:
+    def _describe(self, batch: WriteBatch, name: str, table: Any) -> None:
         described = (table.namespaced, self.schemas.get(name))
         if self._described.get(name) != described:
             self._described[name] = described

@@ -12,7 +12,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.user_types import Key, StateValue
 from penstock.pickling.portable_pickles import dumps
@@ -22,6 +22,10 @@ from penstock.runtime.state.rocksdb.tables import RocksDBTable, TableOwner, dump
 from penstock.runtime.state.states import KeyedListState
 from penstock.runtime.state.table import MISSING, REMOVED
 from penstock.runtime.state.ttl import TtlListState
+
+if TYPE_CHECKING:
+    from rocksdict import WriteBatch
+
 
 # A list is split when the value under its key is larger than this: the amount that is rewritten for a small append.
 _CUT_BYTES: Final = 16 * 1024
@@ -181,7 +185,7 @@ class RocksDBListTable(RocksDBTable):
         """Return the lists that the next `write` writes or appends; may include removed ones."""
         return [*self.touched.values(), *self.appended.values()]
 
-    def _write_entries(self, batch: Any, touched: dict[Any, Any]) -> bool:
+    def _write_entries(self, batch: WriteBatch, touched: dict[Any, Any]) -> bool:
         appended, self.appended, self._count_appended = self.appended, {}, 0
         uncut, self._uncut = self._uncut, set()
         entries = {entry: self.encode_entry(entry) for entry in (*touched, *appended)}
@@ -215,7 +219,7 @@ class RocksDBListTable(RocksDBTable):
         found = store.get_many([place for _, place in wanted])
         return {entry: data for (entry, _), data in zip(wanted, found, strict=True)}
 
-    def _delete_segments(self, batch: Any, place: bytes, count: int) -> None:
+    def _delete_segments(self, batch: WriteBatch, place: bytes, count: int) -> None:
         # A few are deleted one by one: range tombstones slow down later reads.
         if count > _MANY:
             batch.delete_range(segment_key(place, 0), segment_key(place, count))

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.user_types import Key, StateValue
 from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, order_of, skip
 from penstock.runtime.state.rocksdb.store import after
 from penstock.runtime.state.rocksdb.tables import StoredTable, TableOwner, dump, load
 from penstock.runtime.state.table import MISSING, TableDelta
+
+if TYPE_CHECKING:
+    from rocksdict import WriteBatch
 
 
 class StoredPane:
@@ -26,7 +29,7 @@ class StoredPane:
         self.prefix = table.encode_namespace(namespace)
         self.filled = filled
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the contents for a key, or `default`."""
         if not self.filled:
             return default
@@ -111,7 +114,7 @@ class RocksDBPaneTable(StoredTable):
         if stored is not None:
             self._dropped.append(stored.prefix)
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the entry under `(key, namespace)`, or `default`."""
         inner, namespace = key
         value = self.touched.get(namespace, {}).get(inner, MISSING)
@@ -162,7 +165,7 @@ class RocksDBPaneTable(StoredTable):
         """Return the number of cached entries."""
         return sum(map(len, self.touched.values()))
 
-    def write(self, batch: Any) -> bool:
+    def write(self, batch: WriteBatch) -> bool:
         """Add the changes to a batch and clear them; return whether there were any.
 
         Dictionaries that `pane` has returned stay in use: they are emptied.

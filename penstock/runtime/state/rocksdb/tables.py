@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.common.user_types import Key, StateValue
 from penstock.graph.key_groups import key_group_of
@@ -18,6 +18,10 @@ from penstock.pickling.portable_pickles import dumps
 from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, skip
 from penstock.runtime.state.rocksdb.store import RocksDBStore, after
 from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableDelta
+
+if TYPE_CHECKING:
+    from rocksdict import WriteBatch
+
 
 DATA: Final = b"\x01"  # prefix of entry keys; the backend's own keys begin with 0
 _MANY: Final = 32
@@ -98,7 +102,7 @@ class StoredTable:
         """Add the changes to a batch and clear them; return whether there were any."""
         raise NotImplementedError
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
         raise NotImplementedError
 
@@ -185,7 +189,7 @@ class RocksDBTable(StoredTable):
             return decode(data, start), decode(data, skip(data, start))
         return decode(data, start)
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the entry under `key`, or `default`."""
         value = self.touched.get(key, MISSING)
         if value is MISSING:
@@ -294,7 +298,7 @@ class RocksDBTable(StoredTable):
         """Return the values that the next `write` writes; may include removed ones."""
         return self.touched.values()
 
-    def write(self, batch: Any) -> bool:
+    def write(self, batch: WriteBatch) -> bool:
         """Add the changes to a batch and clear them; return whether there were any."""
         touched, self.touched = self.touched, {}
         self.loaded = {}
@@ -310,7 +314,7 @@ class RocksDBTable(StoredTable):
                 batch.put(self._worth_key(), worth)
         return changed
 
-    def _write_entries(self, batch: Any, touched: dict[Any, Any]) -> bool:
+    def _write_entries(self, batch: WriteBatch, touched: dict[Any, Any]) -> bool:
         put, encode_entry = batch.put, self.encode_entry
         for key, value in touched.items():
             if value is REMOVED:
@@ -429,7 +433,7 @@ class RocksDBMapTable(StoredTable):
 
     # Table interface: an entry is a dictionary.
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return the items of an entry as a dictionary, or `default` if there are none."""
         return self.read(key) or default
 
@@ -488,7 +492,7 @@ class RocksDBMapTable(StoredTable):
         """Return the items that the next `write` writes; may include removed ones."""
         return self.touched.values()
 
-    def write(self, batch: Any) -> bool:
+    def write(self, batch: WriteBatch) -> bool:
         """Add the changes to a batch and clear them; return whether there were any."""
         touched, self.touched = self.touched, {}
         cleared, self.cleared = self.cleared, {}
@@ -511,7 +515,7 @@ class RocksDBMapTable(StoredTable):
                     batch.put(prefix + encode(key), dump(value, keys))
         return changed
 
-    def _delete_all(self, batch: Any, prefix: bytes) -> bool:
+    def _delete_all(self, batch: WriteBatch, prefix: bytes) -> bool:
         store = self.backend.store
         if store is None:
             return False

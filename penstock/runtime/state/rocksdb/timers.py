@@ -11,7 +11,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.user_types import Key, StateValue
 from penstock.pickling.portable_pickles import dumps
@@ -25,6 +25,10 @@ from penstock.runtime.state.rocksdb.key_codec import (
 )
 from penstock.runtime.state.rocksdb.tables import StoredTable, TableOwner
 from penstock.runtime.state.table import TableDelta
+
+if TYPE_CHECKING:
+    from rocksdict import WriteBatch
+
 
 Timer = tuple[int, Any, Any]  # timestamp, key, namespace
 _FEW: Final = 32
@@ -151,7 +155,7 @@ class RocksDBTimerTable(StoredTable):
 
     # Table interface.
 
-    def get(self, key: Key, default: Any = None) -> StateValue:
+    def get(self, key: Key, default: object = None) -> StateValue:
         """Return True for a timer that is pending, else `default`."""
         inner, (namespace, timestamp) = key
         timer = (timestamp, inner, namespace)
@@ -195,7 +199,7 @@ class RocksDBTimerTable(StoredTable):
         """Return the approximate number of cached timers: it is called for every batch, so they are not counted."""
         return self._count + len(self._removed)
 
-    def write(self, batch: Any) -> bool:
+    def write(self, batch: WriteBatch) -> bool:
         """Add the changes to a batch and clear them; return whether there were any."""
         first = self.next_time()
         added, self._added, self._times = self._added, {}, []

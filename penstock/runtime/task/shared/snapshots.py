@@ -65,7 +65,9 @@ class StateIO(Protocol):
     ) -> Prepared:
         """Pickle `delta` (or `full()`, if that is due or `chain` is None) and return a function that writes it."""
 
-    def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> object:
+    def store_files(
+        self, chain: Any, name: SnapshotName, directory: Path, settings: object
+    ) -> object:
         """Upload the files of a database that are not on storage yet, and return the new chain."""
 
     def fetch_files(self, handle: object, directory: Path, settings: object) -> None:
