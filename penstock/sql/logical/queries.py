@@ -220,7 +220,7 @@ def _united(
     """The columns: UNION ALL passes time attributes on that all parts have."""
     found = []
     for column, type_, name in zip(columns, types, names, strict=True):
-        time = column[0].time if {each.time for each in column} <= {column[0].time, None} else None
+        time = column[0].time if len({each.time for each in column}) == 1 else None
         window = column[0].window if len({each.window for each in column}) == 1 else None
         found.append(Field(name, type_, time, window))
     return tuple(found) if kind == "UNION" and everything else plain(tuple(found))

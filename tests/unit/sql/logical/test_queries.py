@@ -95,6 +95,7 @@ def test_columns_have_flinks_names_and_types(query: str, wanted: str) -> None:
         ("SELECT ts FROM bid UNION ALL SELECT ts FROM auction", {"ts": "rowtime"}),
         ("SELECT ts FROM bid UNION SELECT ts FROM auction", {}),
         ("SELECT expires FROM auction UNION ALL SELECT ts FROM bid", {}),
+        ("SELECT ts FROM bid UNION ALL SELECT expires FROM auction", {}),
         ("SELECT ts FROM bid b WHERE EXISTS (SELECT 1 FROM auction a WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR)", {}),
         ("SELECT b.ts, a.ts AS ats FROM bid b JOIN auction a ON b.auction = a.id", {}),
         ("SELECT b.ts, a.ts AS ats FROM bid b JOIN auction a ON b.auction = a.id AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR", {"ts": "rowtime", "ats": "rowtime"}),
