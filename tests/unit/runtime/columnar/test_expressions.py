@@ -116,6 +116,10 @@ def values(rex: Rex | str, zone: str = "UTC") -> list[Any]:
         ("TRY_CAST(s AS INT)", [None, 12, None, None]),
         ("CAST(d AS STRING)", ["1.5", "NaN", None, "-0.0"]),
         ("CAST(n AS DECIMAL(3, 2))", [Decimal("5.00"), Decimal("-7.00"), None, Decimal("0.00")]),
+        (
+            "CAST(CAST(n + 4.99 AS DECIMAL(3, 2)) AS DECIMAL(2, 1))",
+            [None, Decimal("-2.0"), None, Decimal("5.0")],
+        ),
         ("HOUR(t)", [3, None, 23, 23]),
         ("DATE_FORMAT(t, 'yyyyMMdd')", ["20200102", None, "19691231", "20200702"]),
         ("a[1]", [1, None, None, 2]),

@@ -240,6 +240,15 @@ def test_a_row_that_is_updated_among_others_of_its_primary_key_is_there_once() -
     assert not table_of(running.changes(), (0,))
 
 
+def test_an_older_row_of_a_primary_key_keeps_its_place_when_it_is_updated() -> None:
+    """A newer row stays the one that is seen, as in Flink."""
+    types = (TEXT, INT, TEXT)
+    running = Stopped(UpsertMaterializeSpec(types, (0,), (1,)), "hashmap")
+    for change in (("+I", ("a", 1, "x")), ("+I", ("a", 2, "y")), ("+U", ("a", 1, "z"))):
+        running.send([change], types)
+    assert running.changes() == [("+I", ("a", 1, "x")), ("+U", ("a", 2, "y"))]
+
+
 def test_removing_an_older_row_of_a_primary_key_emits_nothing() -> None:
     types = (TEXT, INT)
     running = Stopped(UpsertMaterializeSpec(types, (0,)), "hashmap")

@@ -311,6 +311,8 @@ OF_SESSIONS = {
     "SELECT person, page, COUNT(*) FROM {} GROUP BY window_start, window_end, person, page": True,
     "SELECT page, COUNT(*) FROM {} GROUP BY window_start, window_end, page": True,
     "SELECT COUNT(*) FROM {} GROUP BY window_start, window_end": True,
+    "SELECT MIN(person), COUNT(*) FROM {} GROUP BY window_start, window_end": True,
+    "SELECT page, MIN(person) FROM {} GROUP BY window_start, window_end, page": True,
     "SELECT person, COUNT(*) FROM {} WHERE page = 'home' GROUP BY window_start, window_end, person": True,
 }
 
