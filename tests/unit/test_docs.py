@@ -69,8 +69,12 @@ def _names() -> frozenset[str]:
 
 
 def _is_there(name: str, page: Path) -> bool:
-    """Whether a file exists: below the repository, the package or the page; a bare name, anywhere."""
-    if "/" not in name and name in _names():
+    """Whether a file exists: below the repository, the package or the page; a bare name, anywhere.
+
+    A bare name that is also in a program or command of the page is a file of the reader.
+    """
+    blocks = "".join(block.text for block in code_blocks(page.read_text()))
+    if "/" not in name and (name in _names() or name in blocks):
         return True
     return any((folder / name).exists() for folder in (ROOT, ROOT / "penstock", page.parent))
 
