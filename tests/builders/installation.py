@@ -73,7 +73,7 @@ def build(folder: Path) -> Built:
 
 def install(what: str, environment: Path, home: Path) -> Installation:
     """Install a file, such as `x.whl[avro]`, into a new environment."""
-    _uv("venv", "--quiet", "--python", sys.executable, str(environment))
+    _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(environment))
     python = environment / "bin" / "python"
     locked = ("--constraint", str(ROOT / "constraints.txt"))
     _uv("pip", "install", "--quiet", "--python", str(python), *locked, what)
@@ -81,17 +81,25 @@ def install(what: str, environment: Path, home: Path) -> Installation:
 
 
 def _uv(*arguments: str) -> None:
+    """Run uv with what set-up has left in its cache, or else with the package index.
+
+    With an index, uv asks again whether a source distribution has changed: without an answer that says how long it is
+    valid, it would download and build half a gigabyte of PySpark again.
+    """
     command = uv()
     assert command is not None
-    done = subprocess.run(
-        [command, *arguments, "--system-certs"],
-        cwd=ROOT,
-        env={**os.environ, **_index()},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    for more in (("--offline",), ()):
+        done = subprocess.run(
+            [command, *arguments, "--system-certs", *more],
+            cwd=ROOT,
+            env={**os.environ, **_index()},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode == 0:
+            return
+    raise AssertionError(done.stderr)
 
 
 def _index() -> Mapping[str, str]:
