@@ -5,6 +5,8 @@
     python tools/mutate.py --sample 100 --seed 3 penstock/sql/logical  100 of them, by chance
     python tools/mutate.py --lines 40-90 penstock/sql/rules/optimizer.py
     python tools/mutate.py --tests tests/unit/sql penstock/sql/rules   other tests than those below
+    python tools/mutate.py --untraced --tests tests/unit/sql/physical/test_plan_details.py penstock/sql/rules
+                                                                       few fast tests, all of them for each mutant
     python tools/mutate.py --full ...                                  as many tests and examples as `make test-full`
 
 First every test runs once under a tracer, which notes the lines that it runs; `--coverage FILE` keeps that for the next call.
@@ -88,13 +90,21 @@ class Runner:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the tests for each mutant."""
+        from tests.builders import cases
+
         for package in PRELOADED:
             _import_all(package)
+        cases.stop_at_first_failure()
         items = {item.nodeid: item for item in session.items}
-        covered = self._covered(items)
+        covered = self._untraced(items) if self.options.untraced else self._covered(items)
         chosen = list(self._chosen())
         self.result = Round(self, items, covered, chosen).run()
         return True
+
+    def _untraced(self, items: dict[str, pytest.Item]) -> Covered:
+        """Take all tests for tests of every line of the modules that are changed."""
+        lines = {path: set(range(10_000)) for path in _files(self.options.paths)}
+        return Covered(dict.fromkeys(items, lines), dict.fromkeys(items, 1.0))
 
     def _chosen(self) -> Iterator[Mutant]:
         rng, options = random.Random(self.options.seed), self.options
@@ -435,6 +445,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for a mutant")
     parser.add_argument("--hangs", type=float, default=600.0, help="seconds after which one hangs")
     parser.add_argument("--coverage", help="file that keeps which lines the tests run")
+    parser.add_argument("--untraced", action="store_true", help="run all tests for each mutant")
     parser.add_argument("--json", help="file for the results")
     parser.add_argument("--full", action="store_true")
     options = parser.parse_args()

@@ -17,12 +17,20 @@ Case = TypeVar("Case")
 _FRAMES = 3
 #: The case that `--case` names
 _chosen: str | None = None
+#: Whether a test ends with the first case that fails
+_stops = False
 
 
 def choose(name: str | None) -> None:
     """Run only the case with this name from now on; None means all."""
     global _chosen
     _chosen = name
+
+
+def stop_at_first_failure() -> None:
+    """Let tests end with the first case that fails: who only asks whether one does need not wait for the others."""
+    global _stops
+    _stops = True
 
 
 def by_name(cases: Iterable[Case], name: Callable[[Case], str]) -> dict[str, Case]:
@@ -55,6 +63,8 @@ def check_all(cases: Mapping[str, Case], check: Callable[[Case], object]) -> Non
         except (Exception, pytest.fail.Exception, pytest.skip.Exception) as failure:
             shown = "".join(traceback.format_exception(failure, limit=-_FRAMES))
             failures.append(f"--- {name}\n{shown}")
+            if _stops:
+                break
     if failures:
         listed = "\n".join(failures)
         pytest.fail(f"{len(failures)} of {len(cases)} cases failed:\n{listed}", pytrace=False)
