@@ -203,7 +203,6 @@ class Round:
 
     def run(self) -> int:
         """Run them, and print what has survived."""
-        gc.freeze()
         for mutant in self._chosen:
             while len(self._running) >= self._options.jobs:
                 self._wait()
@@ -239,6 +238,8 @@ class Round:
 
     def _child(self, mutant: Mutant, names: list[str], sends: int) -> None:
         os.setpgid(0, 0)
+        plugins = self._items[names[0]].config.pluginmanager
+        plugins.unregister(plugins.get_plugin("terminalreporter"))
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
@@ -319,6 +320,7 @@ def apply(mutant: Mutant) -> bool:
         key: made for key, made in _codes(code).items() if key in before and before[key] != made
     }
     applied = False
+    gc.unfreeze()  # objects that are frozen are not listed
     for each in gc.get_objects():
         if isinstance(each, types.FunctionType) and each.__code__.co_filename == filename:
             made = changed.get(_key(each.__code__))

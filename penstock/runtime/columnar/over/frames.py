@@ -44,7 +44,8 @@ def frames_of(
     peer_starts, peers = _stretches(begins)
     places = np.arange(len(fresh))
     if rows:
-        low = starts if preceding is None else np.maximum(starts, places - preceding)
+        # A frame that begins behind its partition is empty.
+        low = starts if preceding is None else np.clip(places - preceding, starts, ends)
         high = ends if following is None else np.minimum(ends, places + following + 1)
     else:
         low, high = starts, ends
