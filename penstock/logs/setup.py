@@ -18,6 +18,8 @@ from penstock.logs.sending import LineSender, LogAddress
 
 _FILE_BYTES: Final = 50_000_000
 _FILES: Final = 5
+# Logs every call between Python and the JVM at INFO, thousands of lines per job.
+_PY4J: Final = "py4j"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ _worker = _Worker()
 def log_in_task(settings: LogSettings, scope: LogScope, about: Mapping[str, Any]) -> None:
     """Set up the logging of a task's process. `about` describes the process for the JobManager."""
     set_process_scope(scope)
+    quieten_py4j()
     with _worker.lock:
         sender = _worker.sender
         if sender is not None and sender.address != settings.address:
@@ -77,10 +80,21 @@ def log_in_jobmanager(
     form: str = TEXT, directory: str | None = None, level: int = logging.WARNING
 ) -> None:
     """Keep the lines of this process in its book, show those of a level with what they are about, write all to files if wanted."""
+    quieten_py4j()
     take_records("jobmanager", take_line)
     show_lines(form, level)
     if directory is not None:
         _files.open(directory, form)
+
+
+def quieten_py4j() -> None:
+    """Show only warnings of Py4J, also if all loggers are at INFO. A level that the program has set for Py4J stays.
+
+    A program may also set the level later: this is not done again, once there is a level.
+    """
+    py4j = logging.getLogger(_PY4J)
+    if py4j.level == logging.NOTSET:
+        py4j.setLevel(logging.WARNING)
 
 
 def take_line(line: LogLine) -> None:
