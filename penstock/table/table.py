@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError, ArgumentTypeError
@@ -38,6 +38,10 @@ from penstock.table.grouped_tables import (
 from penstock.table.table_pipeline import TablePipeline
 
 if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from penstock.sql.results.column_results import ColumnResult, ResultBatches
     from penstock.sql.results.table_result import TableResult
     from penstock.sql.table_api.table_descriptor import TableDescriptor
     from penstock.table.table_environment import TableEnvironment
@@ -117,6 +121,47 @@ class Table:
         from penstock.sql.results.pandas_results import to_pandas
 
         return to_pandas(self.execute())
+
+    def to_arrow(self) -> pa.Table:
+        """Run a bounded query to its end and return the table that it leaves as a pyarrow.Table."""
+        result = self._column_result()
+        with self._columns(to_the_end="to_arrow") as frames:
+            return result.arrow(frames)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Run a bounded query to its end and return the table that it leaves as a polars.DataFrame."""
+        result = self._column_result()
+        with self._columns(to_the_end="to_polars") as frames:
+            return result.polars(frames)
+
+    def to_arrow_batches(self) -> ResultBatches[pa.RecordBatch]:
+        """Start the query and return its changes as pyarrow.RecordBatches, as they come.
+
+        The first column, row_kind, has the kind of each change: +I, -U, +U or -D. Closing the batches cancels the job.
+        """
+        result = self._column_result()
+        result.check_names()
+        return self._columns(convert=result.arrow_batch)
+
+    def to_polars_batches(self) -> ResultBatches[pl.DataFrame]:
+        """Start the query and return its changes as polars.DataFrames, as they come: like to_arrow_batches()."""
+        result = self._column_result()
+        result.check_names()
+        return self._columns(convert=result.polars_batch)
+
+    def _column_result(self) -> ColumnResult:
+        from penstock.sql.results.column_results import ColumnResult
+
+        return ColumnResult(self._names, [each.type for each in self._plan.schema])
+
+    def _columns(
+        self, *, to_the_end: str | None = None, convert: Callable[[pl.DataFrame], Any] | None = None
+    ) -> ResultBatches[Any]:
+        from penstock.sql.execution.queries import run_columns
+        from penstock.sql.results.column_results import ResultBatches
+
+        frames, client = run_columns(self._environment.context, self._plan, to_the_end=to_the_end)
+        return ResultBatches(frames, client, convert or (lambda frame: frame))
 
     def insert_into(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False

@@ -169,6 +169,33 @@ class TableEnvironment:
 
         return Table(self, plan_of_pandas(pdf, schema, splits_num))
 
+    def from_arrow(
+        self,
+        data: Any,
+        schema: DataType | Sequence[str] | Sequence[DataType] | None = None,
+        splits_num: int = 1,
+    ) -> Table:
+        """Return a table of Arrow data: a pyarrow.Table, RecordBatch, RecordBatchReader or Dataset, or another object with __arrow_c_stream__.
+
+        Readers and datasets are read to their end at once. `schema` replaces names, types or both; the data is cut into `splits_num` splits.
+        """
+        from penstock.sql.execution.data_frames import plan_of_arrow
+        from penstock.table.table import Table
+
+        return Table(self, plan_of_arrow(data, schema, splits_num))
+
+    def from_polars(
+        self,
+        df: Any,
+        schema: DataType | Sequence[str] | Sequence[DataType] | None = None,
+        splits_num: int = 1,
+    ) -> Table:
+        """Return a table of a polars.DataFrame or LazyFrame, with the parameters of from_arrow()."""
+        from penstock.sql.execution.data_frames import plan_of_polars
+        from penstock.table.table import Table
+
+        return Table(self, plan_of_polars(df, schema, splits_num))
+
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any
     ) -> None:

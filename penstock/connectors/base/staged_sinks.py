@@ -195,31 +195,34 @@ def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
     return f"{text}> " if text else ""
 
 
-class _StagingWriter(SinkWriter):
+class StagingWriter(SinkWriter):
     """A writer whose output is staged, or sent to the driver at once."""
 
     waits_for_checkpoints = True
 
     def __init__(self, context: WriterContext) -> None:
         self._buffer = StagingBuffer(context)
-        self._put: Callable[[bytes], None] = self._buffer.write
+        self.put: Callable[[bytes], None] = self._buffer.write
 
     def stream_to_driver(self, tell: Callable[[bytes], None], *, checkpointed: bool) -> None:
         """Send output to the driver from now on, unless it must wait for the job's checkpoints."""
         if not (self.waits_for_checkpoints and checkpointed):
-            self._put = tell
+            self.put = tell
 
     def begin(self, checkpoint: CheckpointContext) -> None:
+        """Stage what follows for this checkpoint."""
         self._buffer.begin(checkpoint)
 
     def prepare_commit(self) -> list[Any]:
+        """Return what was staged."""
         return self._buffer.finish()
 
     def close(self) -> None:
+        """Drop what is staged and not returned."""
         self._buffer.close()
 
 
-class _PrintWriter(_StagingWriter):
+class _PrintWriter(StagingWriter):
     waits_for_checkpoints = False
 
     def __init__(self, context: WriterContext, prefix: str, string: Callable[[Any], str]) -> None:
@@ -230,7 +233,7 @@ class _PrintWriter(_StagingWriter):
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         string, prefix = self._string, self._prefix
         text = "".join([f"{prefix}{string(value)}\n" for value in values])
-        self._put(text.encode("utf-8", "surrogatepass"))
+        self.put(text.encode("utf-8", "surrogatepass"))
 
 
 class _PrintCommitter(StagedCommitter):
@@ -291,7 +294,7 @@ class CollectSink(Sink):
         return {**self.__dict__, "consumer": None}
 
 
-class _CollectWriter(_StagingWriter):
+class _CollectWriter(StagingWriter):
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         try:
             data = dumps(values)
@@ -302,7 +305,7 @@ class _CollectWriter(_StagingWriter):
                 detail=f"record {shorten(culprit)} cannot be pickled: {error.message}",
                 hint="emit plain data: a list instead of a generator or iterator; create connections and locks where they are used",
             ) from error
-        self._put(data)
+        self.put(data)
 
 
 class _CollectCommitter(StagedCommitter):

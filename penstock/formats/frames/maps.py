@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from penstock.errors import RecordError
-from penstock.runtime.columnar.dtypes import dtype_of
+from penstock.runtime.columnar.dtypes import dtype_of, dtype_with_maps
 from penstock.sql import types as t
 
 
@@ -17,23 +17,8 @@ def map_columns(columns: Mapping[str, t.DataType]) -> dict[str, pl.DataType]:
     >>> map_columns({"n": t.IntType(), "m": t.MapType(t.VarCharType(), t.IntType())})
     {'m': Map(String, Int32)}
     """
-    found = {name: _with_maps(kind) for name, kind in columns.items()}
+    found = {name: dtype_with_maps(kind) for name, kind in columns.items()}
     return {name: kind for name, kind in found.items() if kind != dtype_of(columns[name])}
-
-
-def _with_maps(kind: t.DataType) -> pl.DataType:
-    match kind:
-        case t.MapType():
-            return pl.Map(_with_maps(kind.key_type), _with_maps(kind.value_type))
-        case t.MultisetType():
-            return pl.Map(_with_maps(kind.element_type), pl.Int32())
-        case t.ArrayType():
-            return pl.List(_with_maps(kind.element_type))
-        case t.RowType():
-            return pl.Struct(
-                [pl.Field(each.name, _with_maps(each.data_type)) for each in kind.fields]
-            )
-    return dtype_of(kind)
 
 
 def with_maps(frame: pl.DataFrame, maps: Mapping[str, pl.DataType]) -> pl.DataFrame:

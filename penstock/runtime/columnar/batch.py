@@ -10,6 +10,7 @@ import polars as pl
 
 from penstock.graph.operator_specs.columnar.common import KIND, column
 from penstock.runtime.columnar.arrow_streams import decode_frame, encode_frame
+from penstock.runtime.columnar.changelogs import concat_changes
 from penstock.runtime.columnar.keys import ColumnsKey, keys_of
 from penstock.runtime.columnar.routing import targets_of
 from penstock.runtime.network.buffers import register_kind
@@ -46,7 +47,7 @@ class ColumnBatch(Batch):
     def frame(self) -> pl.DataFrame:
         """All columns."""
         if len(self._parts) > 1:
-            self._parts = [_together(self._parts)]
+            self._parts = [concat_changes(self._parts)]
         return self._parts[0]
 
     @property
@@ -162,14 +163,6 @@ def batch_of_columns(
 
 def _chosen(values: list[Any] | None, mask: np.ndarray[Any, Any]) -> list[Any] | None:
     return None if values is None else [values[at] for at in np.flatnonzero(mask)]
-
-
-def _together(parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return frames one after another; those without kinds have inserts."""
-    if any(KIND in part.columns for part in parts):
-        insert = pl.lit(0, pl.Int8).alias(KIND)
-        parts = [part if KIND in part.columns else part.with_columns(insert) for part in parts]
-    return pl.concat(parts)
 
 
 register_kind(ColumnBatch)

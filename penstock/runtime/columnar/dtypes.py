@@ -75,3 +75,25 @@ def dtype_of(data_type: t.DataType) -> pl.DataType:
 def schema_of(types: Sequence[t.DataType]) -> dict[str, pl.DataType]:
     """Return the schema of a batch with columns of these types."""
     return {column(index): dtype_of(each) for index, each in enumerate(types)}
+
+
+def dtype_with_maps(data_type: t.DataType) -> pl.DataType:
+    """Return the type of a column outside of the engine, which has maps as lists of entries.
+
+    >>> dtype_with_maps(t.MapType(t.VarCharType(), t.IntType()))
+    Map(String, Int32)
+    """
+    match data_type:
+        case t.MapType():
+            return pl.Map(
+                dtype_with_maps(data_type.key_type), dtype_with_maps(data_type.value_type)
+            )
+        case t.MultisetType():
+            return pl.Map(dtype_with_maps(data_type.element_type), pl.Int32())
+        case t.ArrayType():
+            return pl.List(dtype_with_maps(data_type.element_type))
+        case t.RowType():
+            return pl.Struct(
+                [pl.Field(each.name, dtype_with_maps(each.data_type)) for each in data_type.fields]
+            )
+    return dtype_of(data_type)

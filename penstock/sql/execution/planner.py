@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.catalogs.manager import CatalogManager
 from penstock.catalogs.tables import ResolvedTable, TablePath
 from penstock.common.job_client import JobClient
 from penstock.connectors.base.collect_buffer import CloseableIterator, CollectBuffer
+from penstock.connectors.base.source import Boundedness, Source
 from penstock.connectors.base.staged_sinks import CollectSink
+from penstock.errors import InvalidProgramError
 from penstock.graph.operator_specs import SinkSpec
 from penstock.graph.operator_specs.columnar.stateless import ColumnsToRowsSpec
 from penstock.graph.partitioning import Global
@@ -24,6 +26,8 @@ from penstock.sql.logical.nodes import LogicalNode, LogicalSink
 from penstock.sql.parse import statements as sql
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from penstock.sql.expr.nodes import Rex
     from penstock.sql.logical.context import PlanSettings
     from penstock.sql.logical.nodes import Schema
@@ -144,19 +148,25 @@ class Planner:
         """Start a job that hands the rows of a query to this process."""
         (last,) = self.translate([node])
         buffer = CollectBuffer()
-        rows = PartitionTransformation(
-            "Global", inputs=(as_rows(node, last),), partitioning=Global()
-        )
-        sink = OperatorTransformation(
-            "Collect table sink",
-            inputs=(rows,),
-            spec=SinkSpec(CollectSink(buffer)),
-            kind="sink",
-            parallelism=1,
-            parallelism_fixed=True,
-        )
+        sink = _collecting(as_rows(node, last), CollectSink(buffer))
         client = self._start([sink], job_name)
         return CloseableIterator(buffer, client), client
+
+    def run_columns(
+        self, node: LogicalNode, *, to_the_end: str | None = None, job_name: str = "collect"
+    ) -> tuple[Iterator[pl.DataFrame], JobClient]:
+        """Start a job that hands the rows of a query to this process in columns: frames with the columns c0, c1, ... and their kinds.
+
+        `to_the_end` is the method that waits for all of them, which is refused if there is no end.
+        """
+        from penstock.connectors.base.frames import FrameCollectSink
+
+        (last,) = self.translate([node])
+        if to_the_end is not None:
+            _check_bounded(last, to_the_end)
+        buffer = CollectBuffer()
+        client = self._start([_collecting(last, FrameCollectSink(buffer))], job_name)
+        return CollectedFrames(CloseableIterator(buffer, client)), client
 
     def _start(self, transformations: Sequence[Transformation], job_name: str) -> JobClient:
         """Start a separate job: the transformations of a DataStream program are not touched."""
@@ -164,6 +174,52 @@ class Planner:
         return self._executor.execute_async(
             transformations, options, self._config.get("pipeline.name", job_name)
         )
+
+
+class CollectedFrames(Iterator["pl.DataFrame"]):
+    """The frames that a job hands over; closing them cancels the job."""
+
+    def __init__(self, packed: CloseableIterator) -> None:
+        self._packed = packed
+
+    def __next__(self) -> pl.DataFrame:
+        from penstock.connectors.base.frames import unpack_frame
+
+        return unpack_frame(next(self._packed))
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._packed.close()
+
+
+def _collecting(last: Transformation, sink: CollectSink) -> OperatorTransformation:
+    """Return the step that hands what another one emits to this process."""
+    together = PartitionTransformation("Global", inputs=(last,), partitioning=Global())
+    return OperatorTransformation(
+        "Collect table sink",
+        inputs=(together,),
+        spec=SinkSpec(sink),
+        kind="sink",
+        parallelism=1,
+        parallelism_fixed=True,
+    )
+
+
+def _check_bounded(last: Transformation, method: str) -> None:
+    """Refuse to wait for the end of an unbounded query."""
+    steps, seen = [last], set()
+    while steps:
+        step = steps.pop()
+        if step.id in seen:
+            continue
+        seen.add(step.id)
+        steps.extend(step.inputs)
+        source = step.spec.reads_from if isinstance(step, OperatorTransformation) else None
+        if isinstance(source, Source) and source.get_boundedness() is not Boundedness.BOUNDED:
+            raise InvalidProgramError(
+                f"{method}() would never end: the source '{step.name}' is unbounded",
+                hint=f"use {method}_batches(), which returns the changes as they come, or bound the source",
+            )
 
 
 def parse_query(text: str) -> sql.QueryStatement:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock.common.job_client import JobClient
 from penstock.options import table as options
 from penstock.sql.logical.nodes import LogicalNode, LogicalSink
 from penstock.sql.parse import statements as sql
@@ -39,6 +40,15 @@ def run(context: StatementContext, node: LogicalNode) -> TableResult:
     return TableResult(
         ResultKind.SUCCESS_WITH_CONTENT, schema, JobRows(rows), client=client, lines=tableau.lines
     )
+
+
+def run_columns(
+    context: StatementContext, node: LogicalNode, *, to_the_end: str | None = None
+) -> tuple[Any, JobClient]:
+    """Start the job of a plan and return its rows in columns; `to_the_end` is the method that waits for all of them."""
+    frames, client = context.planner.run_columns(node, to_the_end=to_the_end)
+    context.jobs.add("collect", client)
+    return frames, client
 
 
 def insert(context: StatementContext, statement: sql.InsertStatement) -> TableResult:
