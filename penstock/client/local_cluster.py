@@ -10,8 +10,11 @@ from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job_master.job_master import JobMaster
+from penstock.jobmanager.metrics.progress import Progress
+from penstock.jobmanager.metrics.progress_displays import create_progress
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.options.configuration import Configuration
+from penstock.rest.publish import when_served
 
 
 class LocalCluster(MiniCluster):
@@ -35,3 +38,7 @@ class LocalCluster(MiniCluster):
             )  # fmt: skip
 
         return launch(create, configuration)
+
+    def create_progress(self, job_name: str, configuration: Configuration) -> Progress:
+        """Return what shows the progress of a job, as on Spark."""
+        return create_progress(job_name, configuration, "in this process", when_served)

@@ -22,9 +22,14 @@ EPOCH_INTERVAL = describe(
 )
 PROGRESS = describe(
     ConfigOptions.key("penstock.progress")
-    .enum_type(["auto", "always", "never"])
+    .enum_type(["auto", "always", "lines", "never"])
     .default_value("auto"),
-    "Whether a running job shows its progress; auto: in a terminal.",
+    "How a job that this process runs shows its progress on standard error. always: a table that is updated; lines: one line at the start "
+    "and one at the end; auto: the table in a terminal, lines elsewhere; never: restarts only.",
+)
+PROGRESS_CHECKPOINTS = describe(
+    ConfigOptions.key("penstock.progress.checkpoints").boolean_type().default_value(False),
+    "Whether progress has a line for each completed checkpoint.",
 )
 REST_ENABLED = describe(
     ConfigOptions.key("penstock.rest.enabled").boolean_type().default_value(True),

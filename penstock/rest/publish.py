@@ -10,6 +10,7 @@ import atexit
 import logging
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from penstock import options
@@ -47,6 +48,9 @@ class Publisher:
         self._working = threading.Lock()
         self._closed = False
         self._served = threading.Event()
+        #: Guards what waits for the page
+        self._listening = threading.Lock()
+        self._listeners: list[Callable[[str], None]] = []
 
     def publish(self, controller: Controller, configuration: Configuration) -> None:
         """Queue a job and publish it in the background."""
@@ -71,8 +75,27 @@ class Publisher:
             return
         self.endpoint.services.jobs.publish(controller)
         self.endpoint.ensure_started(Binding.from_configuration(configuration))
-        self._served.set()
+        self._announce(self.endpoint)
         self.endpoint.reporters.ensure_started(configuration, self.endpoint.services)
+
+    def _announce(self, endpoint: Endpoint) -> None:
+        """Note that clients are answered, and tell those that wait for the address of the page."""
+        with self._listening:
+            self._served.set()
+            listeners, self._listeners = self._listeners, []
+        address = endpoint.base_address()
+        for tell in listeners if address is not None else ():
+            tell(address)
+
+    def when_served(self, tell: Callable[[str], None]) -> None:
+        """Call a function with the address of the page, without a token: at once if there is one, else as soon as there is."""
+        with self._listening:
+            if not self._served.is_set():
+                self._listeners.append(tell)
+                return
+        address = None if self.endpoint is None else self.endpoint.base_address()
+        if address is not None:
+            tell(address)
 
     def page_address(self, timeout_s: float) -> str | None:
         """Return the address of the web page, with the token that logs in; None if there is none within `timeout_s`."""
@@ -94,7 +117,7 @@ class Publisher:
                 endpoint.token = candidate.shared_token(endpoint.token)
             endpoint.services.elsewhere = candidate.elsewhere
             endpoint.ensure_started(Binding.from_configuration(configuration))
-            self._served.set()
+            self._announce(endpoint)
             if endpoint.server is None:
                 return ""
             address = endpoint.server.client_address
@@ -147,6 +170,11 @@ def page_address(timeout_s: float = 60.0) -> str | None:
     It grants write access: the token is in the fragment of the address, which browsers do not send.
     """
     return publisher().page_address(timeout_s)
+
+
+def when_served(tell: Callable[[str], None]) -> None:
+    """Call a function with the address of this process's web page, once there is one; the address has no token."""
+    publisher().when_served(tell)
 
 
 def publish(controller: Controller, configuration: Configuration) -> None:

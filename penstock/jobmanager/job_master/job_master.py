@@ -281,6 +281,7 @@ class JobMaster:
 
     def run(self) -> None:
         """Run the job until it is finished, failed, cancelled or suspended."""
+        self._reporting.on_start()
         events: deque[JobMasterEvent] = deque([Start()])
         try:
             while events:
@@ -536,7 +537,7 @@ class JobMaster:
         steps: list[Callable[[], object]] = [
             self._driver.close,
             self._reporting.on_end,
-            lambda: self._reporting.progress.close(status),
+            lambda: self._reporting.close(status),
             self.savepoints.wait,
         ]
         if status is JobStatus.FINISHED:

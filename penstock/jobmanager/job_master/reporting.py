@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
+from penstock.common.job_status import JobStatus
 from penstock.errors import CheckpointError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.metrics.dropped_record_counts import (
@@ -16,7 +17,14 @@ from penstock.jobmanager.metrics.dropped_record_counts import (
 )
 from penstock.jobmanager.metrics.live_metrics import LiveMetrics
 from penstock.jobmanager.metrics.metric_totals import Counts, MetricTotals
-from penstock.jobmanager.metrics.progress import CheckpointReport, Progress, ProgressReport
+from penstock.jobmanager.metrics.operator_counts import counts_of_operators
+from penstock.jobmanager.metrics.progress import (
+    CheckpointReport,
+    JobEnd,
+    JobStart,
+    Progress,
+    ProgressReport,
+)
 from penstock.jobmanager.metrics.suspicious_record_counts import (
     SuspiciousRecordLog,
     SuspiciousRecords,
@@ -27,7 +35,9 @@ from penstock.jobmanager.rescaling.autoscaler import ScalingDecision
 from penstock.jobmanager.rescaling.scaling import JobScaling
 from penstock.jobmanager.restoring.starting_point import dispose_of_claimed
 from penstock.jobmanager.running.driver import CheckpointSpan, Driver
+from penstock.records.dropped_records import LATE
 from penstock.runtime.task.pipelined.slot_messages import SlotReport
+from penstock.runtime.task.shared import task_metrics as names
 from penstock.time import clock
 
 _log = logging.getLogger(__name__)
@@ -64,6 +74,10 @@ class JobReporting:
         """Return the suspicious records by operator."""
         return find_suspicious(self._job.plan.vertices, self.live.by_vertex(), self.metrics)
 
+    def on_start(self) -> None:
+        """Record that the job starts."""
+        self.progress.on_start(JobStart.of(self._job))
+
     def on_trigger(self, driver: Driver) -> None:
         """Record that a checkpoint was triggered; in epoch mode before the first record of the epoch."""
         if not self.live.pipelined:
@@ -84,6 +98,20 @@ class JobReporting:
         """Log dropped records once more at the end of the job."""
         self._drop_log.finish(self.dropped(), clock.now_ms())
         self._suspicion_log.look(self.suspicious())
+
+    def close(self, status: JobStatus) -> None:
+        """Record how the job ended."""
+        read = written = 0
+        operators = counts_of_operators(
+            self._job.plan.vertices, self.live.by_vertex(), self.metrics
+        )
+        for _, operator, counts in operators:
+            if operator.kind == "source":
+                read += counts.count(names.RECORDS_IN)
+            if operator.spec.writes_to is not None:
+                written += counts.count(names.RECORDS_SENT)
+        late = sum(each.dropped for each in self.dropped() if each.metric == LATE)
+        self.progress.close(JobEnd(status, read, written, late))
 
     def on_plan(self, job: Job) -> None:
         """Record that the job switched to another plan."""

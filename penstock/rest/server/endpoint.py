@@ -90,11 +90,16 @@ class Endpoint:
         self.token = self.server.access.write_token
         self._register(self.server, binding.security.tls)
 
-    def page_address(self) -> str | None:
-        """Return the address of the web page, with the token; None if there is no server."""
+    def base_address(self) -> str | None:
+        """Return the address of the web page, without a token; None if there is no server."""
         if self.server is None:
             return None
-        return f"{self.server.scheme}://{self.server.client_address}/#token={quote(self.token, safe='')}"
+        return f"{self.server.scheme}://{self.server.client_address}"
+
+    def page_address(self) -> str | None:
+        """Return the address of the web page, with the token; None if there is no server."""
+        base = self.base_address()
+        return None if base is None else f"{base}/#token={quote(self.token, safe='')}"
 
     def _register(self, server: RestServer, tls: TlsSettings | None) -> None:
         program = self._program or (sys.argv[0] if sys.argv else "")

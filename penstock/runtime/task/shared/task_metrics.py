@@ -32,6 +32,7 @@ EXCHANGE: Final = "exchangeTimeMsPerSecond"
 # Counters. A source counts the records that it has read as its input.
 RECORDS_IN: Final = "numRecordsIn"
 RECORDS_OUT: Final = "numRecordsOut"
+RECORDS_SENT: Final = "numRecordsSend"  # by the writer of a sink
 BYTES_IN: Final = "numBytesIn"
 BYTES_OUT: Final = "numBytesOut"
 

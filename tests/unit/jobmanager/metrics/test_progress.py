@@ -8,15 +8,19 @@ import pytest
 from rich.console import Console
 
 from penstock.common.job_status import JobStatus
-from penstock.jobmanager.metrics import progress
+from penstock.jobmanager.metrics import progress_displays
+from penstock.jobmanager.metrics.line_progress import LineProgress
 from penstock.jobmanager.metrics.live_metrics import VertexMetrics
 from penstock.jobmanager.metrics.progress import (
     CheckpointReport,
+    JobEnd,
+    JobStart,
     ProgressReport,
     QuietProgress,
-    TerminalProgress,
-    create_progress,
 )
+from penstock.jobmanager.metrics.progress_displays import create_progress
+from penstock.jobmanager.metrics.terminal_progress import TerminalProgress
+from penstock.options.configuration import Configuration
 from penstock.runtime.task.shared.task_metrics import LatencyHistogram
 
 
@@ -55,10 +59,10 @@ def shown(live, console) -> str:
 @pytest.fixture
 def live(console):
     clock = Clock()
-    table = TerminalProgress("the job", console, clock)
+    table = TerminalProgress("the job", "on Spark", console, clock)
     table.clock = clock
     yield table
-    table.close(JobStatus.FINISHED)
+    table.close(JobEnd(JobStatus.FINISHED))
 
 
 def test_the_table_says_that_the_job_is_starting(live, console) -> None:
@@ -134,12 +138,13 @@ def test_of_a_long_reason_the_end_is_shown(capsys) -> None:
 
 def test_the_end_leaves_one_line(console) -> None:
     clock = Clock()
-    live = TerminalProgress("the job", console, clock)
+    live = TerminalProgress("the job", "on Spark", console, clock)
     clock.now = 2.0
     live.on_checkpoint(report(1))
-    live.close(JobStatus.CANCELED)
-    assert (
-        console.file.getvalue().splitlines()[-1] == "the job: canceled, 500 records, 500 records/s"
+    live.close(JobEnd(JobStatus.CANCELED))
+    assert console.file.getvalue().splitlines()[-1] == (
+        "job 'the job' canceled after 2.0 s: 500 records in (500/s), 3 out, 1 checkpoint, 0 restarts, "
+        "0 late records dropped"
     )
 
 
@@ -147,7 +152,8 @@ def test_the_end_leaves_one_line(console) -> None:
     ("mode", "terminal", "kind"),
     [
         ("never", True, "QuietProgress"),
-        ("auto", False, "QuietProgress"),
+        ("auto", False, "LineProgress"),
+        ("lines", True, "LineProgress"),
         ("auto", True, "TerminalProgress"),
         ("always", False, "TerminalProgress"),
     ],
@@ -155,27 +161,32 @@ def test_the_end_leaves_one_line(console) -> None:
 def test_the_option_and_the_terminal_decide(monkeypatch, mode, terminal, kind) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
-    monkeypatch.setattr(progress.sys, "stderr", stream)
-    chosen = create_progress("the job", mode)
-    chosen.close(JobStatus.FINISHED)
+    monkeypatch.setattr(progress_displays.sys, "stderr", stream)
+    options = Configuration.from_dict({"penstock.progress": mode})
+    chosen = create_progress("the job", options, "on Spark")
+    chosen.close(JobEnd(JobStatus.FINISHED))
     assert type(chosen).__name__ == kind
 
 
 def test_the_end_of_a_pipelined_job_tells_its_speed_from_its_first_report_on(console) -> None:
     clock = Clock()
-    live = TerminalProgress("the job", console, clock)
+    live = TerminalProgress("the job", "on Spark", console, clock)
     live.watch(now)
     clock.now = 11.0
     live.render()  # subtasks have run for a second
     clock.now = 15.0
     live.on_checkpoint(report(1, duration_s=0.05))
-    live.close(JobStatus.FINISHED)
-    assert console.file.getvalue().splitlines()[-1].endswith("500 records, 100 records/s")
+    live.close(JobEnd(JobStatus.FINISHED))
+    assert (
+        console.file.getvalue()
+        .splitlines()[-1]
+        .startswith("job 'the job' finished after 15.0 s: 500 records in (100/s)")
+    )
 
 
 def test_the_table_of_vertices_fits_a_terminal_of_80_columns() -> None:
     narrow = Console(file=io.StringIO(), force_terminal=False, width=80)
-    live = TerminalProgress("the job", narrow, Clock())
+    live = TerminalProgress("the job", "on Spark", narrow, Clock())
     live.watch(
         lambda: now(
             vertices=(
@@ -187,6 +198,95 @@ def test_the_table_of_vertices_fits_a_terminal_of_80_columns() -> None:
         )
     )
     text = shown(live, narrow)
-    live.close(JobStatus.FINISHED)
+    live.close(JobEnd(JobStatus.FINISHED))
     for part in ("busy", "back-pressured", "in/s", "out/s", "100%", "1,000,000"):
         assert part in text
+
+
+START = JobStart("1a2b3c4d5e6f", pipelined=True, parallelism=4)
+
+
+class Page:
+    """The page of a process: known from the moment on that it is served."""
+
+    def __init__(self) -> None:
+        self.waiting = []
+
+    def __call__(self, tell) -> None:
+        self.waiting.append(tell)
+
+    def serve(self) -> None:
+        for tell in self.waiting:
+            tell("http://localhost:8081")
+
+
+def test_without_a_terminal_the_start_and_the_end_are_a_line_each(capsys) -> None:
+    clock = Clock()
+    lines = LineProgress("clicks", "on Spark (local[4])", clock=clock)
+    lines.on_start(START)
+    clock.now = 10.0
+    lines.on_checkpoint(report(1))
+    lines.on_checkpoint(report(2))
+    lines.on_restart(1, 0, RuntimeError("boom"))
+    clock.now = 14.0
+    lines.close(JobEnd(JobStatus.FINISHED, records_in=1250, records_out=7, late=1))
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.splitlines() == [
+        "job 'clicks' (1a2b3c4d5e6f) starts on Spark (local[4]) in pipelined mode, parallelism 4",
+        "job failed, restart 1 in 0 ms:",
+        "boom",
+        (
+            "job 'clicks' finished after 14.0 s: 1,250 records in (250/s), 7 out, 2 checkpoints, 1 restart, "
+            "1 late record dropped"
+        ),
+    ]
+
+
+def test_a_line_for_each_checkpoint_is_an_option(capsys) -> None:
+    lines = LineProgress("clicks", "in this process", checkpoints=True, clock=Clock())
+    lines.on_checkpoint(report(7, duration_s=0.0351, records_in=1))
+    assert capsys.readouterr().err == (
+        "job 'clicks': checkpoint 7 completed in 35 ms, 1 record in, watermark 1970-01-01 00:01:00, state 2 KiB\n"
+    )
+
+
+def test_in_a_terminal_the_same_line_of_a_checkpoint_is_above_the_table(console) -> None:
+    live = TerminalProgress("clicks", "on Spark", console, Clock(), checkpoints=True)
+    live.on_checkpoint(report(7))
+    live.close(JobEnd(JobStatus.FINISHED))
+    assert "job 'clicks': checkpoint 7 completed in 1,000 ms" in console.file.getvalue()
+
+
+def test_the_page_is_announced_when_it_is_served_and_never_after_the_end(capsys) -> None:
+    page = Page()
+    lines = LineProgress("clicks", "in this process", when_served=page)
+    lines.on_start(START)
+    page.serve()
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "job 'clicks' is on the page http://localhost:8081; to log in: penstock page 1a2b3c4d --open"
+    ]
+    lines.close(JobEnd(JobStatus.FINISHED))
+    capsys.readouterr()
+    page.serve()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_page_that_is_served_already_is_part_of_the_first_line(capsys) -> None:
+    lines = LineProgress(
+        "clicks", "in this process", when_served=lambda tell: tell("http://localhost:8081")
+    )
+    lines.on_start(START)
+    assert capsys.readouterr().err == (
+        "job 'clicks' (1a2b3c4d5e6f) starts in this process in pipelined mode, parallelism 4, "
+        "page http://localhost:8081\n"
+    )
+
+
+def test_the_table_says_what_runs_where(live, console) -> None:
+    page = Page()
+    live._when_served = page
+    live.on_start(START)
+    assert "Spark, pipelined mode, parallelism 4" in shown(live, console)
+    page.serve()
+    assert "http://localhost:8081" in shown(live, console)
