@@ -84,8 +84,9 @@ class Publisher:
             self._served.set()
             listeners, self._listeners = self._listeners, []
         address = endpoint.base_address()
-        for tell in listeners if address is not None else ():
-            tell(address)
+        if address is not None:
+            for tell in listeners:
+                tell(address)
 
     def when_served(self, tell: Callable[[str], None]) -> None:
         """Call a function with the address of the page, without a token: at once if there is one, else as soon as there is."""

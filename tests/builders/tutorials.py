@@ -33,6 +33,11 @@ from tests.builders.waiting import TIMEOUT_S, wait_until
 _PROMPT = "$ "
 _CTRL_C = "^C"
 _ANYTHING = "..."
+# What a job says of itself where there is no terminal: the pages leave it out.
+_PROGRESS = re.compile(
+    r"^job '[^\n]*' (?:\([0-9a-f]{32}\) starts |is on the page |[a-z]+ after [\d.]+ s: )[^\n]*\n",
+    re.MULTILINE,
+)
 _INSERTED = re.compile(r"(?:^\| \+I \|.*\n)+", re.MULTILINE)
 _KILLED = "Killed\n"
 _SHOWN_FAILURE = re.compile(r"^(error: |Traceback |FAILED |=+ .*\bfailed\b|Killed$)", re.MULTILINE)
@@ -181,7 +186,7 @@ class _Terminal:
     def _printed(self) -> str:
         if self._output is None:
             return ""
-        text = self._output.read_text(errors="replace")
+        text = _PROGRESS.sub("", self._output.read_text(errors="replace"))
         if self._running is not None and self._running.poll() == -signal.SIGKILL:
             text += _KILLED  # which the reader's shell says
         return in_order(text[self._seen :])
